@@ -9,9 +9,10 @@ The folders are the layers; a file imports from its own row and from those below
     kernels   targets
     iteration
     certificates
-    workers   cost   rows   linalg
+    workers   cost   rows
     operators
-    arrays   borrowed   algebra   frames   datasets
+    blocks
+    arrays   borrowed   linalg   frames   datasets
     errors   process   registry
 
 To be read in this order: `registry.spec`, `operators.base`, `rows.executor`, `rows.reductions`, `rows.moments`,

@@ -28,6 +28,7 @@ from linspec.process import machine
 __all__ = [
     "HOST",
     "Array",
+    "DType",
     "Home",
     "HostArray",
     "all_finite",
@@ -49,7 +50,10 @@ __all__ = [
 Array = Any
 """An array of any supported library: NumPy, CuPy, torch, array-api-strict. It may be on a device."""
 
-HostArray = np.ndarray[Any, np.dtype[Any]]
+DType = np.dtype[Any]
+"""A dtype of NumPy, by which dtypes of all libraries are named."""
+
+HostArray = np.ndarray[Any, DType]
 """A NumPy array, in the memory of the host."""
 
 P = ParamSpec("P")
@@ -302,7 +306,7 @@ def at_home(function: Callable[P, R]) -> Callable[P, R]:
     return entered
 
 
-def host_dtype(x: Array) -> np.dtype[Any]:
+def host_dtype(x: Array) -> DType:
     """The NumPy dtype that corresponds to the dtype of an array.
 
     Parameters
@@ -335,7 +339,7 @@ def host_dtype(x: Array) -> np.dtype[Any]:
         raise UnsupportedData(message) from error
 
 
-def working_dtype(dtype: Any, what: str = "data") -> np.dtype[Any]:
+def working_dtype(dtype: Any, what: str = "data") -> DType:
     """The dtype of products with data of `dtype`.
 
     float32 and float64 stay. bool, float16 and integers of up to 16 bits become float32, which represents

@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from linspec.algebra.small_matrices import EPS, whitening
 from linspec.arrays import HOST, Array, Home, HostArray, at_home, host_dtype, to_host
 from linspec.errors import InvalidProblem, NonFiniteData
 from linspec.families.cca.captured import correlations, pcc, tcc
+from linspec.linalg.small_matrices import EPS, whitening
 from linspec.operators import as_operator
 from linspec.solving.checks import finite_array, finite_block
 

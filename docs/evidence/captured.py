@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import linspec as ls
-from linspec.algebra import whitening
+from linspec.linalg import whitening
 
 
 class Judge:

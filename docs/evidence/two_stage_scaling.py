@@ -45,7 +45,7 @@ from showing import Claim, Report, arguments, at_most, panels
 from timing import alternate
 
 import linspec as ls
-from linspec.algebra import EPS
+from linspec.linalg import EPS
 
 # ---- settings --------------------------------------------------------------------------------------
 

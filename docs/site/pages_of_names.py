@@ -83,7 +83,7 @@ TOPICS = {
     "extend/write-a-plugin": "Solver Iterate Context Certificate SolverSpec Needs register hookimpl testing "
     "option part tol_option limit_option form_option",
     "extend/a-problem-of-your-own": "Problem ProblemSpec LinearSolution field matrix views ridge count flag",
-    "extend/architecture": "arrays algebra operators workers rows solving cost process "
+    "extend/architecture": "arrays linalg operators workers rows solving cost process "
     "families.cca families.discriminant",
     "reference/command-line": "cli",
 }
@@ -101,7 +101,6 @@ INFERENCE = (
 BESIDE = (
     "estimators",
     "arrays",
-    "algebra",
     "cli",
     "cost",
     "families.cca",

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import HOST, Array, Home, HostArray, namespace, to_host
+from linspec.arrays import HOST, Array, DType, Home, HostArray, namespace, to_host
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.process import machine
 
@@ -77,7 +77,7 @@ class LinearOperator(ABC):
     """
 
     shape: tuple[float, int]
-    dtype: np.dtype[Any] = np.dtype(np.float64)
+    dtype: DType = np.dtype(np.float64)
     backend: Home = HOST
     readings: float = math.inf
     resident: bool = False

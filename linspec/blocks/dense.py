@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, host_dtype, to_host, working_dtype
+from linspec.arrays import Array, DType, Home, HostArray, host_dtype, to_host, working_dtype
 from linspec.blocks.base import FEWEST_ROWS, Block, Rows, first_shares, rows_per_block
 from linspec.errors import InvalidProblem
 
@@ -30,7 +29,7 @@ EXACT = 2**24
 class DenseBlock(Block):
     """Some rows of an array, less a row; `array` is as it was passed until `about` has made the working copy."""
 
-    def __init__(self, array: Array, dtype: np.dtype[Any], backend: Home, less: Array | None = None) -> None:
+    def __init__(self, array: Array, dtype: DType, backend: Home, less: Array | None = None) -> None:
         self.array, self.dtype, self.backend, self.less = array, dtype, backend, less
         self.rows, self.columns = array.shape
         self.entries = self.rows * self.columns

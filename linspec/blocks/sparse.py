@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec.arrays import Array, HostArray, working_dtype
+from linspec.arrays import Array, DType, HostArray, working_dtype
 from linspec.blocks.base import (
     MULTIPLY_RATE,
     STORED_RATE,
@@ -57,7 +57,7 @@ class SparseBlock(Block):
     def __init__(
         self,
         matrix: Any,
-        dtype: np.dtype[Any],
+        dtype: DType,
         start: int,
         stop: int,
         slab: Slab | None = None,

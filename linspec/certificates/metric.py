@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg.lapack import dtrtri
 
-from linspec.algebra import EPS, Preconditioner, preconditioner_from_sketch, raised_diagonal
 from linspec.arrays import HOST, Array, Home, HostArray, is_array, reciprocal, to_host
-from linspec.linalg.small import lengths_of
+from linspec.linalg import EPS, Preconditioner, preconditioner_from_sketch, raised_diagonal
+from linspec.linalg.small_matrices import lengths_of
 
 __all__ = ["EPS", "SKETCH_ROWS", "UP", "Bounded", "Euclidean", "Metric", "NearDiagonal", "Preconditioned"]
 

@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from linspec.algebra import EPS, metric_rounding, raised_diagonal
 from linspec.arrays import Array, is_array, to_host
 from linspec.certificates.linear import sketch_pays
 from linspec.certificates.metric import SKETCH_ROWS, Metric, NearDiagonal, Preconditioned
+from linspec.linalg import EPS, metric_rounding, raised_diagonal
 from linspec.process.plurals import count_of
 from linspec.rows.moments import Moments
 from linspec.rows.passes import OutOfPasses

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray, at_home, random_generator, to_host
+from linspec.arrays import Array, DType, HostArray, at_home, random_generator, to_host
 from linspec.cost import MOMENTS_SHARE
 from linspec.errors import InvalidProblem, MissingCapability, shown
 from linspec.kernels.features import KernelMap, pivots
@@ -202,7 +202,7 @@ class KernelOperator(LinearOperator):
         return cast("Points", self._points)
 
     @property
-    def tile_dtype(self) -> np.dtype[Any]:
+    def tile_dtype(self) -> DType:
         """The dtype of tiles: the working dtype of the data."""
         return self.data.dtype
 

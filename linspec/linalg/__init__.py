@@ -1,36 +1,65 @@
-"""Methods that families share, each as its paper has it; small matrices are on the host, thin blocks with the data."""
+"""Linear algebra that no data are read for: small matrices, and the methods that families share, as in their papers.
 
-from linspec.linalg.bidiagonalisation import Bidiagonal, LongStep, golub_kahan, lsqr, stacked
-from linspec.linalg.conjugate_gradients import block_cg, cg_steps
-from linspec.linalg.krylov import RISK, RitzPairs, block_krylov, search
-from linspec.linalg.lobpcg import Products, RitzBlocks, lobpcg_steps
-from linspec.linalg.small import inverse, inverse_triangle, lengths_of, orthonormal, tall_svd
-from linspec.linalg.steps import Step, Steps, Variables, driven, in_variables, side_by_side
+Read `small_matrices` first: eigenvalues, whitening and bases, with ranks determined up to rounding. Small matrices are
+on the host, thin blocks with the data.
+"""
 
-__all__ = [
-    "RISK",
-    "Bidiagonal",
-    "LongStep",
-    "Products",
-    "RitzBlocks",
-    "RitzPairs",
-    "Step",
-    "Steps",
-    "Variables",
-    "block_cg",
-    "block_krylov",
-    "cg_steps",
-    "driven",
-    "golub_kahan",
-    "in_variables",
-    "inverse",
-    "inverse_triangle",
-    "lengths_of",
-    "lobpcg_steps",
-    "lsqr",
-    "orthonormal",
-    "search",
-    "side_by_side",
-    "stacked",
-    "tall_svd",
-]
+from __future__ import annotations
+
+from linspec.process.lazy_names import lazy_names
+
+_HOLDERS = {
+    "Bidiagonal": "linspec.linalg.bidiagonalisation",
+    "EPS": "linspec.linalg.small_matrices",
+    "LongStep": "linspec.linalg.bidiagonalisation",
+    "Preconditioner": "linspec.linalg.preconditioner",
+    "Products": "linspec.linalg.lobpcg",
+    "RISK": "linspec.linalg.krylov",
+    "RitzBlocks": "linspec.linalg.lobpcg",
+    "RitzPairs": "linspec.linalg.krylov",
+    "SMALL": "linspec.linalg.singular_vectors",
+    "Step": "linspec.linalg.steps",
+    "Steps": "linspec.linalg.steps",
+    "Variables": "linspec.linalg.steps",
+    "block_cg": "linspec.linalg.conjugate_gradients",
+    "block_krylov": "linspec.linalg.krylov",
+    "cg_steps": "linspec.linalg.conjugate_gradients",
+    "driven": "linspec.linalg.steps",
+    "eigenpairs": "linspec.linalg.small_matrices",
+    "golub_kahan": "linspec.linalg.bidiagonalisation",
+    "in_variables": "linspec.linalg.steps",
+    "inner_products": "linspec.linalg.unit_vectors",
+    "inverse": "linspec.linalg.small_matrices",
+    "inverse_root": "linspec.linalg.small_matrices",
+    "inverse_triangle": "linspec.linalg.small_matrices",
+    "leading": "linspec.linalg.unit_vectors",
+    "leading_eigenpairs": "linspec.linalg.small_matrices",
+    "leading_svd": "linspec.linalg.singular_vectors",
+    "leading_triplets": "linspec.linalg.unit_vectors",
+    "lengths_of": "linspec.linalg.small_matrices",
+    "lobpcg_steps": "linspec.linalg.lobpcg",
+    "lsqr": "linspec.linalg.bidiagonalisation",
+    "metric_rounding": "linspec.linalg.small_matrices",
+    "orthonormal": "linspec.linalg.small_matrices",
+    "picked": "linspec.linalg.unit_vectors",
+    "preconditioner_from_sketch": "linspec.linalg.preconditioner",
+    "r_squared": "linspec.linalg.variation",
+    "raised_diagonal": "linspec.linalg.preconditioner",
+    "rank_cut": "linspec.linalg.small_matrices",
+    "ratio": "linspec.linalg.small_matrices",
+    "search": "linspec.linalg.krylov",
+    "selection_matrix": "linspec.linalg.unit_vectors",
+    "side_by_side": "linspec.linalg.steps",
+    "signs_of_columns": "linspec.linalg.unit_vectors",
+    "squared_cut": "linspec.linalg.singular_vectors",
+    "squares_about_means": "linspec.linalg.variation",
+    "stacked": "linspec.linalg.bidiagonalisation",
+    "tall_svd": "linspec.linalg.small_matrices",
+    "unit_columns": "linspec.linalg.unit_vectors",
+    "varies": "linspec.linalg.variation",
+    "whitening": "linspec.linalg.small_matrices",
+    "whitening_above_noise": "linspec.linalg.small_matrices",
+}
+
+__all__ = list(_HOLDERS)
+__getattr__, __dir__ = lazy_names(__name__, _HOLDERS)

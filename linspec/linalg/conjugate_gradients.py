@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
-from linspec.linalg.small import EPS, inverse, lengths_of, orthonormal
+from linspec.linalg.small_matrices import EPS, inverse, lengths_of, orthonormal
 from linspec.linalg.steps import Step, Steps, driven
 
 __all__ = ["block_cg", "cg_steps"]

@@ -28,9 +28,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linspec.algebra import selection_matrix
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.linalg.small import EPS, lengths_of, orthonormal
+from linspec.linalg import selection_matrix
+from linspec.linalg.small_matrices import EPS, lengths_of, orthonormal
 
 __all__ = ["RISK", "RitzPairs", "block_krylov", "search"]
 

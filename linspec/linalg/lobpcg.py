@@ -29,10 +29,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linspec.algebra import whitening_above_noise
-from linspec.algebra.small_matrices import eigenpairs
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, to_host_together
-from linspec.linalg.small import orthonormal
+from linspec.linalg import whitening_above_noise
+from linspec.linalg.small_matrices import eigenpairs, orthonormal
 
 __all__ = ["RitzBlocks", "lobpcg_steps"]
 

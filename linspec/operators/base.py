@@ -19,6 +19,7 @@ import numpy as np
 from linspec.arrays import (
     HOST,
     Array,
+    DType,
     Home,
     HostArray,
     at_home,
@@ -106,7 +107,7 @@ class LinearOperator:
     """
 
     shape: tuple[int, int]
-    dtype: np.dtype[Any]
+    dtype: DType
     home: Home = HOST
     access: Access = "products"
     readable: bool = False
@@ -244,12 +245,12 @@ class LinearOperator:
         return self._dense()
 
     @property
-    def stored_dtype(self) -> np.dtype[Any]:
+    def stored_dtype(self) -> DType:
         """The dtype in which the entries are stored; the dtype of the products if that is unknown."""
         return self.dtype
 
     @property
-    def rounded_dtype(self) -> np.dtype[Any]:
+    def rounded_dtype(self) -> DType:
         """The dtype to which entries were rounded: float32 if they are stored so, else the dtype of products."""
         return self.stored_dtype if self.stored_dtype == np.float32 else self.dtype
 
@@ -273,7 +274,7 @@ class LinearOperator:
         """
         return self
 
-    def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
+    def in_dtype(self, dtype: DType) -> LinearOperator | None:
         """The same matrix with products in another working dtype; None if that is not possible."""
         return self if dtype == self.dtype else None
 

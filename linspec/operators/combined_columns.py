@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
 
-import numpy as np
-
-from linspec.arrays import Array
+from linspec.arrays import Array, DType
 from linspec.operators.base import LinearOperator, Selection
 
 
@@ -40,10 +37,10 @@ class CombinedColumns(LinearOperator):
         self.access, self.readable = A.access, A.readable
 
     @property
-    def stored_dtype(self) -> np.dtype[Any]:
+    def stored_dtype(self) -> DType:
         return self.A.stored_dtype
 
-    def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
+    def in_dtype(self, dtype: DType) -> LinearOperator | None:
         wider = copy.copy(self)
         wider.A, wider.dtype = self.A.in_dtype(dtype) or self.A, dtype
         return wider

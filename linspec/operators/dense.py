@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, cast, host_dtype, plain_array, working_dtype
+from linspec.arrays import Array, DType, Home, HostArray, cast, host_dtype, plain_array, working_dtype
 from linspec.blocks import Dense, Rows
 from linspec.blocks.base import LONGEST_STRETCH
 from linspec.errors import InvalidProblem, UnsupportedData
@@ -79,10 +79,10 @@ class DenseOperator(LinearOperator):
         return None if self.mean is not None else self._source
 
     @property
-    def stored_dtype(self) -> np.dtype[Any]:
+    def stored_dtype(self) -> DType:
         return host_dtype(self.array)
 
-    def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
+    def in_dtype(self, dtype: DType) -> LinearOperator | None:
         """The same rows, converted block by block as they are multiplied."""
         return self if dtype == self.dtype else type(self)(self._source, self.mean, dtype)
 

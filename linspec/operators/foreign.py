@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, at_home, check_bare, is_array, working_dtype
+from linspec.arrays import Array, DType, Home, HostArray, at_home, check_bare, is_array, working_dtype
 from linspec.blocks import DeviceSparse, Rows
 from linspec.errors import InvalidProblem, MissingCapability, shown
 from linspec.operators.base import LinearOperator, Selection
@@ -51,11 +51,11 @@ class ForeignOperator(LinearOperator):
         self.dtype = working_dtype(source.dtype) if dtype is None else np.dtype(dtype)
 
     @property
-    def stored_dtype(self) -> np.dtype[Any]:
-        stored: np.dtype[Any] = np.dtype(self.source.dtype)
+    def stored_dtype(self) -> DType:
+        stored: DType = np.dtype(self.source.dtype)
         return stored
 
-    def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
+    def in_dtype(self, dtype: DType) -> LinearOperator | None:
         """The same operator, which converts blocks to `dtype` before it multiplies them. Never None."""
         return self if dtype == self.dtype else ForeignOperator(self.source, dtype)
 
@@ -146,7 +146,7 @@ class CupySparseOperator(LinearOperator):
 
     def __init__(self, matrix: Any, dtype: Any = None, *, checked: bool = False) -> None:
         self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
-        self._stored: np.dtype[Any] = np.dtype(matrix.dtype)
+        self._stored: DType = np.dtype(matrix.dtype)
         self.dtype = working_dtype(matrix.dtype) if dtype is None else np.dtype(dtype)
         self.matrix = (matrix if matrix.dtype == self.dtype else matrix.astype(self.dtype)).tocsr()
         self.home = Home.of(self.matrix.data)
@@ -156,11 +156,11 @@ class CupySparseOperator(LinearOperator):
         self.matrix.has_canonical_format = True  # CuPy looks again otherwise
 
     @property
-    def stored_dtype(self) -> np.dtype[Any]:
+    def stored_dtype(self) -> DType:
         return self._stored
 
     @at_home
-    def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
+    def in_dtype(self, dtype: DType) -> LinearOperator | None:
         """The same matrix, converted."""
         return self if dtype == self.dtype else CupySparseOperator(self.matrix, dtype, checked=True)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec.arrays import Array, working_dtype
+from linspec.arrays import Array, DType, working_dtype
 from linspec.blocks import Rows, Sparse, sparse_grams, sparse_slabs
 from linspec.errors import InvalidProblem, one_line
 from linspec.operators.base import LinearOperator, Selection
@@ -76,11 +76,11 @@ class SparseOperator(LinearOperator):
         return self.matrix
 
     @property
-    def stored_dtype(self) -> np.dtype[Any]:
-        stored: np.dtype[Any] = self.matrix.dtype
+    def stored_dtype(self) -> DType:
+        stored: DType = self.matrix.dtype
         return stored
 
-    def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
+    def in_dtype(self, dtype: DType) -> LinearOperator | None:
         """The same rows with products in `dtype`; entries are converted slab by slab."""
         return self if dtype == self.dtype else SparseOperator(self.matrix, dtype, checked=True)
 
@@ -174,7 +174,7 @@ def merged_rows(matrix: Any) -> Any:
     return rows
 
 
-def _dtype_of_sums(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def _dtype_of_sums(dtype: DType) -> DType:
     """The dtype in which duplicate entries are added: int64 for narrower integers and bools, float32 for float16."""
     if dtype.kind in "biu" and dtype.itemsize < np.dtype(np.int64).itemsize:
         return np.dtype(np.int64)

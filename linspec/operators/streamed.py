@@ -23,14 +23,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec.arrays import (
-    Array,
-    Home,
-    check_bare,
-    copied,
-    is_array,
-    plain_array,
-)
+from linspec.arrays import Array, DType, Home, check_bare, copied, is_array, plain_array
 from linspec.borrowed import borrowed
 from linspec.errors import InvalidProblem, SweptOnce, UnsupportedData, called, shown
 from linspec.frames import check_names, is_frame
@@ -183,11 +176,11 @@ class StreamedOperator(LinearOperator):
         return 0 if math.isinf(n) else int(self.density * n * p)
 
     @property
-    def stored_dtype(self) -> np.dtype[Any]:
+    def stored_dtype(self) -> DType:
         """The dtype of the first slice as stored."""
         return self._stored
 
-    def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
+    def in_dtype(self, dtype: DType) -> LinearOperator | None:
         """The same slices with products in another working dtype."""
         twin = copy.copy(self)
         twin.dtype = dtype

@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec.algebra import varies
 from linspec.arrays import HostArray, cast, to_host
 from linspec.blocks.base import Block, LinearOperator
 from linspec.blocks.dense import TINY, Dense, DenseBlock
+from linspec.linalg import varies
 from linspec.rows.executor import Reduction
 from linspec.rows.reductions import RowData
 
@@ -69,7 +69,7 @@ class Cell:
 
     @property
     def variation(self) -> HostArray:
-        """`squares`, with exactly 0 for a column that does not vary over these rows (`linspec.algebra.varies`)."""
+        """`squares`, with exactly 0 for a column that does not vary over these rows (`linspec.linalg.varies`)."""
         size = self.squares + self.count * (np.abs(self.origin) + np.abs(self.mean)) ** 2
         return np.where(varies(self.squares, size), self.squares, 0.0)
 

@@ -154,6 +154,7 @@ class Executor:
 
 
 LOCAL = Executor()
+"""The executor of rows that are here."""
 
 
 def executor_of(operators: Sequence[Rows]) -> Executor:

@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec.algebra import EPS, rank_cut
 from linspec.arrays import Array, Home, HostArray, all_finite, cast, is_array, on_device, to_host
 from linspec.blocks import ByProducts
 from linspec.blocks.base import MULTIPLY_RATE, STORED_RATE, Block, LinearOperator, Rows
 from linspec.errors import DataOutOfRange, InvalidProblem, MissingCapability, NonFiniteData
+from linspec.linalg import EPS, rank_cut
 from linspec.process.log import LOG, tells
 from linspec.rows.cells import Cell, Cells
 from linspec.rows.executor import Executor, Reduction, executor_of

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray
+from linspec.arrays import Array, DType, HostArray
 from linspec.blocks import Dense, Sparse
 from linspec.blocks.base import ORIGIN_ROWS, RUN_BYTES, Block, Rows
 from linspec.errors import InvalidProblem, UnsupportedData
@@ -87,7 +87,7 @@ class WorkerRows(Rows):
         handles: Sequence[Any],
         heights: Sequence[int],
         columns: int,
-        dtype: np.dtype[Any],
+        dtype: DType,
         *,
         sizes: Sequence[float] = (),
         given_back: Callable[[WorkerRows], Any] | None = None,
@@ -177,7 +177,7 @@ class _Chosen:
     """Work that returns the entries of some rows of a block, by their numbers in it."""
 
     numbers: dict[int, HostArray]
-    dtype: np.dtype[Any]
+    dtype: DType
 
     def __call__(self, number: int, rows: Any) -> Array:
         return _opened(rows, self.dtype, far=False).take(self.numbers[number]).about(None).dense()
@@ -188,7 +188,7 @@ class _Asked:
     """Work that calls a function with the first rows of a block."""
 
     question: Callable[[Rows], Any]
-    dtype: np.dtype[Any]
+    dtype: DType
 
     def __call__(self, number: int, rows: Any) -> Any:
         return self.question(_opened(rows[:ORIGIN_ROWS], self.dtype, far=False))
@@ -213,7 +213,7 @@ class _Run:
     """
 
     reduction: bytes
-    kinds: list[tuple[np.dtype[Any], bool]]
+    kinds: list[tuple[DType, bool]]
     edges: list[int]
     pieces: list[list[tuple[int, int]]]
     changes: int | None
@@ -358,7 +358,7 @@ def _is_far(row: Array, ratio: float, rows: Rows) -> bool:
     return next(rows.blocks()).is_far(row, ratio)
 
 
-def _opened(rows: Any, dtype: np.dtype[Any], *, far: bool) -> Rows:
+def _opened(rows: Any, dtype: DType, *, far: bool) -> Rows:
     kept = isinstance(rows, Rows)  # as they were sent, or as a pass has left them
     opened: Rows = copy.copy(rows) if kept else (Dense if isinstance(rows, np.ndarray) else Sparse)(rows)
     opened.far, opened.dtype = far, dtype

@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linspec.algebra import varies
 from linspec.arrays import Array, Home, HostArray, reciprocal
 from linspec.errors import InvalidProblem
+from linspec.linalg import varies
 
 __all__ = ["DEPENDENT", "EXPLAINED", "Fitted", "Preprocessing"]
 

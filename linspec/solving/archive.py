@@ -32,7 +32,7 @@ import numpy as np
 import scipy.sparse
 from numpy.lib import format as npy
 
-from linspec.arrays import HostArray, is_array, to_host
+from linspec.arrays import DType, HostArray, is_array, to_host
 from linspec.errors import BrokenPlugin, CannotSave, InvalidFile, MissingPackage, printable, shown
 from linspec.process.machine import available_memory
 from linspec.process.whole_files import named_file
@@ -422,7 +422,7 @@ class Archive:
         return matrix
 
 
-def _header_of(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def _header_of(member: IO[bytes]) -> tuple[tuple[int, ...], DType]:
     """Shape and dtype that the header of an array declares."""
     version = npy.read_magic(member)
     if version not in ((1, 0), (2, 0)):
@@ -432,7 +432,7 @@ def _header_of(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
     return shape, dtype
 
 
-def _stated(dtype: np.dtype[Any]) -> Any:
+def _stated(dtype: DType) -> Any:
     """Return a dtype as JSON holds it."""
     return json.loads(json.dumps(npy.dtype_to_descr(dtype)))
 

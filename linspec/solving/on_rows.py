@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from linspec import iteration
-from linspec.arrays import Array, is_array, reciprocal, to_host
+from linspec.arrays import Array, DType, is_array, reciprocal, to_host
 from linspec.errors import BrokenPlugin, OutOfMemory, shown
 from linspec.iteration import Certificate
 from linspec.process.plurals import count_of
@@ -198,7 +198,7 @@ def constant_columns_of(
     return tuple(remarks)
 
 
-def _wide_enough(values: Array, dtype: np.dtype[Any]) -> np.dtype[Any]:
+def _wide_enough(values: Array, dtype: DType) -> DType:
     """Return `dtype`, or float64 for values beyond its range: confounds may be in any unit beside float32 data."""
     sizes, limits = np.abs(to_host(values)), np.finfo(dtype)
     within = (sizes == 0) | ((sizes >= limits.tiny) & (sizes <= limits.max))

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linspec.algebra.variation import r_squared, squares_about_means
 from linspec.arrays import HostArray, to_host
 from linspec.errors import InvalidProblem, shown
 from linspec.frames import check_order
+from linspec.linalg.variation import r_squared, squares_about_means
 from linspec.operators import as_operator
 from linspec.operators.weights import weights_and_confounds
 from linspec.solving.checks import as_columns

@@ -19,12 +19,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, get_args
 import numpy as np
 
 from linspec import cost
-from linspec.arrays import (
-    HOST,
-    Array,
-    Home,
-    HostArray,
-)
+from linspec.arrays import HOST, Array, DType, Home, HostArray
 from linspec.errors import InvalidProblem
 from linspec.frames import RowNames, check_order
 from linspec.operators import LinearOperator
@@ -197,7 +192,7 @@ class Problem(ABC, Generic[S_co]):
         return next((A.home for A in self.matrices.values()), HOST)
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> DType:
         """The least precise of the dtypes in which the matrices are multiplied.
 
         These dtypes are set when the problem is made: matrices declared with `like` (see `linspec.matrix`), such as

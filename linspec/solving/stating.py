@@ -13,9 +13,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-import numpy as np
-
-from linspec.arrays import Array, is_array
+from linspec.arrays import Array, DType, is_array
 from linspec.borrowed import borrowed_together, may_lend
 from linspec.errors import InvalidDeclaration, InvalidProblem, shown
 from linspec.frames import RowNames, check_order, column_names_of, index_of, is_series
@@ -261,7 +259,7 @@ def _promote(problem: Any) -> None:
             promote(problem, name, max(others, key=lambda dtype: dtype.itemsize))
 
 
-def promote(problem: Any, name: str, dtype: np.dtype[Any]) -> None:
+def promote(problem: Any, name: str, dtype: DType) -> None:
     """Set the dtype in which a matrix is multiplied to `dtype`, if `dtype` is wider; entries stay exact.
 
     Nothing is changed if the operator cannot be multiplied in another dtype (`LinearOperator.in_dtype` returns None).

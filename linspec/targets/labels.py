@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec.algebra.small_matrices import EPS, rank_cut, whitening
 from linspec.arrays import (
     HOST,
     Array,
+    DType,
     Home,
     HostArray,
     all_finite,
@@ -36,6 +36,7 @@ from linspec.blocks.base import row_blocks
 from linspec.borrowed import borrowed
 from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData, called
 from linspec.frames import is_frame, is_series, labels_of
+from linspec.linalg.small_matrices import EPS, rank_cut, whitening
 from linspec.operators.combined_columns import CombinedColumns
 from linspec.operators.sparse import SparseOperator, checked_rows, is_scipy_sparse
 
@@ -69,7 +70,7 @@ class Labels:
 
     matrix: Any
     often: HostArray
-    dtype: np.dtype[Any]
+    dtype: DType
     home: Home = HOST
 
     @property
@@ -219,7 +220,7 @@ def vector_or_matrix(given: Any) -> Any:
     return given
 
 
-def form_of(given: Any) -> tuple[Home | None, np.dtype[Any]]:
+def form_of(given: Any) -> tuple[Home | None, DType]:
     """The library and device of dense targets, None for sparse ones; and the dtype of targets of labels.
 
     Targets are sparse for sparse matrices and for NumPy's class vectors. The dtype is float32 for floats of at most 32

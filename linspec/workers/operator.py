@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from linspec.arrays import HOST, Array, HostArray, is_array
+from linspec.arrays import HOST, Array, DType, HostArray, is_array
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
 from linspec.frames import check_names
 from linspec.operators import DenseOperator, LinearOperator, SparseOperator, as_operator
@@ -46,8 +46,8 @@ class Facts(NamedTuple):
     """
 
     shape: tuple[int, int]
-    stored: np.dtype[Any]
-    working: np.dtype[Any]
+    stored: DType
+    working: DType
     sparse: bool
     nnz: int
     pairs: int
@@ -59,7 +59,7 @@ class Facts(NamedTuple):
         return self.nnz * (self.stored.itemsize + (4 if self.sparse else 0)) + 8 * self.shape[0] * self.sparse
 
 
-def opened(block: Any, dtype: np.dtype[Any] | None = None) -> DenseOperator | SparseOperator:
+def opened(block: Any, dtype: DType | None = None) -> DenseOperator | SparseOperator:
     """Return the operator of a block in the form that `_converted` returns, with products in `dtype`."""
     dense = isinstance(block, np.ndarray)
     return DenseOperator(block, None, dtype) if dense else SparseOperator(block, dtype, checked=True)
@@ -207,7 +207,7 @@ class BlockOperator(LinearOperator):
         return self._entries
 
     @property
-    def stored_dtype(self) -> np.dtype[Any]:
+    def stored_dtype(self) -> DType:
         return self._stored
 
     @property
@@ -230,7 +230,7 @@ class BlockOperator(LinearOperator):
         """The number of the first row of each block, followed by the number of all rows."""
         return [0, *accumulate(self.layout)]
 
-    def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
+    def in_dtype(self, dtype: DType) -> LinearOperator | None:
         """The same blocks with products in `dtype`; they are converted when they are multiplied."""
         other = copy.copy(self)
         other.dtype = dtype

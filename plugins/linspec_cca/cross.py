@@ -30,11 +30,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linspec import Status, form_option, limit_option, option, part, tol_option
-from linspec.algebra import ratio
 from linspec.arrays import Array, reciprocal, to_host
 from linspec.families.cca import Pairs, block_width, first_blocks
 from linspec.iteration import Context, Iterate
-from linspec.linalg import block_krylov
+from linspec.linalg import block_krylov, ratio
 from linspec.rows import Moments
 from linspec.solving import Solver
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from linspec.algebra import SMALL
 from linspec.cost import CHOLESKY_RATE, DENSE_RATE, FACTOR_RATE, SPARSE_RATE, Estimate, Sizes, gram_seconds
 from linspec.families.cca import all_pairs
 from linspec.iteration import Context, Iterate
+from linspec.linalg import SMALL
 from linspec.rows import Moments
 from linspec.solving import Solver
 

@@ -32,12 +32,11 @@ from functools import partial
 from typing import Any
 
 from linspec import cost, form_option, limit_option, option, part, tol_option
-from linspec.algebra import ratio
 from linspec.arrays import Array, HostArray
 from linspec.cost import Estimate, Sizes
 from linspec.families.cca import Gains, block_width, first_blocks, multiplied
 from linspec.iteration import Context, Iterate, ritz_iterates
-from linspec.linalg import RitzBlocks, lobpcg_steps
+from linspec.linalg import RitzBlocks, lobpcg_steps, ratio
 from linspec.rows import Moments
 from linspec.solving import Solver
 

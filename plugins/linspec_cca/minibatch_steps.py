@@ -27,8 +27,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from linspec.algebra import ratio
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.linalg import ratio
 from linspec.rows import Minibatch, Moments, equal_slices, rows_at_once
 from linspec_cca.appgrad import largest_eigenvalue
 

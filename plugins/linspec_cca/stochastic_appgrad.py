@@ -40,11 +40,11 @@ from typing import Any
 import numpy as np
 
 from linspec import Status, limit_option, option, part, tol_option
-from linspec.algebra import inverse_root, ratio
 from linspec.arrays import Array, Home, HostArray, to_host, to_host_together
 from linspec.certificates import Metric
 from linspec.families.cca import first_blocks, multiplied
 from linspec.iteration import Context, Iterate
+from linspec.linalg import inverse_root, ratio
 from linspec.rows import Minibatch, Moments, equal_slices
 from linspec.solving import Solver
 from linspec_cca.appgrad import GROWTH, fitted

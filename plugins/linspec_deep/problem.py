@@ -20,9 +20,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 import linspec as ls
-from linspec.algebra import ratio, signs_of_columns, whitening_above_noise
 from linspec.arrays import HOST, HostArray, to_host
 from linspec.iteration import Certificate
+from linspec.linalg import ratio, signs_of_columns, whitening_above_noise
 from linspec.rows import Moments, equal_slices, rows_at_once
 from linspec.solving import fewer_than_asked
 from linspec_deep.nets import Net, counted_rows

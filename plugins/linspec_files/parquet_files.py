@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from linspec.arrays import HostArray
+from linspec.arrays import DType, HostArray
 from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData, called, printable, shown
 from linspec.operators import LinearOperator, RowFiles, as_operator, columns_but_index, in_order, looked_at
 from linspec.process import check_memory
@@ -170,9 +170,7 @@ class _Reader:
 
     at_once = True  # on all cores
 
-    def __init__(
-        self, path: str, metadata: Any, columns: Sequence[str], dtype: np.dtype[Any], gaps: bool
-    ) -> None:
+    def __init__(self, path: str, metadata: Any, columns: Sequence[str], dtype: DType, gaps: bool) -> None:
         self.path, self.metadata, self.columns, self.dtype, self.gaps = (
             path,
             metadata,
@@ -256,12 +254,12 @@ def _is_text(kind: Any) -> bool:
     return bool(pa.types.is_string(value) or pa.types.is_large_string(value))
 
 
-def _dtype(kind: Any, name: str, files: RowFiles) -> np.dtype[Any]:
+def _dtype(kind: Any, name: str, files: RowFiles) -> DType:
     """Return the dtype of the numbers of a column; refuse other types."""
     if pa.types.is_null(kind) and files.missing == "nan":
         return np.dtype(np.float32)
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        found: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
+        found: DType = np.dtype(kind.to_pandas_dtype())
         return found
     if pa.types.is_decimal(kind):
         return np.dtype(np.float64)

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec.arrays import HostArray, working_dtype
+from linspec.arrays import DType, HostArray, working_dtype
 from linspec.errors import InvalidProblem, LinspecError, called, printable
 from linspec.operators import DenseOperator, LinearOperator, RowFiles, RowOperator, SparseOperator, looked_at
 from linspec.process import available_memory, check_memory
@@ -83,7 +83,7 @@ class Source:
 
     name: str
     shape: tuple[int, int]
-    dtype: np.dtype[Any]
+    dtype: DType
     edges: HostArray
     read: Callable[[int, int], Any]
     paths: Sequence[str]
@@ -164,7 +164,7 @@ class FileRows(RowOperator):
         return self.source.entries
 
     @property
-    def stored_dtype(self) -> np.dtype[Any]:
+    def stored_dtype(self) -> DType:
         return self.source.dtype
 
     def in_memory(self, most: float) -> LinearOperator:
@@ -174,7 +174,7 @@ class FileRows(RowOperator):
         with reading(self.source.name, "it"):
             return DenseOperator(self.source.read(0, self.shape[0]), None, self.dtype).with_names_of(self)
 
-    def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
+    def in_dtype(self, dtype: DType) -> LinearOperator | None:
         """Return an operator in another dtype that shares the decoded slabs."""
         found = self if dtype == self.dtype else copy.copy(self)
         found.dtype = np.dtype(dtype)
@@ -260,7 +260,7 @@ def slab_bytes() -> int:
     return max(min(SLAB_BYTES, available_memory() // (4 * SLABS_IN_MEMORY)), 1)
 
 
-def dense(name: str, shape: Any, dtype: np.dtype[Any], read: Any, path: str, chunks: Any = None) -> FileRows:
+def dense(name: str, shape: Any, dtype: DType, read: Any, path: str, chunks: Any = None) -> FileRows:
     """Make the operator of a two-dimensional array in a file, with the shape of its chunks, if it has some.
 
     Raises

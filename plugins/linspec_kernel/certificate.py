@@ -32,11 +32,11 @@ from typing import Any
 import numpy as np
 
 from linspec import KernelOperator, LinearOperator, Status
-from linspec.algebra import ratio, signs_of_columns, whitening
 from linspec.arrays import Array, HostArray, reciprocal, to_host
 from linspec.features import FeatureMap, KernelMap
 from linspec.iteration import Certificate
 from linspec.kernels import Points
+from linspec.linalg import ratio, signs_of_columns, whitening
 from linspec.solving import fewer_than_asked, left_out_nearby
 from linspec_kernel.moments import Fitted
 from linspec_kernel.nystrom import norms_alone, on_host

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from linspec import KernelOperator
-from linspec.algebra import eigenpairs, leading_svd
 from linspec.arrays import HOST, HostArray, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.errors import InvalidProblem
 from linspec.iteration import Context, Iterate
+from linspec.linalg import eigenpairs, leading_svd
 from linspec.solving import Solver
 
 ZERO = 1e-8

@@ -35,10 +35,10 @@ from typing import Any
 import numpy as np
 
 from linspec import KernelOperator, limit_option, option, tol_option
-from linspec.algebra import eigenpairs, ratio, whitening
 from linspec.arrays import Array, HostArray
 from linspec.features import drawn_rows
 from linspec.iteration import Context, Iterate
+from linspec.linalg import eigenpairs, ratio, whitening
 from linspec.solving import Solver
 from linspec_kernel.certificate import CUT, LEAST_SHARE, gaps_of, least_value
 from linspec_kernel.nystrom import doubly_centred, norms_alone, on_host

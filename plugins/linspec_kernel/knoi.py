@@ -34,11 +34,11 @@ from typing import Any
 import numpy as np
 
 from linspec import LinearOperator, option
-from linspec.algebra import inverse_root, ratio
 from linspec.arrays import Array, HostArray, to_host
 from linspec.features import FeatureMap, FourierMap, fourier
 from linspec.iteration import Context, Iterate
 from linspec.kernels import Kernel
+from linspec.linalg import inverse_root, ratio
 from linspec.rows import Minibatch, equal_slices, random_order
 from linspec.solving import Solver, moments_of_rows
 from linspec_kernel.certificate import CUT

@@ -24,9 +24,9 @@ import numpy as np
 import scipy.linalg
 
 from linspec import KernelOperator
-from linspec.algebra import eigenpairs, leading_eigenpairs, whitening
 from linspec.arrays import Array, Home, HostArray, random_generator, reciprocal, to_host
 from linspec.features import turn_of
+from linspec.linalg import eigenpairs, leading_eigenpairs, whitening
 
 PROBED = 1024
 """Number of rows from which an iteration first estimates |K − LLᵀ|."""

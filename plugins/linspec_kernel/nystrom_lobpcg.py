@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 
 from linspec import KernelOperator, limit_option, option, tol_option
-from linspec.algebra import eigenpairs, ratio, whitening
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.features import drawn_rows
 from linspec.iteration import Context, Iterate
+from linspec.linalg import eigenpairs, ratio, whitening
 from linspec.rows import equal_slices
 from linspec.solving import Solver
 from linspec_kernel.certificate import LEAST_SHARE, gaps_of

@@ -20,12 +20,11 @@ from typing import Any
 import numpy as np
 
 from linspec import option
-from linspec.algebra import rank_cut
 from linspec.arrays import Array, HostArray, to_host, triangular_factor
 from linspec.certificates import Metric
 from linspec.cost import CHOLESKY_RATE, Estimate, Sizes, gram_seconds
 from linspec.iteration import Context, Iterate
-from linspec.linalg import Step
+from linspec.linalg import Step, rank_cut
 from linspec.rows import Moments, row_gram
 from linspec.solving import Solver
 from linspec_lstsq.factors import factorised

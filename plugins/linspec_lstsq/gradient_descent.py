@@ -25,10 +25,9 @@ from typing import Any
 import numpy as np
 
 from linspec import form_option, limit_option, tol_option
-from linspec.algebra import EPS
 from linspec.arrays import Array, Home
 from linspec.iteration import Context, Iterate
-from linspec.linalg import Step, Steps, driven
+from linspec.linalg import EPS, Step, Steps, driven
 from linspec.rows import Moments
 from linspec.solving import Solver
 from linspec_lstsq.normal_system import NormalEquations

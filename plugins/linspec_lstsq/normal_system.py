@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from linspec.algebra import EPS
 from linspec.arrays import Array, HostArray
 from linspec.certificates import metric_pays, needs_metric
 from linspec.iteration import Context
+from linspec.linalg import EPS
 from linspec.rows import Moments
 
 EXPECTED = 20

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from linspec import cost
-from linspec.algebra import EPS
 from linspec.arrays import HostArray
+from linspec.linalg import EPS
 
 PER_OUTLIER = 2.0
 """Iterations that each eigenvalue far above the others costs conjugate gradients with one right-hand side."""

@@ -20,9 +20,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from linspec.algebra import EPS, whitening
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.linalg import Step
+from linspec.linalg import EPS, Step, whitening
 from linspec_lstsq.nystrom_costs import Outlook
 
 

@@ -22,9 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from linspec.algebra import EPS
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.linalg import orthonormal
+from linspec.linalg import EPS, orthonormal
 
 OVERSAMPLING = 10
 """Columns of the random block beyond the components that are asked for."""

@@ -30,7 +30,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linspec import limit_option, option, tol_option
-from linspec.algebra import rank_cut
 from linspec.arrays import Array, Home, HostArray
 from linspec.cost import FACTOR_RATE, SPARSE_RATE, Estimate, Sizes, sweeps_estimate
 from linspec.iteration import Context, Iterate, worst
@@ -43,6 +42,7 @@ from linspec.linalg import (
     golub_kahan,
     in_variables,
     lsqr,
+    rank_cut,
     stacked,
 )
 from linspec.rows import Moments, OutOfPasses

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from linspec.algebra import EPS
 from linspec.arrays import HostArray, reciprocal
+from linspec.linalg import EPS
 from linspec.process import pause
 
 ROUNDING = 8 * EPS

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from linspec.algebra import squares_about_means, varies
 from linspec.arrays import HostArray, reciprocal, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.iteration import Context, Iterate
+from linspec.linalg import squares_about_means, varies
 from linspec.rows import EXPLAINED, Moments, Preprocessing
 from linspec.solving import Solver
 from linspec_many_targets.choice import (

@@ -10,10 +10,10 @@ import numpy as np
 
 import linspec as ls
 from linspec import Status
-from linspec.algebra import ratio
 from linspec.arrays import HOST, Array, Home, HostArray, at_home, host_dtype, is_array, reciprocal, to_host
 from linspec.errors import BrokenPlugin, InvalidProblem, shown
 from linspec.iteration import Certificate, Context
+from linspec.linalg import ratio
 from linspec.rows import Moments
 from linspec.solving import NewRows, score_of_predictions, table_of_components, table_of_rows
 from linspec.studies import folds_of

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray, is_array, reciprocal
+from linspec.arrays import Array, HostArray, is_array
 from linspec.errors import InvalidProblem
 from linspec.rows import Block, Moments, Preprocessing, Reduction, Rows
 
@@ -197,9 +197,8 @@ class AbsentRows(Moments):
             for p in pre
         ]
         seen = np.sum([mask * weight for mask, weight in zip(self.masks, view_weights, strict=True)], axis=0)
-        self.factors = sum(view_weights) * reciprocal(
-            seen
-        )  # D = (Σωᵢ)(ΣωᵢKᵢ)⁻¹; 0 for a row that no view has
+        # D = (Σωᵢ)(ΣωᵢKᵢ)⁻¹: exactly 1 for a row of all views, and 0 for a row of none
+        self.factors = np.divide(sum(view_weights), seen, out=np.zeros(len(seen)), where=seen > 0)
         self.excess: list[Array] = []
 
     def pre_of(self, i: int) -> Preprocessing:

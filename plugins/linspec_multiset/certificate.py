@@ -20,11 +20,10 @@ from typing import Any
 import numpy as np
 
 from linspec import Status
-from linspec.algebra import eigenpairs, ratio, signs_of_columns, whitening_above_noise
 from linspec.arrays import Array, HostArray, to_host
 from linspec.certificates import Metric, digits, gram_pays, rounding_of, short_directions, weakest
 from linspec.iteration import Certificate
-from linspec.linalg import RitzPairs, search
+from linspec.linalg import RitzPairs, eigenpairs, ratio, search, signs_of_columns, whitening_above_noise
 from linspec.rows import Moments
 from linspec.solving import fewer_than_asked
 from linspec_multiset.pencil import Pencil, images

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from linspec.algebra import leading_eigenpairs
 from linspec.certificates import norms_of_held
 from linspec.cost import CHOLESKY_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.iteration import Context, Iterate
+from linspec.linalg import leading_eigenpairs
 from linspec.rows import Moments
 from linspec.solving import Solver
 from linspec_multiset.pencil import Pencil, forming

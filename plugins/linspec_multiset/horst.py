@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from linspec import Status, limit_option, option
-from linspec.algebra import leading_eigenpairs
 from linspec.arrays import HostArray, reciprocal
 from linspec.cost import CHOLESKY_RATE, DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.iteration import Context, Iterate
+from linspec.linalg import leading_eigenpairs
 from linspec.process import pause
 from linspec.rows import Moments
 from linspec.solving import Solver

@@ -26,11 +26,10 @@ from typing import Any
 import numpy as np
 
 from linspec import cost, form_option, limit_option, option, tol_option
-from linspec.algebra import ratio
 from linspec.arrays import Array, HostArray
 from linspec.cost import Estimate, Sizes
 from linspec.iteration import Context, Iterate, ritz_iterates
-from linspec.linalg import RitzBlocks, lobpcg_steps
+from linspec.linalg import RitzBlocks, lobpcg_steps, ratio
 from linspec.rows import Moments
 from linspec.solving import Solver
 from linspec_multiset.pencil import Pencil

@@ -27,10 +27,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 import linspec as ls
-from linspec.algebra import ratio, signs_of_columns
 from linspec.arrays import Array, HostArray, reciprocal, to_host
 from linspec.certificates import Metric
 from linspec.iteration import Certificate
+from linspec.linalg import ratio, signs_of_columns
 from linspec.rows import Moments
 from linspec.solving import fewer_than_asked
 from linspec_multiset.certificate import AGREED, ALL_AGREE, TOLERATED, lost_to_squares, returned

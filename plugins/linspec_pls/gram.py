@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from linspec.algebra import leading_svd
 from linspec.arrays import Home
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.iteration import Context, Iterate
+from linspec.linalg import leading_svd
 from linspec.rows import Moments
 from linspec.solving import Solver
 

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 import linspec as ls
-from linspec.algebra import inner_products, leading_triplets, unit_columns
 from linspec.arrays import Array, HostArray
 from linspec.iteration import Certificate
+from linspec.linalg import inner_products, leading_triplets, unit_columns
 from linspec.rows import Moments
 from linspec.solving import fewer_than_asked
 

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from linspec.algebra import EPS
 from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.linalg import EPS
 
 ROUNDING = 10 * EPS
 """Directions of a product are left out if they are shorter than this multiple of the largest product."""

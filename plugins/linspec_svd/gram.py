@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from linspec import Status
-from linspec.algebra import EPS, leading_eigenpairs
 from linspec.arrays import Array, HostArray, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes, gram_seconds
 from linspec.iteration import Context, Iterate
+from linspec.linalg import EPS, leading_eigenpairs
 from linspec.rows import Moments, row_gram
 from linspec.solving import Solver
 from linspec_svd.block_krylov import right_vectors

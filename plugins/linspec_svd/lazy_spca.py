@@ -29,12 +29,11 @@ from typing import Any
 import numpy as np
 
 from linspec import Status, form_option, option, part
-from linspec.algebra import EPS, whitening
 from linspec.arrays import Array, to_host
 from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec.errors import InvalidOption
 from linspec.iteration import Context, Iterate
-from linspec.linalg import orthonormal, tall_svd
+from linspec.linalg import EPS, orthonormal, tall_svd, whitening
 from linspec.process import count_of
 from linspec.rows import Moments
 from linspec.solving import Solver

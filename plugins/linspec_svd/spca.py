@@ -27,10 +27,9 @@ from typing import Any
 import numpy as np
 
 from linspec import Status, option, part
-from linspec.algebra import EPS
 from linspec.arrays import Array, to_host
 from linspec.iteration import Context, Iterate
-from linspec.linalg import inverse_triangle, tall_svd
+from linspec.linalg import EPS, inverse_triangle, tall_svd
 from linspec.process import count_of
 from linspec.rows import Moments
 from linspec.solving import Solver

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from linspec.algebra import Preconditioner
 from linspec.arrays import HOST
 from linspec.certificates import Metric, NearDiagonal, Preconditioned
+from linspec.linalg import Preconditioner
 
 P = 30
 

@@ -283,3 +283,15 @@ def test_a_view_that_is_constant_in_its_present_rows_is_one_that_is_zero(solver)
     )
     np.testing.assert_allclose(found.eigenvalues, zero.eigenvalues, rtol=1e-8)
     assert "columns of X3 are constant" in found.message
+
+
+def test_rows_of_all_views_count_once_whatever_the_weights_of_views():
+    """With D = 1 nothing is in excess, although 1/Σω is rounded: the answer is that of views with all rows."""
+    rng = np.random.default_rng(0)
+    views = [rng.standard_normal((40, p)) for p in (4, 1, 3)]
+    present = [np.arange(40) != 7, None, None]
+    weights = (2.0553709949100933, 0.6805857474956903, 3.079072233800237)
+    for solver in ("gram", "lobpcg"):
+        found = ls.solve(ls.MultisetCCA(views, 1, present=present, view_weights=weights), solver, rng=0)
+        assert found.converged
+        assert np.isfinite(found.eigenvalues).all()

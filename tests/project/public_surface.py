@@ -30,7 +30,6 @@ RECORD = Path(__file__).with_name("public_surface.txt")
 FOR_ALL = ("estimators", "targets", "metrics", "kernels", "features", "datasets", "plots", "errors")
 FOR_AUTHORS = (
     "arrays",
-    "algebra",
     "certificates",
     "cost",
     "iteration",

@@ -21,11 +21,7 @@ ROOT = Path(__file__).parents[2]
 OTHERS = {"hookimpl"}
 """Names whose docstring is another library's: pluggy's marker."""
 
-PROVISIONAL = ("certificates", "iteration", "linalg", "rows")
-"""The core that will replace today's: its names change until the last family has moved."""
-
 MODULES = (
-    "algebra",
     "arrays",
     "certificates",
     "cli",
@@ -52,9 +48,77 @@ MODULES = (
 )
 """Public modules: those of `linspec.__all__`, and those that are imported by their own name. Each has a page."""
 
+LATER = {
+    *(
+        f"certificates.{name}"
+        for name in (
+            "Euclidean",
+            "LinearCertificate",
+            "Metric",
+            "NearDiagonal",
+            "Preconditioned",
+            "certify_linear",
+            "digits",
+            "enclosure",
+            "gram_pays",
+            "metric_pays",
+            "needs_metric",
+            "noise_of",
+            "rounding_of",
+            "short_directions",
+            "sketch_pays",
+            "weakest",
+        )
+    ),
+    *(
+        f"iteration.{name}"
+        for name in ("Limits", "Outcome", "Problem", "Progress", "Saving", "Solver", "ritz_iterates", "run")
+    ),
+    *(
+        f"linalg.{name}"
+        for name in (
+            "Bidiagonal",
+            "RitzBlocks",
+            "RitzPairs",
+            "Step",
+            "Variables",
+            "cg_steps",
+            "driven",
+            "golub_kahan",
+            "in_variables",
+            "lsqr",
+            "search",
+            "side_by_side",
+            "stacked",
+        )
+    ),
+    *(
+        f"rows.{name}"
+        for name in (
+            "Block",
+            "Cell",
+            "Executor",
+            "Fitted",
+            "Minibatch",
+            "Moments",
+            "OutOfPasses",
+            "Passes",
+            "Preprocessing",
+            "Reduction",
+            "Rows",
+            "check_products",
+            "random_order",
+            "row_gram",
+            "rows_at_once",
+        )
+    ),
+}
+"""Names of the core without an example yet; the list only shrinks."""
+
 WITHOUT_EXAMPLE = {
     "cli.main": "a command of click: its docstring is what `linspec --help` shows",
     "operators.CupySparseOperator": "needs a GPU; `as_operator` makes it of a matrix of cupyx",
+    **dict.fromkeys(LATER, "of the core, which the pages for authors show at work"),
 }
 """Classes and functions of these modules that have no example, and why."""
 
@@ -104,7 +168,7 @@ def test_every_public_name_has_a_docstring_with_an_example() -> None:
     assert sorted(lacking) == []
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if name not in PROVISIONAL])
+@pytest.mark.parametrize("name", MODULES)
 def test_every_name_of_a_public_module_has_a_docstring_with_an_example(name: str) -> None:
     """Constants, such as `linspec.testing.BACKENDS`, have their docstring below them in the source."""
     if name in {"estimators", "plots"}:

@@ -20,14 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from linspec.algebra import EPS, ratio
-from linspec.algebra.unit_vectors import signs_of_columns
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.certificates import Metric, digits, rounding_of, short_directions, weakest
 from linspec.certificates.norms import SHORT
 from linspec.families.cca.canonical import Pairs, cross, multiplied
 from linspec.iteration import Certificate
-from linspec.linalg import RitzPairs, inverse, search
+from linspec.linalg import EPS, RitzPairs, inverse, ratio, search
+from linspec.linalg.unit_vectors import signs_of_columns
 from linspec.process.plurals import count_of
 from linspec.rows import Moments
 from linspec.solving.findings import CHOICE, left_out_nearby

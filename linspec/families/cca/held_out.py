@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from linspec import cost
-from linspec.algebra.singular_vectors import leading_svd
 from linspec.arrays import HOST, HostArray, namespace
 from linspec.families.cca.variates import captured, componentwise
+from linspec.linalg.singular_vectors import leading_svd
 from linspec.studies.held_out.grams import Split
 from linspec.studies.held_out.scores import FEWEST, HeldOutScore, Metric, Rounded, still, weighted_rows
 

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from linspec.algebra.small_matrices import EPS, whitening
 from linspec.arrays import HostArray, reciprocal, to_host
 from linspec.errors import InvalidProblem
+from linspec.linalg.small_matrices import EPS, whitening
 from linspec.operators import as_operator
 from linspec.solving.loadings import moments_of_rows
 from linspec.studies.held_out.scores import still

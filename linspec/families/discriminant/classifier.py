@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from linspec.algebra import whitening
 from linspec.arrays import HOST, Array, Home, HostArray, at_home, check_bare, host_dtype, namespace, to_host
 from linspec.errors import InvalidOption, InvalidProblem
+from linspec.linalg import whitening
 from linspec.process.plurals import count_of
 from linspec.solving import score_of_predictions, table_of_rows
 from linspec.solving.new_rows import NOTHING, NewRows

@@ -22,7 +22,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from linspec.algebra import EPS, leading_svd, ratio, selection_matrix, signs_of_columns
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.certificates import (
     SKETCH_ROWS,
@@ -35,7 +34,8 @@ from linspec.certificates import (
     sketch_pays,
 )
 from linspec.iteration import Certificate
-from linspec.linalg.small import orthonormal
+from linspec.linalg import EPS, leading_svd, ratio, selection_matrix, signs_of_columns
+from linspec.linalg.small_matrices import orthonormal
 from linspec.rows import Moments
 from linspec.solving.findings import fewer_than_asked
 from linspec.solving.verdict import Finding

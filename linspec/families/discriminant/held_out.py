@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from linspec.algebra import EPS, leading_svd, whitening
 from linspec.arrays import HOST, HostArray, reciprocal, to_host
 from linspec.errors import MissingCapability
+from linspec.linalg import EPS, leading_svd, whitening
 from linspec.solving.prediction_score import prediction_score
 from linspec.studies.held_out.defaults import first_components
 from linspec.studies.held_out.grams import Split

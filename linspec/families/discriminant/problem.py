@@ -12,7 +12,6 @@ import numpy as np
 
 import linspec as ls
 from linspec import targets
-from linspec.algebra import whitening
 from linspec.arrays import (
     Array,
     HostArray,
@@ -33,6 +32,7 @@ from linspec.families.discriminant.classifier import (
 )
 from linspec.frames import check_order, is_series
 from linspec.iteration import Certificate
+from linspec.linalg import whitening
 from linspec.operators import (
     CombinedColumns,
     LinearOperator,

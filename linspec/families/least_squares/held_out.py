@@ -37,9 +37,9 @@ from typing import Any
 import numpy as np
 
 from linspec import cost
-from linspec.algebra import squared_cut
 from linspec.arrays import HOST, Home, HostArray, random_generator, reciprocal, to_host
 from linspec.errors import ConvergenceWarning, InvalidProblem, NoSuitableSolver, warn
+from linspec.linalg import squared_cut
 from linspec.operators import as_operator
 from linspec.process import machine
 from linspec.rows import Moments, Passes, Preprocessing, row_gram

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from linspec.algebra.variation import varies
 from linspec.arrays import HOST, HostArray, to_host
 from linspec.errors import MissingCapability
+from linspec.linalg.variation import varies
 from linspec.studies.held_out.grams import Split
 from linspec.studies.held_out.scores import HeldOutScore, Rounded, weighted_rows
 

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 import linspec as ls
-from linspec.algebra import EPS, ratio, selection_matrix, signs_of_columns
 from linspec.arrays import (
     HOST,
     LEAST_SQUARE,
@@ -28,7 +27,7 @@ from linspec.arrays import (
 from linspec.certificates import Euclidean, digits, enclosure
 from linspec.errors import InvalidProblem, MissingCapability, shown
 from linspec.iteration import Certificate
-from linspec.linalg import tall_svd
+from linspec.linalg import EPS, ratio, selection_matrix, signs_of_columns, tall_svd
 from linspec.rows import Moments, OutOfPasses
 from linspec.solving import NewRows, fewer_than_asked, table_of_columns, table_of_training_rows
 from linspec.solving.summary import percent

@@ -25,9 +25,9 @@ from typing import Any
 
 import numpy as np
 
-from linspec.algebra.small_matrices import EPS
 from linspec.arrays import HostArray, is_array, reciprocal, to_host
 from linspec.errors import InvalidProblem, LinspecError
+from linspec.linalg.small_matrices import EPS
 from linspec.operators import LinearOperator, as_operator
 from linspec.solving.fields import each_part
 from linspec.solving.problem import Problem

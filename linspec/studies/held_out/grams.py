@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from linspec.algebra.small_matrices import EPS, whitening
 from linspec.arrays import HostArray, reciprocal, to_host
 from linspec.certificates import Metric, cuts_short_ones
+from linspec.linalg.small_matrices import EPS, whitening
 from linspec.rows import DEPENDENT, EXPLAINED, Cell, Moments, Passes, Preprocessing
 from linspec.solving.on_rows import OnRows
 from linspec.solving.stating import with_values

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from linspec.algebra.variation import r_squared, squares_about_means
 from linspec.arrays import HostArray, reciprocal, to_host
+from linspec.linalg.variation import r_squared, squares_about_means
 from linspec.studies.held_out.grams import ROUNDING, Split, share_lost
 from linspec.studies.held_out.scores import HeldOutScore, Ks, Metric, Rounded, weighted_rows
 

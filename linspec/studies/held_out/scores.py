@@ -12,9 +12,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from linspec import certificates, cost
-from linspec.algebra.small_matrices import EPS
 from linspec.arrays import HostArray, to_host
 from linspec.errors import MissingCapability
+from linspec.linalg.small_matrices import EPS
 from linspec.studies.held_out.grams import Split
 from linspec.workers import brought_here
 

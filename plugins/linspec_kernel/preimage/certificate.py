@@ -29,11 +29,11 @@ from typing import Any
 import numpy as np
 
 from linspec import Status
-from linspec.algebra import signs_of_columns
 from linspec.arrays import HOST, Array, Home, HostArray, reciprocal, to_host
 from linspec.certificates import Metric
 from linspec.iteration import Certificate
 from linspec.kernels import Linear
+from linspec.linalg import signs_of_columns
 from linspec.rows import Moments, Preprocessing
 from linspec.solving import fewer_than_asked
 from linspec_kernel.preimage.views import PreimageMoments, PreimageView, shared, shared_slopes

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from linspec.algebra import EPS, leading_svd
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Sizes
+from linspec.linalg import EPS, leading_svd
 
 ROUNDING = 10 * EPS
 """Rounding error of a product, relative to the norms of its factors."""

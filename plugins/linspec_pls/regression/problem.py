@@ -10,10 +10,10 @@ import numpy as np
 
 import linspec as ls
 from linspec import Status
-from linspec.algebra import inner_products, ratio, signs_of_columns, unit_columns
 from linspec.arrays import HOST, Home, HostArray
 from linspec.cost import DENSE_RATE
 from linspec.iteration import Certificate
+from linspec.linalg import inner_products, ratio, signs_of_columns, unit_columns
 from linspec.rows import Moments
 from linspec.solving import COMPONENT_SCORES, fewer_than_asked
 from linspec_pls.regression.components import ROUNDING, Components, component_seconds, deflated

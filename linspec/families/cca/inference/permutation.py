@@ -33,11 +33,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linspec.algebra.small_matrices import rank_cut, whitening
 from linspec.arrays import Array, Home, HostArray, random_generator, reciprocal, to_host
 from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem, MissingCapability, warn
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
+from linspec.linalg.small_matrices import rank_cut, whitening
 from linspec.operators import LinearOperator, as_operator
 from linspec.process.interrupts import NothingYet, Request
 from linspec.process.plurals import count_of

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 import linspec as ls
-from linspec.algebra import inverse_root
 from linspec.arrays import Home, to_host
 from linspec.families.cca import Gains, first_blocks, multiplied
 from linspec.iteration import Iterate
+from linspec.linalg import inverse_root
 from linspec.solving import Solver
 
 POWERS = 8  # passes that estimate the longest step

@@ -30,7 +30,7 @@ def selection_matrix(count: int, order: HostArray) -> HostArray:
     Examples
     --------
     >>> import numpy as np
-    >>> from linspec.algebra import selection_matrix
+    >>> from linspec.linalg import selection_matrix
     >>> np.array([[5.0, 6.0, 7.0]]) @ selection_matrix(3, np.array([2, 0]))
     array([[7., 5.]])
     """
@@ -57,7 +57,7 @@ def signs_of_columns(V: Array, home: Home) -> HostArray:
     Examples
     --------
     >>> import numpy as np
-    >>> from linspec.algebra import signs_of_columns
+    >>> from linspec.linalg import signs_of_columns
     >>> from linspec.arrays import HOST
     >>> signs_of_columns(np.array([[1.0, -2.0, 0.0], [-3.0, 2.0, 0.0]]), HOST)
     array([-1., -1.,  1.])
@@ -109,7 +109,7 @@ def unit_columns(W: Array, home: Home) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from linspec.algebra import unit_columns
+    >>> from linspec.linalg import unit_columns
     >>> from linspec.arrays import HOST
     >>> unit_columns(np.array([[3.0, 0.0], [4.0, 0.0]]), HOST)
     array([[0.6, 0. ],
@@ -125,7 +125,7 @@ def inner_products(V: Array, W: Array, home: Home) -> HostArray:
     Examples
     --------
     >>> import numpy as np
-    >>> from linspec.algebra import inner_products
+    >>> from linspec.linalg import inner_products
     >>> from linspec.arrays import HOST
     >>> inner_products(np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]]), HOST)
     array([1., 4.])
@@ -140,7 +140,7 @@ def leading(values: HostArray, k: int, above: float = 0.0) -> HostArray:
     Examples
     --------
     >>> import numpy as np
-    >>> from linspec.algebra import leading
+    >>> from linspec.linalg import leading
     >>> leading(np.array([1.0, 3.0, 1e-17, 2.0]), 3, above=1e-15)
     array([1, 3, 0])
     """
@@ -154,7 +154,7 @@ def picked(W: Array, order: HostArray, factors: HostArray, home: Home) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from linspec.algebra import picked
+    >>> from linspec.linalg import picked
     >>> from linspec.arrays import HOST
     >>> picked(np.array([[5.0, 6.0, 7.0]]), np.array([2, 0]), np.array([1.0, -1.0]), HOST)
     array([[ 7., -5.]])
@@ -187,7 +187,7 @@ def leading_triplets(
     Examples
     --------
     >>> import numpy as np
-    >>> from linspec.algebra import leading_triplets
+    >>> from linspec.linalg import leading_triplets
     >>> from linspec.arrays import HOST
     >>> C = np.diag([1.0, -3.0])
     >>> U, V, CV, CtU, sigma = leading_triplets(np.eye(2), np.eye(2), C, C.T, 1, 0.0, HOST)

@@ -31,7 +31,7 @@ def varies(about: Any, size: Any) -> HostArray:
 
     Examples
     --------
-    >>> from linspec.algebra import varies
+    >>> from linspec.linalg import varies
     >>> varies([0.0, 1e-30, 1e-10], [1.0, 1.0, 1.0])
     array([False, False,  True])
     """
@@ -56,7 +56,7 @@ def squares_about_means(Y: HostArray, weights: HostArray | None = None) -> HostA
     Examples
     --------
     >>> import numpy as np
-    >>> from linspec.algebra import squares_about_means
+    >>> from linspec.linalg import squares_about_means
     >>> squares_about_means(np.array([[0.1, 1.0], [0.1, 2.0], [0.1, 3.0], [7.0, 9.0]]), np.array([1, 1, 1, 0]))
     array([0., 2.])
     """
@@ -83,7 +83,7 @@ def r_squared(errors: Any, about: Any) -> HostArray:
 
     Examples
     --------
-    >>> from linspec.algebra import r_squared
+    >>> from linspec.linalg import r_squared
     >>> r_squared([1.0, 1.0], [4.0, 0.0])
     array([0.75,  nan])
     """

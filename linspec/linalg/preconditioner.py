@@ -22,8 +22,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linspec.algebra.small_matrices import EPS, whitening
 from linspec.arrays import Array, Home, reciprocal, to_host
+from linspec.linalg.small_matrices import EPS, whitening
 
 WORTH = 3.0
 """A direction of F is kept if its squared length in the norm of E⁻¹ is above this: an eigenvalue of FᵀE⁻¹F."""
@@ -54,7 +54,7 @@ class Preconditioner:
     Examples
     --------
     >>> import numpy as np
-    >>> from linspec.algebra import Preconditioner
+    >>> from linspec.linalg import Preconditioner
     >>> from linspec.arrays import HOST
     >>> P = Preconditioner(HOST, np.array([0.5, 0.25]), np.zeros((2, 0)))  # the inverse of diag(2, 4)
     >>> P.rank, P.solve(np.array([[2.0], [2.0]])).ravel()
@@ -113,7 +113,7 @@ def preconditioner_from_sketch(
     Examples
     --------
     >>> import numpy as np
-    >>> from linspec.algebra import preconditioner_from_sketch
+    >>> from linspec.linalg import preconditioner_from_sketch
     >>> from linspec.arrays import HOST
     >>> G, ridge = 100 * np.ones((3, 3)) + np.diag([1.0, 2.0, 3.0]), 0.1
     >>> S, Omega = G + ridge * np.eye(3), np.ones((3, 1))
@@ -160,7 +160,7 @@ def raised_diagonal(signs: Array, Ssigns: Array, ridge: float, home: Home) -> Ar
     Examples
     --------
     >>> import numpy as np
-    >>> from linspec.algebra import raised_diagonal
+    >>> from linspec.linalg import raised_diagonal
     >>> from linspec.arrays import HOST
     >>> S, signs = np.diag([3.5, 1.5, 0.5]), np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0]])
     >>> raised_diagonal(signs, S @ signs, 0.5, HOST)  # exact, because columns do not overlap

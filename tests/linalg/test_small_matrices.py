@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from linspec.algebra.small_matrices import eigenpairs, inverse_root, leading_eigenpairs
+from linspec.linalg.small_matrices import eigenpairs, inverse_root, leading_eigenpairs
 
 
 def test_eigenpairs_where_divide_and_conquer_gives_up(monkeypatch):

@@ -1,6 +1,6 @@
-"""Algebra of small matrices (k x k for blocks of k columns) on the host: whitening, and exact canonical pairs.
+"""Small matrices on the host, k x k for blocks of k columns, and orthonormal bases of thin blocks.
 
-All matrices here are NumPy float64. Larger arrays stay on the device of the data.
+Ranks are decided up to rounding. Small matrices are NumPy float64; larger arrays stay on the device of the data.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 import scipy.linalg
 from scipy.linalg.lapack import dsyevr, dsyevr_lwork
 
-from linspec.arrays import HostArray
+from linspec.arrays import Array, Home, HostArray, namespace, to_host
 
 EPS = float(np.finfo(np.float64).eps)
 """The machine epsilon of float64, 2⁻⁵²: the distance from 1 to the next number."""
@@ -23,10 +23,11 @@ ALL_AT_ONCE = 16
 CROOKED = 1e-12
 """Eigenvectors V count as orthonormal if no entry of VᵀV − I is larger than this."""
 
+ORDINARY = 1e70
+"""Lengths of columns between this and its reciprocal have squares without over- and underflow."""
 
-LEAST_LENGTH = 10.0
-"""A direction v counts as a null direction of the data X if Xv is no longer than this multiple of the rounding error
-of Xv."""
+DEPENDENT = 1e-13
+"""A column counts as dependent on others if less of its length is left."""
 
 
 def ratio(a: float, b: float) -> float:
@@ -42,7 +43,7 @@ def ratio(a: float, b: float) -> float:
 
     Examples
     --------
-    >>> from linspec.algebra import ratio
+    >>> from linspec.linalg import ratio
     >>> ratio(1.0, 4.0), ratio(0.0, 0.0), ratio(1.0, 0.0)
     (0.25, 0.0, inf)
     """
@@ -77,7 +78,7 @@ def rank_cut(shape: tuple[int, int], dtype: Any, ridge: float = 0.0) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from linspec.algebra import rank_cut
+    >>> from linspec.linalg import rank_cut
     >>> A = np.random.default_rng(0).standard_normal((50, 2)) @ np.ones((2, 4))
     >>> s = np.linalg.svd(A / np.linalg.norm(A, axis=0), compute_uv=False)
     >>> int(np.sum(s > rank_cut(A.shape, A.dtype) * s[0]))
@@ -109,7 +110,7 @@ def metric_rounding(columns: int, dtype: Any) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from linspec.algebra import metric_rounding
+    >>> from linspec.linalg import metric_rounding
     >>> f"{metric_rounding(100, np.float32):.1e}", f"{metric_rounding(100, np.float64):.1e}"
     ('1.2e-06', '2.2e-14')
     """
@@ -142,7 +143,7 @@ def eigenpairs(G: HostArray) -> tuple[HostArray, HostArray]:
     Examples
     --------
     >>> import numpy as np
-    >>> from linspec.algebra import eigenpairs
+    >>> from linspec.linalg import eigenpairs
     >>> G = np.array([[2.0, 1.0], [1.0, 2.0]])
     >>> values, vectors = eigenpairs(G)
     >>> values.round(12), bool(np.allclose(G @ vectors, vectors * values))
@@ -185,7 +186,7 @@ def leading_eigenpairs(G: HostArray, k: int) -> tuple[HostArray, HostArray]:
     Examples
     --------
     >>> import numpy as np
-    >>> from linspec.algebra import leading_eigenpairs
+    >>> from linspec.linalg import leading_eigenpairs
     >>> values, vectors = leading_eigenpairs(np.diag([4.0, 1.0, 9.0]), 2)
     >>> values, abs(vectors[:, 1])
     (array([4., 9.]), array([0., 0., 1.]))
@@ -223,7 +224,7 @@ def whitening(G: HostArray, cut: float = EPS) -> HostArray:
     Examples
     --------
     >>> import numpy as np
-    >>> from linspec.algebra import whitening
+    >>> from linspec.linalg import whitening
     >>> G = np.array([[4.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 9.0]])  # of rank 2
     >>> T = whitening(G)
     >>> T.shape, bool(np.allclose(T.T @ G @ T, np.eye(2)))
@@ -259,7 +260,7 @@ def inverse_root(G: HostArray, cut: float = EPS) -> tuple[HostArray, float]:
     Examples
     --------
     >>> import numpy as np
-    >>> from linspec.algebra import inverse_root
+    >>> from linspec.linalg import inverse_root
     >>> G = np.array([[4.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 9.0]])  # of rank 2
     >>> T, trace = inverse_root(G)
     >>> bool(np.allclose(T @ G @ T @ G, G)), round(trace - 5**0.5, 12)
@@ -299,7 +300,7 @@ def whitening_above_noise(
     Examples
     --------
     >>> import numpy as np
-    >>> from linspec.algebra import whitening_above_noise
+    >>> from linspec.linalg import whitening_above_noise
     >>> G, H = np.diag([4.0, 1e-15]), np.diag([2.0, 2.0])  # W of two columns, the second nearly annihilated by S
     >>> whitening_above_noise(G, H, cut=1e-12)
     array([[0.5],
@@ -311,3 +312,168 @@ def whitening_above_noise(
     whitened: HostArray = first @ (vectors[:, keep] / np.sqrt(values[keep]))
     # Whiten again in the new metric, because the error of the first step grows with the condition number of H.
     return whitened @ whitening(whitened.T @ G @ whitened)
+
+
+def lengths_of(X: HostArray) -> HostArray:
+    """Return the Euclidean lengths of columns, as `numpy.linalg.norm` computes them.
+
+    Parameters
+    ----------
+    X : numpy.ndarray of shape (p, k)
+        Real numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.linalg import lengths_of
+    >>> lengths_of(np.array([[3.0], [4.0]]))
+    array([5.])
+    """
+    lengths: HostArray = np.sqrt(np.add.reduce(X * X, axis=0))
+    return lengths
+
+
+def orthonormal(S: Array) -> tuple[Array, HostArray]:
+    """Return Q and τ with S = Q τ and orthonormal Q, which has as many columns as S has independent ones.
+
+    Parameters
+    ----------
+    S : array of shape (p, k)
+
+    Returns
+    -------
+    Q : array of shape (p, r)
+        Where S is.
+    tau : numpy.ndarray of shape (r, k)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.linalg import orthonormal
+    >>> Q, tau = orthonormal(np.array([[3.0, 6.0], [4.0, 8.0]]))
+    >>> Q.shape, bool(np.allclose(Q @ tau, [[3.0, 6.0], [4.0, 8.0]]))
+    ((2, 1), True)
+    """
+    if S.shape[1] == 1:
+        size = Home.of(S).norm(S)
+        return (S / size, np.array([[size]])) if size > 0 else (S[:, :0], np.zeros((0, 1)))
+    fast = _by_cholesky(S)
+    if fast is not None:
+        return fast
+    Q, R = namespace(S).linalg.qr(S, mode="reduced")
+    tau = to_host(R)
+    length = lengths_of(tau)
+    live = np.abs(tau.diagonal()) > DEPENDENT * length[: min(tau.shape)]
+    if tau.shape[0] == tau.shape[1] and live.all():
+        return Q, tau
+    length = np.where(length > 0, length, 1.0)
+    turn, R, order = scipy.linalg.qr(tau / length, mode="economic", pivoting=True)
+    rank = int((np.abs(R.diagonal()) > DEPENDENT * max(abs(R[0, 0]), DEPENDENT)).sum()) if R.size else 0
+    pivoted = np.empty((rank, S.shape[1]))
+    pivoted[:, order] = R[:rank]
+    return Q @ Home.of(S).place(turn[:, :rank]), pivoted * length
+
+
+def _by_cholesky(S: Array) -> tuple[Array, HostArray] | None:
+    """Q and τ by Cholesky factors of SᵀS, made once or twice; None if S is too ill-conditioned for that.
+
+    Yamamoto, Nakatsukasa, Yanagisawa & Fukaya 2015, ETNA 44, 306-326: products in place of reflections.
+    """
+    G, place = to_host(S.T @ S), Home.of(S).place
+    d = np.sqrt(np.maximum(G.diagonal(), 0.0))
+    if S.shape[1] == 0 or not ((d > 1 / ORDINARY) & (d < ORDINARY)).all():
+        return None
+    try:
+        R = np.linalg.cholesky(G / d[:, None] / d).T
+    except np.linalg.LinAlgError:
+        return None
+    least = float(R.diagonal().min())
+    if least < 1e-3:
+        return None
+    R = R * d
+    Q = S @ place(np.linalg.inv(R))
+    if least > 0.5:
+        return Q, R
+    again = np.linalg.cholesky(to_host(Q.T @ Q)).T
+    return Q @ place(np.linalg.inv(again)), again @ R
+
+
+def inverse(G: HostArray) -> HostArray:
+    """Return the inverse of symmetric positive matrices on their numerical range, with a unit diagonal in between.
+
+    Parameters
+    ----------
+    G : numpy.ndarray of shape (..., k, k)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.linalg import inverse
+    >>> inverse(np.diag([4.0, 0.0]))
+    array([[0.25, 0.  ],
+           [0.  , 0.  ]])
+    """
+    if G.shape[-1] == 1:
+        return np.divide(1.0, G, out=np.zeros_like(G), where=G > 0)
+    d = np.sqrt(np.maximum(np.diagonal(G, axis1=-2, axis2=-1), 0.0))
+    d = np.where(d > 0, d, np.inf)[..., None]
+    values, vectors = np.linalg.eigh(G / d / d.swapaxes(-1, -2))
+    live = values > G.shape[-1] * EPS * values.max(axis=-1, initial=0.0, keepdims=True)
+    half = vectors / np.sqrt(np.where(live, values, np.inf))[..., None, :] / d
+    pseudoinverse: HostArray = half @ half.swapaxes(-1, -2)
+    return pseudoinverse
+
+
+def inverse_triangle(R: HostArray, unit: float = EPS) -> HostArray:
+    """Return T with (R T)ᵀ(R T) = I, on the range of R that is above its rounding after squaring.
+
+    Parameters
+    ----------
+    R : numpy.ndarray of shape (r, k)
+        Its columns are scaled to length 1 first.
+    unit : float, default that of float64
+        The rounding of squares.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.linalg import inverse_triangle
+    >>> inverse_triangle(np.array([[2.0]]))
+    array([[0.5]])
+    """
+    lengths = lengths_of(R)
+    scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    _, s, Wt = np.linalg.svd(R * scale, full_matrices=False)
+    keep = s**2 > len(scale) * unit * s.max(initial=0.0) ** 2
+    inverse: HostArray = scale[:, None] * (Wt[keep].T / s[keep])
+    return inverse
+
+
+def tall_svd(B: Array) -> tuple[Array, HostArray, HostArray]:
+    """Return (U, s, Y) with B Y = U diag(s) and orthonormal U and Y, of a block with few columns.
+
+    B = QR by orthogonalisation, and R = X s Yᵀ: U = QX is orthonormal to rounding for any s (Chan 1982,
+    doi:10.1145/355984.355990).
+
+    Parameters
+    ----------
+    B : array of shape (p, k)
+
+    Returns
+    -------
+    U : array of shape (p, min(p, k))
+        Where B is.
+    s : numpy.ndarray of shape (min(p, k),)
+        Decreasing.
+    Y : numpy.ndarray of shape (k, min(p, k))
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.linalg import tall_svd
+    >>> tall_svd(np.array([[3.0], [4.0]]))[1]
+    array([5.])
+    """
+    Q, R = namespace(B).linalg.qr(B, mode="reduced")
+    X, s, Yt = np.linalg.svd(to_host(R), full_matrices=False)
+    return Q @ Home.of(B).place(X), s, Yt.T

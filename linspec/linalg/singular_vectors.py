@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from linspec.algebra.small_matrices import EPS, leading_eigenpairs, rank_cut
 from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.linalg.small_matrices import EPS, leading_eigenpairs, rank_cut
 
 SMALL = 500
 """Up to this order of a matrix, an SVD takes at most a few hundredths of a second. So all singular vectors are
@@ -45,7 +45,7 @@ def squared_cut(A: Any) -> float:
     --------
     >>> import numpy as np
     >>> import linspec as ls
-    >>> from linspec.algebra import squared_cut
+    >>> from linspec.linalg import squared_cut
     >>> A = np.ones((100, 4))
     >>> f"{squared_cut(ls.as_operator(A)):.0e}", f"{squared_cut(ls.as_operator(A.astype(np.float32))):.0e}"
     ('9e-16', '1e-11')
@@ -80,7 +80,7 @@ def leading_svd(T: Array, k: int, home: Home) -> tuple[Array, HostArray, Array]:
     Examples
     --------
     >>> import numpy as np
-    >>> from linspec.algebra import leading_svd
+    >>> from linspec.linalg import leading_svd
     >>> from linspec.arrays import HOST
     >>> T = np.diag([3.0, 1.0, 2.0])
     >>> U, s, V = leading_svd(T, 2, HOST)
