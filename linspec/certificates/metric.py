@@ -309,7 +309,7 @@ class Preconditioned(NearDiagonal):
     source = "preconditioned"
 
     def __init__(self, preconditioner: Preconditioner) -> None:
-        device, root = preconditioner.home, preconditioner.home.xp.sqrt(preconditioner.weights)
+        device, root = preconditioner.device, preconditioner.device.xp.sqrt(preconditioner.weights)
         U = preconditioner.L * reciprocal(root)[:, None]
         c = to_host(device.column_sums(U * U))
         U = U * device.place(1.0 / np.sqrt(np.maximum(c, TINY)))[None, :]

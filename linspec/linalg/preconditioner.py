@@ -46,7 +46,7 @@ class Preconditioner:
 
     Parameters
     ----------
-    home : Home
+    device : Home
     weights : array of shape (p,)
         1 / E; 0 for a column of zeros.
     L : array of shape (p, r)
@@ -61,7 +61,7 @@ class Preconditioner:
     (0, array([1. , 0.5]))
     """
 
-    home: Home
+    device: Home
     weights: Array
     L: Array
 
@@ -79,13 +79,13 @@ class Preconditioner:
         return R
 
 
-def jacobi(diagonal: Array, home: Home) -> Preconditioner:
+def jacobi(diagonal: Array, device: Home) -> Preconditioner:
     """The preconditioner diag(S); `diagonal` is the diagonal of S, ridge included."""
-    return Preconditioner(home, reciprocal(diagonal), home.zeros((diagonal.shape[0], 0)))
+    return Preconditioner(device, reciprocal(diagonal), device.zeros((diagonal.shape[0], 0)))
 
 
 def preconditioner_from_sketch(
-    Omega: Array, SOmega: Array, ridge: float, diagonal: Array, rank: int | None, home: Home
+    Omega: Array, SOmega: Array, ridge: float, diagonal: Array, rank: int | None, device: Home
 ) -> Preconditioner:
     """The preconditioner of S = XᵀX + ridge·I from the product of S with a thin block Ω: P = FFᵀ + E.
 
@@ -100,7 +100,7 @@ def preconditioner_from_sketch(
         The diagonal of XᵀX, without the ridge; `raised_diagonal` estimates it.
     rank : int or None
         The largest rank of FFᵀ. None: chosen by the data; 0: the diagonal alone.
-    home : Home
+    device : Home
 
     Returns
     -------
@@ -121,23 +121,23 @@ def preconditioner_from_sketch(
     >>> bool(np.linalg.cond(S) > 100), bool(np.linalg.cond(P.solve(S.copy())) < 2)
     (True, True)
     """
-    xp = home.xp
+    xp = device.xp
     if rank == 0:
-        return jacobi(diagonal + ridge, home)
+        return jacobi(diagonal + ridge, device)
     Y = SOmega - Omega * ridge
-    F = Y @ home.place(whitening(to_host(Omega.T @ Y), cut=10 * EPS))
+    F = Y @ device.place(whitening(to_host(Omega.T @ Y), cut=10 * EPS))
     E = xp.max(xp.stack([diagonal - xp.sum(F * F, axis=1), diagonal * LEAST]), axis=0) + ridge
     weights = reciprocal(E)
     squares, vectors = np.linalg.eigh(to_host(F.T @ (F * weights[:, None])))
     squares, vectors = squares[::-1], vectors[:, ::-1]
     count = int(np.sum(squares > WORTH)) if rank is None else min(rank, int(np.sum(squares > 0)))
     if count == 0:
-        return jacobi(diagonal + ridge, home)
-    L = (F @ home.place(vectors[:, :count] / np.sqrt(1 + squares[:count]))) * weights[:, None]
-    return Preconditioner(home, weights, L)
+        return jacobi(diagonal + ridge, device)
+    L = (F @ device.place(vectors[:, :count] / np.sqrt(1 + squares[:count]))) * weights[:, None]
+    return Preconditioner(device, weights, L)
 
 
-def raised_diagonal(signs: Array, Ssigns: Array, ridge: float, home: Home) -> Array:
+def raised_diagonal(signs: Array, Ssigns: Array, ridge: float, device: Home) -> Array:
     """Estimate the diagonal of XᵀX, rarely too small, from the product of S = XᵀX + ridge·I with random signs.
 
     Each entry is the mean over the signs plus twice its standard error: entries that are too small harm a
@@ -150,7 +150,7 @@ def raised_diagonal(signs: Array, Ssigns: Array, ridge: float, home: Home) -> Ar
     Ssigns : array of shape (p, l)
         The product of S, ridge included, with the signs.
     ridge : float
-    home : Home
+    device : Home
 
     Returns
     -------
@@ -166,7 +166,7 @@ def raised_diagonal(signs: Array, Ssigns: Array, ridge: float, home: Home) -> Ar
     >>> raised_diagonal(signs, S @ signs, 0.5, HOST)  # exact, because columns do not overlap
     array([3., 1., 0.])
     """
-    xp = home.xp
+    xp = device.xp
     samples = signs * (Ssigns - signs * ridge)
     count = signs.shape[1]
     mean = xp.sum(samples, axis=1) / count

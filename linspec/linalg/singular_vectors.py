@@ -53,7 +53,7 @@ def squared_cut(A: Any) -> float:
     return float(max(A.shape[1] * EPS, rank_cut(A.shape, A.rounded_dtype) ** 2))
 
 
-def leading_svd(T: Array, k: int, home: Home) -> tuple[Array, HostArray, Array]:
+def leading_svd(T: Array, k: int, device: Home) -> tuple[Array, HostArray, Array]:
     """The leading singular triplets of a matrix that fits into memory.
 
     For a large T, the leading eigenvectors of the smaller of T Tᵀ and TᵀT are computed first. A second step is the SVD
@@ -63,10 +63,10 @@ def leading_svd(T: Array, k: int, home: Home) -> tuple[Array, HostArray, Array]:
     Parameters
     ----------
     T : array of shape (m, n)
-        float64, of the library and device of `home`, with at least one row and one column.
+        float64, of the library and device of `device`, with at least one row and one column.
     k : int
         At least 1; at most min(m, n) triplets are returned.
-    home : Home
+    device : Home
 
     Returns
     -------
@@ -90,14 +90,14 @@ def leading_svd(T: Array, k: int, home: Home) -> tuple[Array, HostArray, Array]:
     k = min(k, *T.shape)
     m = min(T.shape)
     if m > (TINY if FEW * k < m else SMALL):
-        found = _by_square(T, k, home)
-        if found[1][-1] > SQUARED_AWAY * found[1][0]:
-            return found
-    U, s, Vt = home.xp.linalg.svd(T, full_matrices=False)
+        triplets = _by_square(T, k, device)
+        if triplets[1][-1] > SQUARED_AWAY * triplets[1][0]:
+            return triplets
+    U, s, Vt = device.xp.linalg.svd(T, full_matrices=False)
     return U[:, :k], to_host(s)[:k], Vt.T[:, :k]
 
 
-def _by_square(T: Array, k: int, home: Home) -> tuple[Array, HostArray, Array]:
+def _by_square(T: Array, k: int, device: Home) -> tuple[Array, HostArray, Array]:
     """Leading singular triplets from eigenvectors of the smaller of T Tᵀ and TᵀT; accurate for values near the largest.
 
     A second step is the SVD of the product of T or Tᵀ with the k eigenvectors. Let s₁ be the largest singular value.
@@ -107,11 +107,11 @@ def _by_square(T: Array, k: int, home: Home) -> tuple[Array, HostArray, Array]:
     wide = T.shape[0] > T.shape[1]
     A = T.T if wide else T
     m = A.shape[0]
-    if home.on_host:
+    if device.on_host:
         _, U = leading_eigenpairs(A @ A.T, k)
     else:
-        U = home.xp.linalg.eigh(A @ A.T)[1][:, m - k :]
+        U = device.xp.linalg.eigh(A @ A.T)[1][:, m - k :]
     # A second step on the k-dimensional span undoes the squaring for the leading values.
-    Q, s, Pt = home.xp.linalg.svd(A.T @ U, full_matrices=False)
+    Q, s, Pt = device.xp.linalg.svd(A.T @ U, full_matrices=False)
     U, V = U @ Pt.T, Q
     return (V, to_host(s), U) if wide else (U, to_host(s), V)

@@ -194,11 +194,11 @@ def leading_eigenpairs(G: HostArray, k: int) -> tuple[HostArray, HostArray]:
     order = len(G)
     if k < order > ALL_AT_ONCE:
         sizes = dict(zip(("lwork", "liwork"), map(int, dsyevr_lwork(order, lower=1)), strict=False))
-        values, vectors, found, *_, failed = dsyevr(
+        values, vectors, count, *_, failed = dsyevr(
             G, range="I", il=order - k + 1, iu=order, lower=1, **sizes
         )
-        values, vectors = values[:found], vectors[:, :found]
-        if not failed and found == k and np.abs(vectors.T @ vectors - np.eye(k)).max() <= CROOKED:
+        values, vectors = values[:count], vectors[:, :count]
+        if not failed and count == k and np.abs(vectors.T @ vectors - np.eye(k)).max() <= CROOKED:
             return values, vectors
     values, vectors = eigenpairs(G)
     return values[order - k :], vectors[:, order - k :]

@@ -39,7 +39,7 @@ def selection_matrix(count: int, order: HostArray) -> HostArray:
     return T
 
 
-def signs_of_columns(V: Array, home: Home) -> HostArray:
+def signs_of_columns(V: Array, device: Home) -> HostArray:
     """The sign of the largest entry of each column, by which vectors are multiplied to fix their signs.
 
     If several entries are within a millionth of the largest, the first one counts.
@@ -47,7 +47,7 @@ def signs_of_columns(V: Array, home: Home) -> HostArray:
     Parameters
     ----------
     V : array of shape (p, k)
-    home : Home
+    device : Home
 
     Returns
     -------
@@ -62,15 +62,15 @@ def signs_of_columns(V: Array, home: Home) -> HostArray:
     >>> signs_of_columns(np.array([[1.0, -2.0, 0.0], [-3.0, 2.0, 0.0]]), HOST)
     array([-1., -1.,  1.])
     """
-    if home.on_host:
+    if device.on_host:
         return _host_signs(V)
-    xp = home.xp
+    xp = device.xp
     size = xp.abs(V)
     first = xp.argmax(xp.astype(size >= xp.max(size, axis=0)[None, :] * (1 - TIE), xp.float64), axis=0)
-    index = home.xp.arange(V.shape[0], device=home.device)
+    index = device.xp.arange(V.shape[0], device=device.device)
     picked = xp.where(index[:, None] == first[None, :], V, xp.zeros_like(V))
-    found = np.sign(to_host(xp.sum(picked, axis=0)))
-    return np.where(found == 0, 1.0, found)
+    signs = np.sign(to_host(xp.sum(picked, axis=0)))
+    return np.where(signs == 0, 1.0, signs)
 
 
 def _host_signs(V: HostArray) -> HostArray:
@@ -83,18 +83,18 @@ def _host_signs(V: HostArray) -> HostArray:
     if len(runs) == 1 and V.size:
         sizes = np.abs(V)
         entry = np.argmax(sizes >= sizes.max(axis=0) * (1 - TIE), axis=0)
-        found = np.sign(V[entry, np.arange(V.shape[1])])
-        return np.where(found == 0, 1.0, found)
+        signs = np.sign(V[entry, np.arange(V.shape[1])])
+        return np.where(signs == 0, 1.0, signs)
     largest = np.array([np.max(np.abs(V[rows]), axis=0) for rows in runs])
     bound = largest.max(axis=0) * (1 - TIE)
     first = np.argmax(largest >= bound, axis=0)
-    found = np.ones(V.shape[1])
+    signs = np.ones(V.shape[1])
     for run in np.unique(first):
         columns = np.flatnonzero(first == run)
         part = V[runs[run]][:, columns]
         entry = np.argmax(np.abs(part) >= bound[columns], axis=0)
-        found[columns] = np.sign(part[entry, np.arange(len(columns))])
-    return np.where(found == 0, 1.0, found)
+        signs[columns] = np.sign(part[entry, np.arange(len(columns))])
+    return np.where(signs == 0, 1.0, signs)
 
 
 def row_runs(V: HostArray) -> list[slice]:
@@ -103,7 +103,7 @@ def row_runs(V: HostArray) -> list[slice]:
     return [slice(start, start + rows) for start in range(0, V.shape[0], rows)]
 
 
-def unit_columns(W: Array, home: Home) -> Array:
+def unit_columns(W: Array, device: Home) -> Array:
     """Divide columns by their lengths; a column of zeros stays.
 
     Examples
@@ -115,11 +115,11 @@ def unit_columns(W: Array, home: Home) -> Array:
     array([[0.6, 0. ],
            [0.8, 0. ]])
     """
-    W = home.place(W)
-    return W * reciprocal(home.place(home.column_norms(W)))[None, :]
+    W = device.place(W)
+    return W * reciprocal(device.place(device.column_norms(W)))[None, :]
 
 
-def inner_products(V: Array, W: Array, home: Home) -> HostArray:
+def inner_products(V: Array, W: Array, device: Home) -> HostArray:
     """Compute the inner product of each column of V with the column of W at the same position, on the host.
 
     Examples
@@ -130,8 +130,8 @@ def inner_products(V: Array, W: Array, home: Home) -> HostArray:
     >>> inner_products(np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]]), HOST)
     array([1., 4.])
     """
-    found: HostArray = to_host(home.column_sums(V * W))
-    return found
+    products: HostArray = to_host(device.column_sums(V * W))
+    return products
 
 
 def leading(values: HostArray, k: int, above: float = 0.0) -> HostArray:
@@ -148,7 +148,7 @@ def leading(values: HostArray, k: int, above: float = 0.0) -> HostArray:
     return order[values[order] > above][:k]
 
 
-def picked(W: Array, order: HostArray, factors: HostArray, home: Home) -> Array:
+def picked(W: Array, order: HostArray, factors: HostArray, device: Home) -> Array:
     """Return columns of W in an order, each multiplied by a factor.
 
     Examples
@@ -159,11 +159,11 @@ def picked(W: Array, order: HostArray, factors: HostArray, home: Home) -> Array:
     >>> picked(np.array([[5.0, 6.0, 7.0]]), np.array([2, 0]), np.array([1.0, -1.0]), HOST)
     array([[ 7., -5.]])
     """
-    return W @ home.place(selection_matrix(W.shape[1], order) * factors)
+    return W @ device.place(selection_matrix(W.shape[1], order) * factors)
 
 
 def leading_triplets(
-    U: Array, V: Array, CV: Array, CtU: Array, k: int, above: float, home: Home
+    U: Array, V: Array, CV: Array, CtU: Array, k: int, above: float, device: Home
 ) -> tuple[Array, Array, Array, Array, HostArray]:
     """Arrange pairs of unit vectors as singular triplets of a matrix C: σ = uᵀC v, positive and in decreasing order.
 
@@ -176,7 +176,7 @@ def leading_triplets(
         The largest number of triplets.
     above : float
         Values up to this bound are only rounding, and are left out.
-    home : Home
+    device : Home
 
     Returns
     -------
@@ -194,10 +194,10 @@ def leading_triplets(
     >>> sigma, V[:, 0]
     (array([3.]), array([ 0., -1.]))
     """
-    values = inner_products(U, CV, home)
+    values = inner_products(U, CV, device)
     order = leading(np.abs(values), k, above)
-    flips = signs_of_columns(picked(U, order, np.ones(len(order)), home), home)
+    flips = signs_of_columns(picked(U, order, np.ones(len(order)), device), device)
     turns = flips * np.sign(values[order])
-    U, CtU = picked(U, order, flips, home), picked(CtU, order, flips, home)
-    V, CV = picked(V, order, turns, home), picked(CV, order, turns, home)
+    U, CtU = picked(U, order, flips, device), picked(CtU, order, flips, device)
+    V, CV = picked(V, order, turns, device), picked(CV, order, turns, device)
     return U, V, CV, CtU, np.abs(values[order])

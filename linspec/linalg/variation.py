@@ -35,8 +35,8 @@ def varies(about: Any, size: Any) -> HostArray:
     >>> varies([0.0, 1e-30, 1e-10], [1.0, 1.0, 1.0])
     array([False, False,  True])
     """
-    found: HostArray = np.asarray(about) > ENTRIES * np.asarray(size)
-    return found
+    mask: HostArray = np.asarray(about) > ENTRIES * np.asarray(size)
+    return mask
 
 
 def squares_about_means(Y: HostArray, weights: HostArray | None = None) -> HostArray:
@@ -88,5 +88,5 @@ def r_squared(errors: Any, about: Any) -> HostArray:
     array([0.75,  nan])
     """
     errors, about = np.asarray(errors, dtype=np.float64), np.asarray(about, dtype=np.float64)
-    found: HostArray = 1 - errors / np.where(about > 0, about, np.nan)
-    return found
+    shares: HostArray = 1 - errors / np.where(about > 0, about, np.nan)
+    return shares
