@@ -315,4 +315,4 @@ def test_products_of_sparse_rows_hold_the_images_of_few_of_them() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert np.abs(AtAV - (A.T @ A).toarray()).max() < 1e-12
-    assert peak < 10e6  # all images take 64 MB
+    assert peak < 14e6  # all images take 64 MB
