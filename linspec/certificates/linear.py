@@ -36,8 +36,7 @@ import numpy as np
 
 from linspec.arrays import Array, HostArray, is_array, to_host
 from linspec.certificates.metric import EPS, SKETCH_ROWS, SQUARED, Bounded, Metric
-from linspec.linalg.conjugate_gradients import block_cg
-from linspec.linalg.small_matrices import lengths_of
+from linspec.linalg import block_cg, lengths_of
 from linspec.rows.moments import Moments
 from linspec.rows.passes import OutOfPasses
 

@@ -25,8 +25,7 @@ import numpy as np
 from scipy.linalg.lapack import dtrtri
 
 from linspec.arrays import HOST, Array, Home, HostArray, is_array, reciprocal, to_host
-from linspec.linalg import EPS, Preconditioner, preconditioner_from_sketch, raised_diagonal
-from linspec.linalg.small_matrices import lengths_of
+from linspec.linalg import EPS, Preconditioner, lengths_of, preconditioner_from_sketch, raised_diagonal
 
 __all__ = ["EPS", "SKETCH_ROWS", "UP", "Bounded", "Euclidean", "Metric", "NearDiagonal", "Preconditioned"]
 

@@ -36,6 +36,7 @@ from linspec.solving.stating import (
     set_matrix,
     start_of,
     state,
+    with_values,
 )
 from linspec.solving.summary import facts_as_html
 
@@ -273,11 +274,8 @@ class Problem(ABC, Generic[S_co]):
 
     def with_numbers(self, *, ridge: Any = None, k: Any = None) -> Self:
         """Return a copy with another ridge (in the problem's own form) or another k; None keeps the value."""
-        twin = self.with_matrices({})
-        for name, value in (("ridge", ridge), ("k", k), ("every", None if k is None else False)):
-            if value is not None:
-                object.__setattr__(twin, name, value)
-        return twin
+        numbers = {"ridge": ridge, "k": k, "every": None if k is None else False}
+        return with_values(self, **{name: value for name, value in numbers.items() if value is not None})
 
     def weights_of(self, name: str) -> HostArray | None:  # of a problem that says otherwise
         """Return the weights of the rows of one matrix; None if each counts once. By default `sample_weight`.
@@ -335,12 +333,8 @@ class Problem(ABC, Generic[S_co]):
         """
         self.check_rows_came("rows are selected")
         twin = self.with_matrices({name: chosen_rows(A, numbers) for name, A in self.matrices.items()})
-        object.__setattr__(twin, "shared", None)
-        object.__setattr__(twin, "row_labels", MappingProxyType({}))
-        for name in ("sample_weight", "confounds"):
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(twin, name, value[numbers])
+        given = {"sample_weight": self.sample_weight, "confounds": self.confounds}
+        chosen = {name: value[numbers] for name, value in given.items() if value is not None}
         if self.row_names is not None:
-            object.__setattr__(twin, "row_names", self.row_names.chosen(numbers))
-        return twin
+            chosen["row_names"] = self.row_names.chosen(numbers)
+        return with_values(twin, shared=None, row_labels=MappingProxyType({}), **chosen)

@@ -29,7 +29,7 @@ from linspec.solving.select import chosen_solver, has_trait
 from linspec.solving.shared_moments import Moments as Shared
 from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
-from linspec.solving.stating import checked_ridge
+from linspec.solving.stating import checked_ridge, with_values
 
 
 class AlongRidges(NamedTuple):
@@ -104,7 +104,5 @@ def _sharing(problem: Any, ridges: int, form: str) -> Any:
     """Return the problem on moments that the solves for all ridges share, unless it has moments of its own."""
     if problem.shared is not None or problem.moments_of_its_own(Passes()) is not None:
         return problem
-    moments, twin = OnRows(problem).moments(Passes()), problem.with_numbers()
-    expect = (cost.EXPECTED_PRODUCTS * ridges, twin.width)
-    object.__setattr__(twin, "shared", Shared.of(problem.matrices, moments, form, expect))
-    return twin
+    moments, expect = OnRows(problem).moments(Passes()), (cost.EXPECTED_PRODUCTS * ridges, problem.width)
+    return with_values(problem, shared=Shared.of(problem.matrices, moments, form, expect))

@@ -25,8 +25,7 @@ from linspec.certificates import Metric, digits, rounding_of, short_directions, 
 from linspec.certificates.norms import SHORT
 from linspec.families.cca.canonical import Pairs, cross, multiplied
 from linspec.iteration import Certificate
-from linspec.linalg import EPS, RitzPairs, inverse, ratio, search
-from linspec.linalg.unit_vectors import signs_of_columns
+from linspec.linalg import EPS, RitzPairs, inverse, ratio, search, signs_of_columns
 from linspec.process.plurals import count_of
 from linspec.rows import Moments
 from linspec.solving.findings import CHOICE, left_out_nearby

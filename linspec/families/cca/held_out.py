@@ -22,7 +22,7 @@ from linspec.arrays import HOST, HostArray, namespace
 from linspec.families.cca.variates import captured, componentwise
 from linspec.linalg.singular_vectors import leading_svd
 from linspec.studies.held_out.grams import Split
-from linspec.studies.held_out.scores import FEWEST, HeldOutScore, Metric, Rounded, still, weighted_rows
+from linspec.studies.held_out.scores import FEWEST, HeldOutScore, RidgeMetric, Rounded, still, weighted_rows
 
 TIED = 1 - 1e-6
 """Correlations with this quotient are equal: which of them is returned is a choice, and so is its score."""
@@ -42,7 +42,7 @@ class TotalCaptured(HeldOutScore):
     def of_moments(
         self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
     ) -> Rounded:
-        X, Y = (Metric(problem, split, name) for name in problem.matrices)
+        X, Y = (RidgeMetric(problem, split, name) for name in problem.matrices)
         C, most, rows = split.training["X", "Y"], max(k or 1 for k in ks), split.held_out.rows
         found, rounding = np.zeros((2, len(ridges), len(ks)))
         for i, (rx, ry) in enumerate(ridges):

@@ -34,8 +34,7 @@ from linspec.certificates import (
     sketch_pays,
 )
 from linspec.iteration import Certificate
-from linspec.linalg import EPS, leading_svd, ratio, selection_matrix, signs_of_columns
-from linspec.linalg.small_matrices import orthonormal
+from linspec.linalg import EPS, leading_svd, orthonormal, ratio, selection_matrix, signs_of_columns
 from linspec.rows import Moments
 from linspec.solving.findings import fewer_than_asked
 from linspec.solving.verdict import Finding

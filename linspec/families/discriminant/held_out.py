@@ -23,7 +23,7 @@ from linspec.linalg import EPS, leading_svd, whitening
 from linspec.solving.prediction_score import prediction_score
 from linspec.studies.held_out.defaults import first_components
 from linspec.studies.held_out.grams import Split
-from linspec.studies.held_out.scores import FEWEST, HeldOutScore, Metric, Rounded, still, weighted_rows
+from linspec.studies.held_out.scores import FEWEST, HeldOutScore, RidgeMetric, Rounded, still, weighted_rows
 from linspec.targets.labels import class_codes
 
 
@@ -37,7 +37,7 @@ class PillaiTrace(HeldOutScore):
     ) -> Rounded:
         training, held = split.training, split.held_out
         turn = _turn(problem, split.squares["H"])
-        eigen, C = Metric(problem, split, "X"), training["X", "H"] @ turn
+        eigen, C = RidgeMetric(problem, split, "X"), training["X", "H"] @ turn
         of = held.spread if problem.center else lambda a, b: held[a, b]
         Sx, Sxh, T = of("X", "X"), of("X", "H") @ turn, whitening(turn.T @ of("H", "H") @ turn)
         if held.rows < FEWEST or not T.shape[1]:  # such as rows of one class

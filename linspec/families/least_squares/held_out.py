@@ -53,7 +53,7 @@ from linspec.studies.held_out.cells import bytes_held, cells_of, with_orthogonal
 from linspec.studies.held_out.folds import Folds
 from linspec.studies.held_out.grams import ROUNDING, Grams, Split, share_lost, split_of
 from linspec.studies.held_out.predictions import PredictionScore, RSquared, errors_of_rows
-from linspec.studies.held_out.scores import LOST, Generalized, Metric, Rounded
+from linspec.studies.held_out.scores import LOST, Generalized, RidgeMetric, Rounded
 
 PROBES = 20
 """Number of random sign vectors that estimate the trace: the standard deviation of the estimate of n − s − tr H is at
@@ -63,7 +63,7 @@ SPENT = 1e-9
 """Degrees of freedom up to this fraction of the row count are treated as none."""
 
 
-def solved(eigen: Metric, training: Grams, ridges: Sequence[Any]) -> Iterator[tuple[HostArray, float]]:
+def solved(eigen: RidgeMetric, training: Grams, ridges: Sequence[Any]) -> Iterator[tuple[HostArray, float]]:
     """Yield for each ridge the coefficients x, and a bound of the rounding error of the fitted values A x.
 
     The error of a training row is the norm of its errors over all right-hand sides. The bound is for the root mean
@@ -141,7 +141,7 @@ class SquaredErrors(PredictionScore):
     ) -> Rounded:
         held, total, m = split.held_out, float(split.spreads["B"].sum()), int(problem.B.shape[1])
         scores, rounding, moved = np.empty((3, len(ridges), 1))
-        for i, (x, off) in enumerate(solved(Metric(problem, split, "A"), split.training, ridges)):
+        for i, (x, off) in enumerate(solved(RidgeMetric(problem, split, "A"), split.training, ridges)):
             error, lost = squared_error(split, x, off)
             scores[i], rounding[i] = self.of_errors(error, total, held.count, m), share_lost(lost, error)
             moved[i] = off
@@ -295,7 +295,7 @@ def _of_columns(problem: Any, ridges: Sequence[float], reason: str, *, again: bo
     _, total, passes = cells_of(problem, _everything(rows))
     split = split_of(problem, total, total, np.arange(rows))
     training = split.training
-    eigen = Metric(problem, split, "A")
+    eigen = RidgeMetric(problem, split, "A")
     freedom = total.count - (total.rows - split.rank)
     x, moved, errors, lost, traces = [], [], [], [], []
     for ridge, (coefficients, off) in zip(ridges, solved(eigen, training, ridges), strict=True):
@@ -322,7 +322,7 @@ def _of_columns(problem: Any, ridges: Sequence[float], reason: str, *, again: bo
     return Generalized(scores, None, passes, one_pass, reason, np.asarray(lost))
 
 
-def _trace(eigen: Metric, ridge: float) -> tuple[float, float]:
+def _trace(eigen: RidgeMetric, ridge: float) -> tuple[float, float]:
     """tr (S + r I)⁻¹ S and its rounding; for small r computed as rank S − r tr (S + r I)⁻¹."""
     if eigen.shares(ridge):
         return float((eigen.values / (eigen.values + ridge)).sum()), 0.0

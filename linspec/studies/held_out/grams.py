@@ -207,8 +207,7 @@ class Split:
         """The dimension by which columns that vary are dependent, to rounding of the rows themselves."""
         assert self.rows is not None  # noqa: S101
         if name not in self._dependent:
-            A = self.rows.problem.matrices[name]
-            norm = Metric.of_gram(self.training[name, name], 0.0, float(np.finfo(A.rounded_dtype).eps))
+            norm = norm_of(self.rows.problem.matrices[name], self.training[name, name])
             self._dependent[name] = 0 if self.rows.have_short(name, norm) else self._omitted(name, norm)
         return self._dependent[name]
 
@@ -331,6 +330,11 @@ def split_of(
     (array([[5.]]), array([-3.]))
     """
     return Split(problem, training, held_out, numbers, whole)
+
+
+def norm_of(A: Any, S: HostArray, ridge: float = 0.0) -> Metric:
+    """The norm of (S + ridge·I)⁻¹ for a Gram matrix S of rows of A."""
+    return Metric.of_gram(S, ridge, float(np.finfo(A.rounded_dtype).eps))
 
 
 class TrainingRows:

@@ -21,7 +21,7 @@ import numpy as np
 from linspec.arrays import HostArray, reciprocal, to_host
 from linspec.linalg.variation import r_squared, squares_about_means
 from linspec.studies.held_out.grams import ROUNDING, Split, share_lost
-from linspec.studies.held_out.scores import HeldOutScore, Ks, Metric, Rounded, weighted_rows
+from linspec.studies.held_out.scores import HeldOutScore, Ks, RidgeMetric, Rounded, weighted_rows
 
 
 class PredictionScore(HeldOutScore):
@@ -84,8 +84,8 @@ class SquaredErrors(PredictionScore):
 
     The problem has the matrices X and Y and these methods:
 
-    - ``factors_of_moments(metric, C, ridge, k)``, with the `Metric` of XᵀX and C = XᵀY, NumPy arrays of the training
-      rows: R of shape (p, m), Q of shape (q, m) with m at most k, and the factor by which the computation of R
+    - ``factors_of_moments(metric, C, ridge, k)``, with the `RidgeMetric` of XᵀX and C = XᵀY, NumPy arrays of the
+      training rows: R of shape (p, m), Q of shape (q, m) with m at most k, and the factor by which the computation of R
       magnifies the rounding of moments.
     - ``seconds_of_factors(ridges)``: an estimate of the seconds that this takes for so many ridges.
     """
@@ -93,7 +93,7 @@ class SquaredErrors(PredictionScore):
     def of_moments(self, problem: Any, split: Split, ridges: Sequence[Any], ks: Ks) -> Rounded:
         """Score every ridge and k of one split."""
         training, held = split.training, split.held_out
-        metric, most = Metric(problem, split, "X"), max(k or 0 for k in ks)
+        metric, most = RidgeMetric(problem, split, "X"), max(k or 0 for k in ks)
         units = reciprocal(split.factors("Y"))  # errors are in the units of Y
         own = float(np.sum(split.unscaled_squares("Y")))  # also of targets that were constant in training
         total, columns = float(split.spreads["Y"].sum()), int(problem.Y.shape[1])

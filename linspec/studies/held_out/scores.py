@@ -11,11 +11,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from linspec import certificates, cost
+from linspec import cost
 from linspec.arrays import HostArray, to_host
+from linspec.certificates import Metric
 from linspec.errors import MissingCapability
 from linspec.linalg.small_matrices import EPS
-from linspec.studies.held_out.grams import Split
+from linspec.studies.held_out.grams import Split, norm_of
 from linspec.workers import brought_here
 
 Ks = Sequence[int | None]
@@ -28,7 +29,7 @@ GAP = 1e8
 """Eigenvalues below the rounding error count as zero if the other eigenvalues have at most this condition number."""
 
 SAFE = 1e-6
-"""For a ridge up to this fraction of the largest eigenvalue of S, `Metric` factorises S + ridge·I with scaled columns.
+"""For a ridge up to this fraction of the largest eigenvalue of S, `RidgeMetric` factorises S + ridge·I apart.
 
 For larger ridges the eigendecomposition of S is accurate enough."""
 
@@ -218,7 +219,7 @@ class HeldOutScore(ABC):
         return type(self).of_moments is not HeldOutScore.of_moments
 
 
-class Metric:
+class RidgeMetric:
     """S + ridge·I for several ridges, factorised by one eigendecomposition S = UΛUᵀ.
 
     The errors of all computed eigenvalues are relative to the largest eigenvalue. For a ridge far below it, S +
@@ -230,12 +231,9 @@ class Metric:
 
     def __init__(self, problem: Any, split: Split, name: str) -> None:
         self.split, self.name, self.rounding = split, name, split.rounding
-        self.S, self.unit = (
-            split.training[name, name],
-            float(np.finfo(problem.matrices[name].rounded_dtype).eps),
-        )
+        self.S, self.A = split.training[name, name], problem.matrices[name]
         self.spread = None if problem.center else split.training.spread(name, name)  # S is about zero
-        self._norms: dict[float, certificates.Metric] = {}
+        self._norms: dict[float, Metric] = {}
 
     @cached_property
     def _pairs(self) -> tuple[HostArray, HostArray]:
@@ -261,10 +259,10 @@ class Metric:
         """The eigenvalues Λ, with negative values set to zero."""
         return self._pairs[0]
 
-    def norm(self, ridge: float) -> certificates.Metric:
+    def norm(self, ridge: float) -> Metric:
         """The norm of (S + ridge·I)⁻¹; only that for the last ridge is kept."""
         if ridge not in self._norms:
-            self._norms = {ridge: certificates.Metric.of_gram(self.S, ridge, self.unit)}
+            self._norms = {ridge: norm_of(self.A, self.S, ridge)}
         return self._norms[ridge]
 
     def shortest(self, x: HostArray, ridge: float) -> HostArray:
@@ -281,11 +279,11 @@ class Metric:
         """
         if self.shares(ridge):
             return (self.largest + ridge) / ridge
-        norm, of_gram = self.norm(ridge), certificates.Metric.of_gram
+        norm = self.norm(ridge)
         condition = 1 / norm.least**2
         hidden = norm.null.shape[1] > 0 and (
             condition > GAP
-            or (self.spread is not None and norm.rank < of_gram(self.spread, ridge, self.unit).rank)
+            or (self.spread is not None and norm.rank < norm_of(self.A, self.spread, ridge).rank)
             or self.split.lacks_directions(self.name, norm)
         )
         return math.inf if hidden else condition
