@@ -186,11 +186,10 @@ def write_solution(solution: Any, about: Values, stream: IO[bytes], suffix: str)
     """Write a solution and the request: as `Solution.save` does, or as JSON for other languages."""
     import numpy as np
 
-    from linspec.solving import archive
-    from linspec.solving.solution import packed
+    from linspec.solving.solution import write_solution as write
 
     if suffix == ".npz":
-        archive.write(stream, *packed(solution, {"about": np.asarray(as_json(about))}))
+        write(stream, solution, {"about": np.asarray(as_json(about))})
         return
     fields = {each.name: getattr(solution, each.name) for each in dataclasses.fields(solution)}
     fields |= {"problem": None, "options": None, "about": about}

@@ -5,27 +5,26 @@ read, and breaks when a module moves.
 Method: the file is an uncompressed `.npz`. Its entry "linspec" is a JSON text, the header: the version of the format,
 what the writer says of the file, and the fields of the object as a tree. A leaf is a number, a text, or the name of an
 array with its dtype and shape. A sparse matrix is its compressed rows. An object of another class is the parts that its
-class names, by default the arguments of its constructor. A reader makes objects of those classes alone that the caller
+class names, by default the arguments of its constructor. The header has a digest of this tree and of all arrays: a file
+that was changed is refused before anything is made of it. A reader makes objects of those classes alone that the caller
 allows, looks them up among the classes that are imported already, and never imports what a file names. Before an array
-is read, the header, the header of the array, the bytes in the file and the memory that is free are compared.
+is read, its header, the bytes in the file and the memory that is free are compared.
 Source: NumPy's format of arrays (NEP 1).
 Where we differ: ``numpy.load`` trusts the shapes in a file, and a compressed file may expand to any size.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import inspect
 import json
 import math
 import os
 import stat
-import types
-import typing
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from types import MappingProxyType
 from typing import IO, Any
 
 import numpy as np
@@ -41,13 +40,9 @@ __all__ = [
     "FORMAT",
     "HEADER",
     "Archive",
-    "check_kinds",
-    "digest",
     "explained",
     "identity",
     "opened",
-    "pack",
-    "rebuilt",
     "with_derived",
     "write",
 ]
@@ -65,37 +60,6 @@ Types = Sequence[type]
 
 
 # ---- writing ----------------------------------------------------------------------------------
-
-
-def pack(parts: Mapping[str, Any], allowed: Types) -> tuple[dict[str, Any], dict[str, HostArray]]:
-    """Return the fields of an object as a tree for JSON, and the arrays that the tree names.
-
-    Parameters
-    ----------
-    parts : mapping of str to object
-        Numbers, texts, None, arrays of any library, SciPy sparse matrices, tuples, lists and mappings of these, and
-        objects of the allowed classes.
-    allowed : sequence of type
-        Objects of these classes, and of those that derive from them, may be among the parts.
-
-    Returns
-    -------
-    dict
-        The node of each part.
-    dict of str to numpy.ndarray
-        Arrays by the names in the nodes; a field that is an array keeps the name of the field.
-
-    Raises
-    ------
-    CannotSave
-        A part is something else; the message names it.
-    """
-    packer = _Packer(tuple(allowed))
-    top = sorted(
-        parts, key=lambda name: not is_array(parts[name])
-    )  # so that an array has the name of its field
-    nodes = {name: packer.node(parts[name], name) for name in top}
-    return {name: nodes[name] for name in parts}, packer.arrays
 
 
 class _Packer:
@@ -135,9 +99,7 @@ class _Packer:
             return {"values": texts, "shape": list(host.shape)}
         name = self._free(name)
         self.arrays[name] = host
-        node = {"array": name, "dtype": _stated(host.dtype), "shape": list(host.shape)}
-        if host is not value:
-            node["library"] = type(value).__module__.partition(".")[0]
+        node = {"array": name}
         self._known[id(value)] = value, node  # the value is kept, or its number would be another's
         return node
 
@@ -200,14 +162,8 @@ def identity(cls: type) -> str:
     return f"{cls.__module__.partition('.')[0]}:{cls.__qualname__}"
 
 
-def digest(nodes: Mapping[str, Any], arrays: Mapping[str, HostArray]) -> str:
-    """Return a checksum of what `pack` returned, which changes with the nodes and the arrays.
-
-    Parameters
-    ----------
-    nodes : mapping
-    arrays : mapping of str to numpy.ndarray
-    """
+def _digest(nodes: Mapping[str, Any], arrays: Mapping[str, HostArray]) -> str:
+    """A checksum of a tree and its arrays."""
     found = hashlib.sha256(json.dumps(nodes, sort_keys=True).encode())
     for name in sorted(arrays):
         array = arrays[name]
@@ -216,18 +172,42 @@ def digest(nodes: Mapping[str, Any], arrays: Mapping[str, HostArray]) -> str:
     return found.hexdigest()
 
 
-def write(stream: IO[bytes], header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
-    """Write a file.
+def write(
+    stream: IO[bytes],
+    header: Mapping[str, Any],
+    parts: Mapping[str, Any],
+    allowed: Types = (),
+    beside: Mapping[str, HostArray] = MappingProxyType({}),
+) -> None:
+    """Write the fields of an object into a file.
 
     Parameters
     ----------
     stream : binary file
     header : mapping
-        Values that JSON can hold; the version of the format is added.
-    arrays : mapping of str to numpy.ndarray
+        What the writer says of the file: values that JSON can hold.
+    parts : mapping of str to object
+        Numbers, texts, None, arrays of any library, SciPy sparse matrices, tuples, lists and mappings of these, and
+        objects of the allowed classes. A field that is an array keeps the name of the field in the file.
+    allowed : sequence of type, default ()
+        Objects of these classes, and of those that derive from them, may be among the parts.
+    beside : mapping of str to numpy.ndarray, optional
+        Further arrays, for other readers.
+
+    Raises
+    ------
+    CannotSave
+        A part is something else; the message names it.
     """
-    text = json.dumps({"format": FORMAT, **header}, allow_nan=False)
-    entries = {HEADER: np.frombuffer(text.encode(), dtype=np.uint8), **arrays}
+    packer = _Packer(tuple(allowed))
+    top = sorted(
+        parts, key=lambda name: not is_array(parts[name])
+    )  # so that an array has the name of its field
+    nodes = {name: packer.node(parts[name], name) for name in top}
+    fields = {name: nodes[name] for name in parts}
+    seal = {"arrays": list(packer.arrays), "digest": _digest(fields, packer.arrays)}
+    text = json.dumps({"format": FORMAT, **header, "fields": fields, **seal}, allow_nan=False)
+    entries = {HEADER: np.frombuffer(text.encode(), dtype=np.uint8), **beside, **packer.arrays}
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED, allowZip64=True) as file:
         for name, array in entries.items():
             with file.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -306,29 +286,17 @@ class Archive:
     def __init__(self, file: zipfile.ZipFile) -> None:
         self._file = file
         self._entries = {entry.filename.removesuffix(".npy"): entry for entry in file.infolist()}
-        if len(self._entries) != len(file.infolist()):
-            raise InvalidFile("two of its entries have one name")
         if HEADER not in self._entries:
             raise InvalidFile(
                 f"it has no entry {HEADER!r}, as files of solution.save and `linspec solve --out` have"
             )
-        self._arrays: dict[str, HostArray] = {}
         self._check_memory(EXPANSION * self._entries[HEADER].file_size)
-        header = json.loads(self._read(HEADER).tobytes())
-        if not isinstance(header, dict) or type(header.get("format")) is not int or header["format"] < 1:
-            raise InvalidFile("its header does not state a format")
-        if header["format"] > FORMAT:
+        self.header: dict[str, Any] = json.loads(self._read(HEADER).tobytes())
+        if self.header["format"] > FORMAT:
             raise _Newer(
-                f"it has format {header['format']}, which linspec {shown(header.get('linspec', '?'))} wrote, and this "
-                f"version reads formats up to {FORMAT}. Update linspec"
+                f"it has format {self.header['format']}, which linspec {shown(self.header.get('linspec'))} wrote, and "
+                f"this version reads formats up to {FORMAT}. Update linspec"
             )
-        self._check_memory(sum(entry.file_size for entry in self._entries.values()))
-        self.header: dict[str, Any] = header
-
-    @property
-    def arrays(self) -> Mapping[str, HostArray]:
-        """The arrays that have been read, by name."""
-        return self._arrays
 
     @staticmethod
     def _check_memory(needed: int) -> None:
@@ -336,14 +304,13 @@ class Archive:
         if needed > available:
             raise InvalidFile(f"it takes {needed:,} bytes of memory, and {available:,} are available")
 
-    def unpack(self, nodes: Any, allowed: Types) -> dict[str, Any]:
-        """Return the fields whose nodes `pack` made.
+    def fields(self, allowed: Types = ()) -> dict[str, Any]:
+        """Return the fields of the object, if they are those that were written.
 
         Parameters
         ----------
-        nodes : dict
-        allowed : sequence of type
-            As for `pack`.
+        allowed : sequence of type, default ()
+            As for `write`.
 
         Raises
         ------
@@ -352,41 +319,15 @@ class Archive:
         Exception
             The contents are not as expected. `opened` turns any such error into `InvalidFile`.
         """
-        if not isinstance(nodes, dict):
-            raise InvalidFile("its header lists no fields")
-        return {name: self._value(node, allowed) for name, node in nodes.items()}
+        self._check_memory(sum(entry.file_size for entry in self._entries.values()))
+        arrays = {name: self._read(name) for name in self.header["arrays"]}
+        nodes = self.header["fields"]
+        if self.header["digest"] != _digest(nodes, arrays):
+            raise InvalidFile("it has been changed since it was written")
+        return {name: _value(node, arrays, allowed) for name, node in nodes.items()}
 
-    def _value(self, node: Any, allowed: Types) -> Any:
-        if isinstance(node, list):
-            return [self._value(inner, allowed) for inner in node]
-        if not isinstance(node, dict):
-            return node
-        if "array" in node:
-            return self._array(node)
-        if "sparse" in node:
-            return self._sparse(node)
-        if "object" in node:
-            return rebuilt(_class_named(node["object"], allowed), self.unpack(node["parts"], allowed))
-        return self._simple(node, allowed)
-
-    def _simple(self, node: Mapping[str, Any], allowed: Types) -> Any:
-        """Return a value that JSON lacks: a number that is not finite, an array of objects, a tuple or a mapping."""
-        if "number" in node:
-            return float(node["number"])
-        if "values" in node:
-            return _of_objects(self._value(node["values"], allowed), node["shape"])
-        if "tuple" in node:
-            return tuple(self._value(inner, allowed) for inner in node["tuple"])
-        return {self._value(key, allowed): self._value(inner, allowed) for key, inner in node["mapping"]}
-
-    def _array(self, node: Mapping[str, Any]) -> HostArray:
-        """Return an array, after a check against the header."""
-        name = node["array"]
-        if name not in self._arrays:
-            self._arrays[name] = self._read(name, node)
-        return self._arrays[name]
-
-    def _read(self, name: str, stated: Mapping[str, Any] | None = None) -> HostArray:
+    def _read(self, name: str) -> HostArray:
+        """Read an array, whose header must not declare more than there is."""
         entry = self._entries.get(name)
         if entry is None:
             raise InvalidFile(f"the array {shown(name)} is missing")
@@ -397,29 +338,37 @@ class Archive:
             raise InvalidFile(
                 f"the array {shown(name)} of shape {shape} and dtype {dtype} does not have the {held:,} bytes there"
             )
-        if stated is None:
-            if dtype != np.uint8 or len(shape) != 1:
-                raise InvalidFile(f"its entry {HEADER!r} is no text")
-        elif (list(shape), _stated(dtype)) != (stated["shape"], stated["dtype"]):
-            raise InvalidFile(
-                f"the array {shown(name)} has shape {shape} and dtype {dtype}, and the header says "
-                f"{shown(stated['shape'])} and {shown(stated['dtype'])}"
-            )
         with self._file.open(entry) as member:
             array = npy.read_array(member, allow_pickle=False)
             member.read(1)  # zipfile checks the checksum at the end of the member
         return array
 
-    def _sparse(self, node: Mapping[str, Any]) -> Any:
-        rows, columns = map(int, node["sparse"])
-        parts = [self._array(node[part]) for part in _COMPRESSED]
-        if parts[0].dtype.kind not in "biuf" or any(
-            part.dtype.kind != "i" or part.ndim != 1 for part in parts[1:]
-        ):
-            raise InvalidFile("a sparse matrix in it has entries or indices of the wrong kind")
-        matrix = scipy.sparse.csr_array(tuple(parts), shape=(rows, columns))
+
+def _value(node: Any, arrays: Mapping[str, HostArray], allowed: Types) -> Any:
+    """The value of a node."""
+    if not isinstance(node, dict):
+        return [_value(inner, arrays, allowed) for inner in node] if isinstance(node, list) else node
+    if "array" in node:
+        return arrays[node["array"]]
+    if "sparse" in node:
+        parts = tuple(arrays[node[part]["array"]] for part in _COMPRESSED)
+        matrix = scipy.sparse.csr_array(parts, shape=tuple(node["sparse"]))
         matrix.check_format(full_check=True)
         return matrix
+    if "object" in node:
+        cls = _class_named(node["object"], allowed)
+        made = {name: _value(inner, arrays, allowed) for name, inner in node["parts"].items()}
+        return cls.from_saved_parts(made) if hasattr(cls, "from_saved_parts") else cls(**made)
+    if "number" in node:  # that JSON lacks
+        return float(node["number"])
+    if "values" in node:
+        found = np.empty(len(node["values"]), dtype=object)
+        found[:] = [_value(inner, arrays, allowed) for inner in node["values"]]
+        return found.reshape(node["shape"])
+    if "tuple" in node:
+        return tuple(_value(inner, arrays, allowed) for inner in node["tuple"])
+    pairs = [[_value(part, arrays, allowed) for part in pair] for pair in node["mapping"]]
+    return dict(pairs)
 
 
 def _header_of(member: IO[bytes]) -> tuple[tuple[int, ...], DType]:
@@ -432,19 +381,7 @@ def _header_of(member: IO[bytes]) -> tuple[tuple[int, ...], DType]:
     return shape, dtype
 
 
-def _stated(dtype: DType) -> Any:
-    """Return a dtype as JSON holds it."""
-    return json.loads(json.dumps(npy.dtype_to_descr(dtype)))
-
-
-def _of_objects(values: list[Any], shape: list[int]) -> HostArray:
-    """Return an array of Python objects."""
-    found = np.empty(len(values), dtype=object)
-    found[:] = values
-    return found.reshape(shape)
-
-
-def _class_named(name: Any, allowed: Types) -> type:
+def _class_named(name: Any, allowed: Types) -> Any:
     """Return the class with this identity, if it is allowed and imported."""
     found = next((cls for cls in with_derived(allowed) if identity(cls) == name), None)
     if found is None:
@@ -465,97 +402,3 @@ def with_derived(classes: Types) -> Iterator[type]:
     for cls in classes:
         yield from with_derived(cls.__subclasses__()[::-1])
         yield cls
-
-
-def rebuilt(cls: Any, parts: Mapping[str, Any]) -> Any:
-    """Make an object of a class from its saved parts."""
-    _check_shapes(cls, parts)
-    if hasattr(cls, "from_saved_parts"):
-        return cls.from_saved_parts(parts)
-    check_kinds(cls, parts)
-    return cls(**parts)
-
-
-def check_kinds(cls: Any, parts: Mapping[str, Any]) -> None:
-    """Refuse arguments of a constructor whose types are not those that the class declares.
-
-    Raises
-    ------
-    InvalidFile
-    """
-    try:
-        hints = typing.get_type_hints(cls if dataclasses.is_dataclass(cls) else cls.__init__)
-    except (NameError, TypeError, AttributeError):  # names that are only known where the class was made
-        return
-    for name, value in parts.items():
-        if name in hints and not _is_of(value, hints[name]):
-            raise InvalidFile(f"{shown(name)} of {cls.__name__} is {shown(value)}")
-
-
-def _is_of(value: Any, hint: Any) -> bool:
-    """Whether a value may be of a declared type. Of a container the elements are not compared."""
-    origin = typing.get_origin(hint) or hint
-    if origin in (typing.Union, types.UnionType):
-        return any(_is_of(value, one) for one in typing.get_args(hint))
-    if hint is None:
-        return value is None
-    if hint is Any or not isinstance(origin, type):
-        return True
-    if origin is float:
-        return isinstance(value, float | int) and not isinstance(value, bool)
-    if origin is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, origin)
-
-
-COMMON = ("k", "confounds")
-"""Axes that arrays of all views share: the components and the confounds."""
-
-
-def _declared_shapes(cls: Any) -> Mapping[str, str]:
-    """Return the axes of fields by letters: those of an answer's layout, or the attribute `shapes` of other classes."""
-    layout = getattr(cls, "layout", None)
-    return getattr(cls, "shapes", {}) if layout is None else layout.shapes
-
-
-def _check_shapes(cls: Any, parts: Mapping[str, Any]) -> None:
-    """Refuse arrays whose shapes contradict the axes that the class declares in its fields."""
-    _check_views(cls, parts)
-    known: dict[str, int] = {}
-    for name, axes in _declared_shapes(cls).items():
-        value = parts.get(name)
-        if isinstance(value, tuple):  # of several views, each with columns of its own
-            for i, part in enumerate(value):
-                own = " ".join(axis if axis in COMMON else f"{axis}{i + 1}" for axis in axes.split())
-                _check_axes(f"{name}[{i}]", part, own, known)
-        else:
-            _check_axes(name, value, axes, known)
-
-
-def _check_views(cls: Any, parts: Mapping[str, Any]) -> None:
-    """Refuse an answer without its weights, and arrays of several views that are not one for each."""
-    layout = getattr(cls, "layout", None)
-    weights = [] if layout is None else [parts[name] for name, _ in layout.weights.values() if name in parts]
-    if any(part is None for value in weights for part in (value if _is_tuple(value) else (value,))):
-        raise InvalidFile("its weights are missing")
-    several = {name: parts[name] for name in _declared_shapes(cls) if isinstance(parts.get(name), tuple)}
-    counts = {len(value) for value in (*several.values(), *filter(_is_tuple, weights))}
-    if counts == {0} or len(counts) > 1 or (counts and weights and not any(map(_is_tuple, weights))):
-        raise InvalidFile(f"{', '.join(several)} must have an array for each view; got {shown(several)}")
-
-
-def _is_tuple(value: Any) -> bool:
-    return isinstance(value, tuple)
-
-
-def _check_axes(name: str, value: Any, axes: str, known: dict[str, int]) -> None:
-    """Refuse an array whose axes contradict the declared letters or the lengths known so far, and note its lengths."""
-    if value is None:
-        return
-    shape = tuple(getattr(value, "shape", ()))
-    letters = next((one for one in map(str.split, axes.split("|")) if shape and len(one) == len(shape)), None)
-    if letters is None:
-        raise InvalidFile(f"{name} must have the axes {axes}; got {shown(value)}")
-    for letter, length in zip(letters, shape, strict=True):
-        if known.setdefault(letter, length) != length:
-            raise InvalidFile(f"{name} has {length} {letter}, and other arrays have {known[letter]}")

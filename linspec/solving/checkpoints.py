@@ -19,8 +19,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import linspec
 from linspec.errors import (
     InvalidFile,
@@ -39,7 +37,6 @@ __all__ = [
     "Checkpoint",
     "CheckpointWriter",
     "Saved",
-    "check_state",
     "fingerprint",
     "how_to_go_on",
     "is_checkpoint",
@@ -48,12 +45,6 @@ __all__ = [
 
 VERSION = 1
 """Version of the fields of a checkpoint; the format of the file has a version of its own."""
-
-FIELDS: Mapping[str, Any] = {
-    "about": {"problem": str, "solver": str, "numbers": Mapping, "matrices": Mapping},
-    "iterate": Mapping,
-}
-"""Fields of a file, declared as for `check_state`."""
 
 
 @dataclass(frozen=True)
@@ -134,12 +125,10 @@ class CheckpointWriter:
 
     def write(self, fields: Mapping[str, Any]) -> None:
         """Write a checkpoint. If the disk is full or gone, warn and keep the last file; the run goes on."""
-        nodes, arrays = archive.pack({**fields, "about": self._about}, ())
-        seal = archive.digest(nodes, arrays)
-        header = {"linspec": linspec.__version__, "checkpoint": VERSION, "digest": seal, "fields": nodes}
+        header = {"linspec": linspec.__version__, "checkpoint": VERSION}
         try:
             with replaced(Path(self.checkpoint.path)) as stream:
-                archive.write(stream, header, arrays)
+                archive.write(stream, header, {**fields, "about": self._about})
             self.written = True
         except OSError as error:
             if not self._warned:
@@ -242,57 +231,7 @@ def loaded(path: str | os.PathLike[str]) -> Saved:
             raise InvalidFile(
                 f"it is a checkpoint of version {shown(version)}, and this linspec reads version {VERSION}"
             )
-        fields = file.unpack(file.header["fields"], ())
-        if file.header.get("digest") != archive.digest(file.header["fields"], file.arrays):
-            raise InvalidFile("it has been changed since it was written")
-        check_state("the file", fields, FIELDS)
-        return Saved(os.fspath(path), fields)
-
-
-def check_state(what: str, state: Any, declared: Mapping[str, Any]) -> None:
-    """Refuse a state from a file that does not fit its declaration.
-
-    Parameters
-    ----------
-    what : str
-        The name of the state in messages.
-    state : mapping
-    declared : mapping
-        A kind for each name; a name that ends in "?" may be missing or None. A kind is one of these: a type; a mapping
-        of names to kinds; a text such as "p k" with the axes of an array of finite real numbers, where each letter
-        stands for one length.
-
-    Raises
-    ------
-    InvalidFile
-    """
-    if not isinstance(state, Mapping):
-        raise InvalidFile(f"{what} must be a mapping; got {shown(state)}")
-    lengths: dict[str, int] = {}
-    for stated, kind in declared.items():
-        name = stated.removesuffix("?")
-        value, said = state.get(name), f"{what}.{name}"
-        if value is None and name != stated:
-            continue
-        if name not in state:
-            raise InvalidFile(f"{what} lacks {name}")
-        if isinstance(kind, str):
-            _check_axes(said, value, kind, lengths)
-        elif isinstance(kind, Mapping):
-            check_state(said, value, kind)
-        elif not (is_number(value, kind) if kind in (int, float) else isinstance(value, kind)):
-            raise InvalidFile(f"{said} must be a {kind.__name__}; got {shown(value)}")
-
-
-def _check_axes(name: str, value: Any, axes: str, lengths: dict[str, int]) -> None:
-    letters = axes.split()
-    if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf" or value.ndim != len(letters):
-        raise InvalidFile(f"{name} must be an array with the axes {axes}; got {shown(value)}")
-    for letter, length in zip(letters, value.shape, strict=True):
-        if lengths.setdefault(letter, length) != length:
-            raise InvalidFile(f"{name} has {length} {letter}, and other arrays have {lengths[letter]}")
-    if not np.isfinite(value).all():
-        raise InvalidFile(f"{name} must be finite")
+        return Saved(os.fspath(path), file.fields())
 
 
 def fingerprint(problem: Any, solver: str) -> dict[str, Any]:

@@ -423,7 +423,6 @@ class Entry:
     of_scaled: bool = False
     mean_of: str = ""
     value: str = ""
-    at_most: float | None = None
     shape: str = ""
     in_home: bool = False
 
@@ -437,7 +436,6 @@ def field(  # noqa: PLR0913  # one declaration for all that a field may mean
     of_scaled: bool = False,
     mean_of: str = "",
     value: str = "",
-    at_most: float | None = None,
     shape: str = "",
     in_home: bool = False,
 ) -> Any:
@@ -466,12 +464,10 @@ def field(  # noqa: PLR0913  # one declaration for all that a field may mean
     value : str, optional
         The name of one number of the field, such as "correlation". Pass it if the field holds one number for each
         component, in decreasing order.
-    at_most : float, optional
-        Upper limit of the numbers of a field with `value`: a saved answer with larger numbers is refused.
     shape : str, optional
         The axes of the field by letters, such as "k k". Pass it if `rows_of` and `value` do not determine the axes.
-        Axes with the same letter must have the same length in all fields of an answer. Alternatives are separated by
-        "|"; "any" is for a field whose axes the class checks itself.
+        "k" counts components: studies cut an answer to its first components along these axes. Alternatives are
+        separated by "|"; "any" is for a field whose axes vary.
     in_home : bool, default False
         Whether the field is placed in the array library and dtype of the data although it has none of `leading`,
         `rows_of` and `mean_of`, as left singular vectors are.
@@ -487,9 +483,7 @@ def field(  # noqa: PLR0913  # one declaration for all that a field may mean
     >>> field.metadata["linspec"].rows_of
     'X'
     """
-    return _declared(
-        Entry(rows_of, axis, leading, of_scaled, mean_of, value, at_most, shape, in_home), default
-    )
+    return _declared(Entry(rows_of, axis, leading, of_scaled, mean_of, value, shape, in_home), default)
 
 
 @dataclass(frozen=True)
@@ -572,11 +566,6 @@ class Layout:
     def value_label(self) -> str:
         """The name of one number of the field `value`, such as "correlation"; "" if there is no such field."""
         return self.entries[self.value].value if self.value else ""
-
-    @cached_property
-    def at_most(self) -> float | None:
-        """Upper limit of the numbers in the field `value`; None if there is no limit or no such field."""
-        return self.entries[self.value].at_most if self.value else None
 
     @cached_property
     def shapes(self) -> dict[str, str]:

@@ -34,7 +34,6 @@ from linspec.registry.options import is_number
 from linspec.rows import Moments, Preprocessing
 from linspec.rows.few_rows import Discarded, FewRows, merged
 from linspec.solving import archive
-from linspec.solving.checkpoints import check_state
 from linspec.solving.problem import Problem
 
 __all__ = ["HeldMoments"]
@@ -45,25 +44,8 @@ VERSION = 1
 CONFOUNDS = "confounds"
 """The name of the confounds, whose columns are held behind those of the matrices."""
 
-ROUNDING = 1e-6
-"""The total of a file, and the sum of the weights by its rows, differ by at most this part."""
-
 KNOWN = ("widths", "names", "library", "vector", "counts")
 """What is known of the columns, in the order of a file."""
-
-FIELDS: Mapping[str, Any] = {
-    "problem": str,
-    "numbers": Mapping,
-    "rank?": int,
-    "total": float,
-    "widths": Mapping,
-    "names": Mapping,
-    "library": str,
-    "vector": bool,
-    "counts": bool,
-    "part": {"R": "m all", "origin": "p", "taken": int, "rows": int, "discarded": tuple},
-}
-"""Fields of a file, declared as for `check_state`."""
 
 
 @dataclass(frozen=True)
@@ -418,11 +400,9 @@ class HeldMoments:
         part["discarded"] = tuple(part["discarded"])
         own = {"problem": self._class.name, "numbers": self._numbers, "rank": self.rank}
         own |= {name: getattr(held, name) for name in KNOWN} | {"total": part.pop("total"), "part": part}
-        nodes, arrays = archive.pack(own, ())
-        header = {"linspec": linspec.__version__, "moments": VERSION, "fields": nodes}
-        header["digest"] = archive.digest(nodes, arrays)
+        header = {"linspec": linspec.__version__, "moments": VERSION}
         with replaced(file) as stream:
-            archive.write(stream, header, arrays)
+            archive.write(stream, header, own)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, like: Array = None) -> Self:
@@ -451,17 +431,9 @@ class HeldMoments:
                     f"it has moments of version {shown(file.header.get('moments'))}, and this linspec reads version "
                     f"{VERSION}"
                 )
-            fields = file.unpack(file.header["fields"], ())
-            if file.header.get("digest") != archive.digest(file.header["fields"], file.arrays):
-                raise InvalidFile("it has been changed since it was written")
-            check_state("the file", fields, FIELDS)
-        made = registry.get_problem(fields["problem"])
-        home = HOST if like is None else Home.of(like).blocks
-        with archive.explained(path):
-            found = cls(made, rank=fields.get("rank"), **fields["numbers"])
-            _check_held(fields, made, found.rank)
-            found._held = _restored(fields, home)
-            found.problem(**found._counts_one())
+            fields = file.fields()
+        found = cls(fields["problem"], rank=fields["rank"], **fields["numbers"])
+        found._held = _restored(fields, HOST if like is None else Home.of(like).blocks)
         return found
 
     def _counts_one(self) -> dict[str, int]:
@@ -475,34 +447,3 @@ def _restored(fields: Mapping[str, Any], home: Home) -> _Held:
     R, origin = (home.place(np.asarray(part[name], dtype=np.float64)) for name in ("R", "origin"))
     few = FewRows(R, origin, part["rows"], fields["total"], Discarded(*part["discarded"]))
     return _Held((few,), **{name: fields[name] for name in KNOWN})
-
-
-def _check_held(fields: Mapping[str, Any], made: type[Problem[Any]], rank: int | None) -> None:
-    """Refuse rows of a file that no batches can have left."""
-    part, widths, names = fields["part"], fields["widths"], fields["names"]
-    R, discarded, total = part["R"], part["discarded"], fields["total"]
-    sound = all(
-        isinstance(name, str) and is_number(width, int) and width > 0 for name, width in widths.items()
-    )
-    if not sound or not R.shape[1] - 1 == len(part["origin"]) == sum(widths.values()):
-        raise InvalidFile("its columns are not those of its matrices")
-    for name, known in names.items():
-        texts = isinstance(known, tuple) and all(isinstance(one, str) for one in known)
-        if not texts or not len(known) == len({*known}) == widths.get(name):
-            raise InvalidFile(
-                f"the names of {shown(name)} must differ, one for each column; got {shown(known)}"
-            )
-    vectors = [name for name, stated in made.stated.matrices.items() if stated.vector]
-    if fields["vector"] and [widths.get(name) for name in vectors] != [1]:
-        raise InvalidFile(f"a vector is one column; got {shown(dict(widths))}")
-    if part["taken"] != 1 or not 1 <= R.shape[0] <= min(part["rows"], R.shape[1]) or part["rows"] >= 2**63:
-        raise InvalidFile(f"{shown(part['rows'])} rows cannot have left an R of shape {R.shape}")
-    if rank is None and np.tril(R, -1).any():
-        raise InvalidFile("its R must be triangular")
-    if not 0 < total < np.inf or abs(R[0, 0] ** 2 - total) > ROUNDING * total:
-        raise InvalidFile(f"total must be the sum of the weights, {R[0, 0] ** 2:g}; got {total:g}")
-    two = len(discarded) == 2 and all(is_number(one) for one in discarded)
-    if not (two and 0 <= discarded[0] <= discarded[1] < np.inf) or (rank is None and any(discarded)):
-        raise InvalidFile(
-            f"discarded must be a norm and a trace, and 0 without a rank; got {shown(discarded)}"
-        )

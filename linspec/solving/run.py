@@ -19,7 +19,7 @@ from linspec.registry.options import is_number, stated_options
 from linspec.solving.checkpoints import CheckpointWriter, how_to_go_on
 from linspec.solving.fields import each_part
 from linspec.solving.on_rows import OnRows
-from linspec.solving.solution import History, labels_of_rows
+from linspec.solving.solution import HISTORY_TYPE, labels_of_rows
 from linspec.solving.verdict import verdict
 from linspec.status import Status
 
@@ -144,7 +144,7 @@ def _solution(
         columns=outcome.passes.columns,
         flops=outcome.passes.flops,
         seconds=outcome.seconds,
-        history=History(list(outcome.history)).table(),
+        history=np.array(list(outcome.history), dtype=HISTORY_TYPE),
         solver=name,
         column_names=dict(problem.column_names),
         frame_library=problem.frame_library,

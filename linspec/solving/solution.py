@@ -8,19 +8,18 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import IO, Any, ClassVar, Self
 
 import numpy as np
 
 import linspec
 from linspec import registry
-from linspec.arrays import HOST, Array, Home, HostArray, at_home, empty_at, from_host, is_array, to_host
+from linspec.arrays import HOST, Array, Home, HostArray, at_home, empty_at, from_host, is_array
 from linspec.borrowed import borrowed, holds, in_library, lender_of
-from linspec.errors import InvalidFile, InvalidOption, MissingPackage, printable, shown
+from linspec.errors import InvalidOption, MissingPackage, printable, shown
 from linspec.process.plurals import count_of
 from linspec.process.whole_files import named_file, replaced
 from linspec.registry.keywords import hinted
-from linspec.registry.options import is_number
 from linspec.solving import archive
 from linspec.solving.checks import check_count
 from linspec.solving.fields import Layout, each_part, parts_of, view_names
@@ -42,12 +41,6 @@ SOURCES = {
 }
 """The source of a residual, or the norm that it is measured in, by `Solution.residual_kind`."""
 
-
-CEILING = 1e-3
-"""Tolerated excess of a correlation over 1: products in float32 may round it up."""
-
-APPLIED = ("mean", "slopes", "scale")
-"""Suffixes of the fields that are applied to new rows together with the weights."""
 
 HISTORY_FIELDS = ("iteration", "passes", "columns", "flops", "seconds", "residual")
 """The columns of `Solution.history`, all float64."""
@@ -138,9 +131,6 @@ class Solution:
     """
 
     layout: ClassVar[Layout] = Layout()
-    withdrawn: ClassVar[frozenset[str]] = frozenset({"setup_passes"})
-    """Fields of saved answers that this version has no more, and does not read."""
-
     _plain: ClassVar[Any] = None
 
     status: Status
@@ -214,10 +204,8 @@ class Solution:
         InvalidOption
             The path is not valid for a file.
         """
-        file = named_file(path)
-        contents = packed(self, {})
-        with replaced(file) as stream:
-            archive.write(stream, *contents)
+        with replaced(named_file(path)) as stream:
+            write_solution(stream, self, {})
 
     def saved_parts(self) -> dict[str, Any]:
         """Return the parts that `save` writes, by name: by default all fields."""
@@ -234,7 +222,6 @@ class Solution:
             The parts that `saved_parts` returned, with NumPy arrays.
         """
         given = {**parts, "status": Status[parts["status"]]}
-        archive.check_kinds(cls, given)
         for name in (
             "message",
             "solver",
@@ -245,80 +232,7 @@ class Solution:
         ):  # they go to terminals
             if name in given:
                 given[name] = printable(given[name])
-        found = cls(**given)
-        found._check_names()
-        found._check_ridge()
-        found._check_values()
-        return found
-
-    def _check_values(self) -> None:
-        """Refuse an answer from a file that claims convergence with impossible values."""
-        if not self.converged:
-            return
-        if not (
-            np.isfinite(self.residual) and self.residual <= (self.residual if self.tol is None else self.tol)
-        ):
-            raise InvalidFile(
-                f"the residual of an answer that converged must be within tol; got {self.residual:g}"
-            )
-        applied = [each.name for each in dataclasses.fields(self) if each.name.endswith(APPLIED)]
-        for name in dict.fromkeys((*self.layout.arrays, *filter(None, [self.layout.value]), *applied)):
-            for each in parts_of(getattr(self, name)):
-                if each is not None:
-                    self._check_array(name, to_host(each), may_be_empty=name in applied)
-
-    def _check_array(self, name: str, array: HostArray, *, may_be_empty: bool) -> None:
-        """Refuse an array that has entries that are not finite or, unless `may_be_empty`, has no entries.
-
-        If the field `name` holds the values of the components, also refuse values that are negative, too large or
-        increasing.
-        """
-        if not np.isfinite(array).all():
-            raise InvalidFile(
-                f"{name} of an answer that converged must be finite; got {shown(array[~np.isfinite(array)][0])}"
-            )
-        if not array.size and not may_be_empty:
-            raise InvalidFile(
-                f"{name} of an answer that converged must not be empty; got shape {array.shape}"
-            )
-        if name == self.layout.value:
-            self._check_decreasing(name, array)
-
-    def _check_decreasing(self, name: str, values: HostArray) -> None:
-        """Refuse values that are negative, above the ceiling, or increasing."""
-        slack = 100 * float(np.finfo(values.dtype).eps) * float(np.max(np.abs(values)))
-        if (values < -slack).any():
-            raise InvalidFile(f"{name} must not be negative; got {values.min():g}")
-        most = self.layout.at_most
-        if most is not None and (values > most + CEILING).any():
-            raise InvalidFile(f"{name} must be at most {most:g}; got {values.max():g}")
-        if (np.diff(values, axis=-1) > slack).any():
-            raise InvalidFile(f"{name} must decrease; got {shown(values)}")
-
-    def _check_names(self) -> None:
-        """Refuse names from a file that are not texts or not one for each column, and row labels that are no vector."""
-        if self.row_names is not None and self.row_names.ndim != 1:
-            raise InvalidFile(f"row_names must be a vector; got shape {self.row_names.shape}")
-        given: Mapping[str, Any] = self.column_names
-        for matrix, names in given.items():
-            if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
-                raise InvalidFile(f"column_names of {shown(matrix)} must be texts; got {shown(names)}")
-            found = weights_by_matrix(self).get(matrix)
-            if found is not None:
-                weights, axis = found
-                shape = weights.shape[int(getattr(self, "path", False)) :]
-                if len(shape) <= axis or shape[axis] != len(names):
-                    raise InvalidFile(
-                        f"column_names of {matrix} has {len(names)} names; got weights of {shape}"
-                    )
-
-    def _check_ridge(self) -> None:
-        """Refuse a ridge from a file that is neither None, nor a number of at least 0, nor a tuple of such numbers."""
-        if self.ridge is None:
-            return
-        for each in self.ridge if isinstance(self.ridge, tuple) else (self.ridge,):
-            if not (is_number(each) and 0 <= each < np.inf):
-                raise InvalidFile(f"ridge must be a number of at least 0 or several; got {shown(self.ridge)}")
+        return cls(**given)
 
     # ---- answers as tables --------------------------------------------------------------------
 
@@ -561,48 +475,25 @@ def labels_of_rows(problem: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
     return {"row_names": names.values(), "row_label": names.name}
 
 
-@dataclass
-class History:
-    """The record of a run, with one row for each iteration."""
-
-    rows: list[tuple[float, ...]] = field(default_factory=list)
-
-    def add(self, **values: float) -> None:
-        """Append one iteration."""
-        self.rows.append(tuple(float(values[name]) for name in HISTORY_FIELDS))
-
-    def table(self) -> HostArray:
-        """Return the history as a structured float64 array."""
-        return np.array(self.rows, dtype=HISTORY_TYPE)
-
-
-def packed(solution: Solution, about: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return header and arrays of a solution, as `linspec.solving.archive.write` takes them.
+def write_solution(stream: IO[bytes], solution: Solution, about: Mapping[str, HostArray]) -> None:
+    """Write a solution into an open file, with a plain array for each field that is no array itself.
 
     Parameters
     ----------
+    stream : binary file
     solution : Solution
     about : mapping of str to numpy.ndarray
         Further arrays to write.
-
-    Returns
-    -------
-    dict
-        The header.
-    dict of str to numpy.ndarray
-        The arrays, including a plain one for each field that is not an array itself.
     """
     parts = solution.saved_parts()
-    nodes, arrays = archive.pack(parts, solution.layout.saved_types)
-    others = {name: value for name, value in parts.items() if value is not None and name not in arrays}
-    plain = {name: _plain(value) for name, value in others.items() if not isinstance(value, Mapping)}
+    others = {name: value for name, value in parts.items() if not isinstance(value, Mapping | None)}
+    plain = {name: _plain(value) for name, value in others.items() if not _has_entry(value)}
     header = {
         "linspec": linspec.__version__,
         "class": archive.identity(type(solution)),
         "provider": _provider(solution.problem),
-        "fields": nodes,
     }
-    return header, {**about, **plain, **arrays}
+    archive.write(stream, header, parts, solution.layout.saved_types, {**about, **plain})
 
 
 @at_home
@@ -653,19 +544,7 @@ def load_solution(
     there = _there(like, namespace, device)
     with archive.opened(path) as file:
         cls = _class_of(file.header)
-        parts = file.unpack(file.header["fields"], cls.layout.saved_types)
-        parts = {name: value for name, value in parts.items() if name not in cls.withdrawn}
-        unknown = parts.keys() - {each.name for each in dataclasses.fields(cls)}
-        if unknown:
-            raise InvalidFile(
-                f"{cls.__name__} has no field {shown(min(unknown))}, which linspec {shown(file.header.get('linspec'))} "
-                "wrote"
-            )
-        for name in filter(None, (*cls.layout.arrays, cls.layout.value)):
-            for each in parts_of(parts.get(name)):
-                if each is not None and not (is_array(each) and each.dtype.kind == "f"):
-                    raise InvalidFile(f"{name} must be an array of real numbers; got {shown(each)}")
-        found = archive.rebuilt(cls, parts)
+        found = cls.from_saved_parts(file.fields(cls.layout.saved_types))
     if there is None:
         return found
     if lender := lender_of(there):
@@ -673,7 +552,9 @@ def load_solution(
         return found._in_library(lender)
     placed = [each.name for each in dataclasses.fields(cls) if _belongs_to_library(cls, each)]
     moved = {
-        name: each_part(parts.get(name), lambda part: from_host(part, like=there) if is_array(part) else part)
+        name: each_part(
+            getattr(found, name), lambda part: from_host(part, like=there) if is_array(part) else part
+        )
         for name in placed
     }
     return dataclasses.replace(found, **moved)
@@ -726,6 +607,11 @@ def _provider(problem: str) -> str:
     if problem not in registry.problems():
         return ""
     return registry.provider_of(registry.spec_of(registry.get_problem(problem)))
+
+
+def _has_entry(value: Any) -> bool:
+    """Whether a field is an array that has an entry of its own in a file: not one of texts."""
+    return is_array(value) and not (isinstance(value, np.ndarray) and value.dtype.hasobject)
 
 
 def _plain(value: Any) -> HostArray:

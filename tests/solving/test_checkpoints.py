@@ -23,7 +23,7 @@ from linspec import registry
 from linspec.cli import main
 from linspec.errors import BudgetTooSmall, InvalidFile, InvalidOption, InvalidProblem, MissingCapability
 from linspec.iteration import Iterate
-from linspec.solving import Solver, archive, checkpoints
+from linspec.solving import Solver, checkpoints
 from linspec.workers import BlockOperator
 
 RNG = np.random.default_rng(0)
@@ -441,16 +441,9 @@ def taken_apart(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return json.loads(arrays.pop("linspec").tobytes()), arrays
 
 
-def put_together(path: Path, header: dict[str, Any], arrays: dict[str, Any], *, sealed: bool) -> None:
-    """A file of them, perhaps as if a run had written it."""
-    for node in nodes_of(header["fields"]):
-        if isinstance(node, dict) and node.get("array") in arrays:
-            array = arrays[node["array"]]
-            node.update(dtype=array.dtype.str, shape=list(array.shape))
-    if sealed:
-        header["digest"] = archive.digest(header["fields"], arrays)
-    with path.open("wb") as stream:
-        archive.write(stream, header, arrays)
+def put_together(path: Path, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """A file of them."""
+    np.savez(path.open("wb"), linspec=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8), **arrays)
 
 
 def nodes_of(node: Any) -> list[Any]:
@@ -469,8 +462,8 @@ def test_a_file_that_was_changed_is_refused(case: str, tmp_path: Path) -> None:
     header, arrays = taken_apart(path)
     for name, array in arrays.items():
         if array.size:
-            put_together(path, json.loads(json.dumps(header)), {**arrays, name: 2 * array + 1}, sealed=False)
-            with pytest.raises(InvalidFile, match=r"run\.ckpt cannot be .*(has been changed|must be|lacks)"):
+            put_together(path, json.loads(json.dumps(header)), {**arrays, name: 2 * array + 1})
+            with pytest.raises(InvalidFile, match=r"run\.ckpt cannot be .*has been changed"):
                 ls.solve(state(), solver, start=path, **options)
     count = len(nodes_of(header["fields"]))
     for number in np.random.default_rng(0).choice(count, 30, replace=False):
@@ -482,10 +475,9 @@ def test_a_file_that_was_changed_is_refused(case: str, tmp_path: Path) -> None:
             node.append(7)
         else:
             continue
-        put_together(path, changed, arrays, sealed=False)
-        if changed != header:  # else it was the shape of an array, which follows from the array
-            with pytest.raises(InvalidFile, match=r"run\.ckpt cannot be "):
-                ls.solve(state(), solver, start=path, **options)
+        put_together(path, changed, arrays)
+        with pytest.raises(InvalidFile, match=r"run\.ckpt cannot be "):
+            ls.solve(state(), solver, start=path, **options)
 
 
 def test_the_folder_of_a_checkpoint_is_that_of_the_file_that_a_link_names(tmp_path: Path) -> None:

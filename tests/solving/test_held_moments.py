@@ -28,7 +28,6 @@ from linspec.errors import (
 )
 from linspec.estimators import CCA, PCA, Ridge
 from linspec.operators import CombinedColumns
-from linspec.solving import archive
 from linspec.workers import BlockOperator, InProcess
 
 
@@ -462,63 +461,19 @@ def test_damaged_and_foreign_files(tmp_path):
 # ---- refused -----------------------------------------------------------------------------------
 
 
-def forged(path, change):
-    """Change the fields and arrays of a file, and make its checksum anew: it has no key, so anyone can."""
-    with np.load(path) as file:
-        arrays = {name: file[name] for name in file.files}
-    header = json.loads(arrays.pop("linspec").tobytes())
-    fields = {**header["fields"], "part": dict(header["fields"]["part"]["mapping"])}
-    change(fields, arrays)
-    header["fields"] = {**fields, "part": {"mapping": [list(pair) for pair in fields["part"].items()]}}
-    header["digest"] = archive.digest(header["fields"], arrays)
-    with path.open("wb") as stream:
-        archive.write(stream, header, arrays)
-
-
-def put(name, value):
-    return lambda fields, arrays: fields.update({name: value})
-
-
-def put_part(name, value):
-    return lambda fields, arrays: fields["part"].update({name: value})
-
-
-def lower(fields, arrays):
-    arrays["part.R"][-1, 0] = 1.0
-
-
-TEXTS = {"mapping": [["A", {"tuple": ["a", "b"]}]]}
-FORGED = {
-    "rows": put_part("rows", -4),
-    "fewer rows than R": put_part("rows", 2),
-    "rank": put("rank", 1e30),
-    "total": put("total", 7.0),
-    "widths": put("widths", {"mapping": [["A", 2], ["B", 1]]}),
-    "names of another count": put("names", TEXTS),
-    "one name twice": put("names", {"mapping": [["A", {"tuple": ["a", "a", "b"]}]]}),
-    "discarded": put_part("discarded", {"tuple": ["a", "b"]}),
-    "negative discarded": put_part("discarded", {"tuple": [-1.0, 1.0]}),
-    "discarded without a rank": put_part("discarded", {"tuple": [1.0, 1.0]}),
-    "confounds taken": put_part("taken", 2),
-    "numbers of another problem": put("numbers", {"mapping": [["k", 2]]}),
-    "numbers that are none": put("numbers", {"mapping": [["ridge", "evil"]]}),
-    "no triangle": lower,
-    "another problem": put("problem", "cca"),
-    "a problem of rows": put("problem", "kernel-ridge"),
-}
-
-
-@pytest.mark.parametrize("change", FORGED.values(), ids=list(FORGED))
-def test_a_forged_file_is_refused_in_one_line(change, tmp_path):
+@pytest.mark.parametrize("name, value", [("rank", 3), ("problem", "cca"), ("numbers", {"mapping": []})])
+def test_a_changed_file_is_refused_in_one_line(name, value, tmp_path):
     rng = np.random.default_rng(0)
     held = ls.HeldMoments(ls.LeastSquares, ridge=1.0)
     held.add(pd.DataFrame(correlated(rng, 40, 3), columns=list("abc")), rng.standard_normal(40))
     path = tmp_path / "a.npz"
     held.save(path)
-    forged(path, lambda fields, arrays: None)
-    assert ls.HeldMoments.load(path).total == 40
-    forged(path, change)
-    with pytest.raises(InvalidFile) as refusal:
+    with np.load(path) as file:
+        arrays = {entry: file[entry] for entry in file.files}
+    header = json.loads(arrays["linspec"].tobytes())
+    header["fields"][name] = value
+    np.savez(path, **{**arrays, "linspec": np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)})
+    with pytest.raises(InvalidFile, match="has been changed") as refusal:
         ls.HeldMoments.load(path)
     assert "\n" not in str(refusal.value)
 

@@ -23,7 +23,6 @@ from linspec.arrays import to_host
 from linspec.errors import CannotSave, InvalidFile, InvalidOption, LinspecError, MissingPackage
 from linspec.kernels.functions import Kernel
 from linspec.solving import archive
-from linspec.solving.solution import HISTORY_FIELDS as HISTORY
 
 # What is left at its default takes too long here: problem -> solver and options.
 QUICK = {"deep-cca": ("dcca", {"width": 8, "epochs": 3})}
@@ -91,52 +90,6 @@ def test_an_answer_comes_back_with_the_same_bits(problem, tmp_path):
             if isinstance(value, np.ndarray):
                 same(file[field.name], value)
         assert {name: file[name].dtype.hasobject for name in file.files if file[name].dtype.hasobject} == {}
-
-
-def test_a_file_written_by_hand_is_read_and_later_fields_have_their_defaults(tmp_path):
-    """By the description of format 1 in docs/guide/answers.md, with NumPy and JSON alone."""
-    Vh = np.eye(2, 3)
-    arrays = {
-        "Vh": Vh,
-        "S": np.array([3.0, 2.0]),
-        "past": np.zeros(0, dtype=[(name, "<f8") for name in HISTORY]),
-    }
-    fields = {
-        **{
-            name: {"array": name, "dtype": "<f8", "shape": list(array.shape)}
-            for name, array in arrays.items()
-        },
-        "history": {"array": "past", "dtype": [[name, "<f8"] for name in HISTORY], "shape": [0]},
-        "status": "BUDGET",
-        "converged": False,
-        "message": "over",
-        "residual": {"number": "inf"},
-        "rows": 7,
-        "residual_kind": "recomputed",
-        "iterations": 3,
-        "passes": 3,
-        "columns": 9.0,
-        "flops": 0,
-        "seconds": 1.5,
-        "solver": "gram",
-        "problem": "svd",
-    }
-    del fields["past"]
-    header = {
-        "format": 1,
-        "linspec": "0.1.0",
-        "class": "linspec:SVDSolution",
-        "provider": "",
-        "fields": fields,
-    }
-    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    np.savez(tmp_path / "a.npz", linspec=text, **arrays)
-    found = ls.load_solution(tmp_path / "a.npz")
-    assert type(found) is ls.SVDSolution
-    assert (found.status, found.residual, found.rows) == (ls.Status.BUDGET, float("inf"), 7)
-    assert (found.tol, found.options, found.mean) == (None, {}, None)
-    A = np.arange(6.0).reshape(2, 3)
-    assert np.array_equal(found.transform(A), A @ Vh.T)
 
 
 # ---- what an answer may consist of ------------------------------------------------------------
@@ -318,8 +271,12 @@ def changed(data: bytes, change: Any) -> bytes:
     """The file after a change of its header or its arrays."""
     header, arrays = taken_apart(data)
     change(header, arrays)
+    return put_together(header, arrays)
+
+
+def put_together(header: Any, arrays: Any) -> bytes:
     stream = io.BytesIO()
-    archive.write(stream, header, arrays)
+    np.savez(stream, linspec=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8), **arrays)
     return stream.getvalue()
 
 
@@ -334,48 +291,26 @@ def _set(path: str, value: Any) -> Any:
 
 
 def _array(name: str, value: Any) -> Any:
-    """Another array, and a header that says so."""
-
-    def change(header: Any, arrays: Any) -> None:
-        arrays[name] = value
-        header["fields"][name] = {"array": name, "dtype": value.dtype.str, "shape": list(value.shape)}
-
-    return change
+    return lambda header, arrays: arrays.update({name: value})
 
 
-SPARSE_PARTS = {name: {"array": "x_mean"} for name in ("data", "indices", "indptr")}
-
+CHANGED = ("has been changed since it was written",)
 CHANGES: dict[str, tuple[Any, tuple[str, ...]]] = {
     "newer": (_set("format", 2), ("format 2", "Update linspec")),
     "no fields": (_set("fields", []), ()),
     "another class": (_set("class", "os:system"), ("not known here",)),
-    "unknown field": (_set("fields/extra", 1), ("no field 'extra'",)),
-    "status": (_set("fields/status", "SPLENDID"), ("SPLENDID",)),
-    "a float": (_set("fields/residual", "low"), ("residual",)),
-    "a flag": (_set("fields/converged", 1), ("converged",)),
-    "a map": (_set("fields/x_map", None), ("x_map",)),
-    "a kernel": (_set("fields/x_map/parts/kernel", {"object": "linspec_kernel:Fitted", "parts": {}}), ()),
-    "another object": (_set("fields/x_map/object", "subprocess:Popen"), ("imports nothing that a file names",)),
-    "a scale": (_set("fields/x_map/parts/kernel/parts/scale", -1.0), ("above 0",)),
+    "unknown field": (_set("fields/extra", 1), CHANGED),
+    "another status": (_set("fields/status", "CONVERGED "), CHANGED),
+    "a number": (_set("fields/residual", 0.0), CHANGED),
+    "a part of an object": (_set("fields/x_map/parts/kernel/parts/scale", 2.0), CHANGED),
+    "another object": (_set("fields/x_map/object", "subprocess:Popen"), CHANGED),
     "missing array": (lambda header, arrays: arrays.pop("x_weights"), ("'x_weights' is missing",)),
-    "stated shape": (_set("fields/x_weights/shape", [2, 60]), ("shape",)),
-    "stated dtype": (_set("fields/x_weights/dtype", "<f4"), ("dtype",)),
-    "wrong shape": (_array("x_weights", np.ones((60, 3))), ("k",)),
-    "rows of another map": (_array("x_weights", np.ones((7, 2))), ("x_weights",)),
-    "texts for numbers": (_array("x_weights", np.full((60, 2), "a")), ("x_weights",)),
-    "a number for an array": (_set("fields/x_weights", 1.0), ("x_weights",)),
-    "an array for a text": (_set("fields/message", {"values": [1], "shape": [1]}), ("message",)),
-    "weights that are no numbers": (_array("x_weights", np.full((60, 2), np.nan)), ("x_weights", "finite", "nan")),
-    "negative numbers": (_array("correlations", np.array([0.5, -0.1])), ("correlations", "negative", "-0.1")),
-    "numbers above their ceiling": (_array("correlations", np.array([1.5, 0.5])), ("correlations", "at most 1")),
-    "numbers that increase": (_array("correlations", np.array([0.5, 0.9])), ("correlations", "decrease")),
-    "a residual above the tolerance": (_set("fields/residual", 0.5), ("residual", "within tol", "0.5")),
-    "a negative ridge": (_set("fields/ridge", {"tuple": [1.0, -1.0]}), ("ridge", "at least 0", "-1.0")),
-    "a node of another kind": (_set("fields/options", {"code": "print(1)"}), ()),
-    "sparse": (
-        _set("fields/x_mean", {"sparse": [2, 2], **SPARSE_PARTS}), ()
-    ),
-}  # fmt: skip
+    "an array that is not listed": (_set("arrays", []), CHANGED),
+    "another shape": (_array("x_weights", np.ones((60, 3))), CHANGED),
+    "other numbers": (_array("x_weights", np.full((60, 2), np.nan)), CHANGED),
+    "another digest": (_set("digest", "0"), CHANGED),
+    "no digest": (lambda header, arrays: header.pop("digest"), ("digest",)),
+}
 
 
 @pytest.mark.parametrize("change, said", CHANGES.values(), ids=list(CHANGES))
@@ -383,62 +318,21 @@ def test_a_file_with_a_header_or_arrays_that_are_wrong_is_refused(change, said, 
     refused(tmp_path / "a.npz", changed(sound, change), *said)
 
 
-NO_VIEWS = {"none": {"tuple": []}, "one": {"tuple": [None]}, "two": {"tuple": [None, None]}}
-
-
-@pytest.mark.parametrize("views", NO_VIEWS.values(), ids=list(NO_VIEWS))
-@pytest.mark.parametrize("field", ["mean", "scale"])
-@pytest.mark.parametrize("problem", ["svd", "cca", "least-squares", "pls", "multiset-cca"])
-def test_what_is_known_of_columns_is_there_for_each_view(problem, field, views, tmp_path):
-    """An answer says whether it can be used when it is read, not when it is used."""
-    rng = np.random.default_rng(0)
-    X, Y, path = rng.standard_normal((40, 3)), rng.standard_normal((40, 2)), tmp_path / "a.npz"
-    known = {"center": True, "scale": True}
-    made = {
-        "svd": lambda: ls.SVD(X, 1, **known),
-        "cca": lambda: ls.CCA(X, Y, 1, scale=True),
-        "least-squares": lambda: ls.LeastSquares(X, Y, **known),
-        "pls": lambda: ls.PLS(X, Y, 1, **known),
-        "multiset-cca": lambda: ls.MultisetCCA([X, Y, X[:, :2]], 1, ridge=1.0),
-    }[problem]()
-    ls.solve(made).save(path)
-    header, _ = taken_apart(path.read_bytes())
-    name = next(name for name in header["fields"] if name.endswith(field))
-    refused(path, changed(path.read_bytes(), _set(f"fields/{name}", views)), "each view")
-
-
-def test_an_answer_without_its_weights_is_refused(tmp_path):
-    path = tmp_path / "a.npz"
-    ls.solve(ls.CCA(np.eye(9, 3), np.eye(9, 2), k=1)).save(path)
-    refused(path, changed(path.read_bytes(), _set("fields/x_weights", None)), "weights are missing")
-
-
 @pytest.mark.parametrize("field", ["message", "solver", "problem", "residual_kind"])
-def test_no_text_of_a_file_acts_on_a_terminal(field, tmp_path):
-    path = tmp_path / "a.npz"
-    ls.solve(ls.SVD(np.diag([3.0, 2.0, 1.0]), k=2)).save(path)
-    path.write_bytes(changed(path.read_bytes(), _set(f"fields/{field}", "a\x1b[2J\r\x07\u202eb")))
-    found = ls.load_solution(path)
+def test_no_text_of_a_file_acts_on_a_terminal(field):
+    solution = ls.solve(ls.SVD(np.diag([3.0, 2.0, 1.0]), k=2))
+    found = type(solution).from_saved_parts({**solution.saved_parts(), field: "a\x1b[2J\r\x07\u202eb"})
     assert getattr(found, field) == r"a\x1b[2J\r\x07\u202eb"
     shown = "\n".join([repr(found), str(found), str(found.summary()), found._repr_html_()])
     assert not {"\x1b", "\r", "\x07", "\u202e"} & set(shown)
 
 
-def test_an_answer_without_vectors_has_not_converged(tmp_path):
+def test_an_answer_without_vectors_has_not_converged():
     """There is nothing in a matrix of zeros: the residual of nothing is no evidence of anything."""
     for problem in (ls.SVD(np.zeros((20, 5)), k=2), ls.CCA(np.zeros((20, 5)), np.eye(20, 4), k=2)):
         found = ls.solve(problem)
         assert found.status is ls.Status.RANK_DEFICIENT
         assert not found.converged
-    path = tmp_path / "a.npz"
-    ls.solve(ls.SVD(np.diag([3.0, 2.0, 1.0]), k=2)).save(path)
-
-    def empty(header: Any, arrays: Any) -> None:
-        for name, shape in (("Vh", (0, 3)), ("S", (0,)), ("bounds", (0,))):
-            if name in arrays:
-                _array(name, np.zeros(shape))(header, arrays)
-
-    refused(path, changed(path.read_bytes(), empty), "empty")
 
 
 ANYTHING: list[Any] = [
@@ -468,9 +362,7 @@ def test_whatever_is_changed_a_file_is_read_or_refused_in_one_line(seed, sound, 
             for key in first:
                 node = node[key]
             node[last] = ANYTHING[rng.integers(len(ANYTHING))]
-            stream = io.BytesIO()
-            archive.write(stream, header, arrays)
-            path.write_bytes(stream.getvalue())
+            path.write_bytes(put_together(header, arrays))
         else:
             data = bytearray(sound)
             data[rng.integers(len(data))] = rng.integers(256)

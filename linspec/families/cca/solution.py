@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -78,11 +78,9 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
     True
     """
 
-    withdrawn: ClassVar[frozenset[str]] = LinearSolution.withdrawn | {"law_bounds", "loss_bounds"}
-
     x_weights: Array = field(rows_of="X", leading=True)
     y_weights: Array = field(rows_of="Y", leading=True)
-    correlations: HostArray = field(value="canonical correlation", at_most=1.0)
+    correlations: HostArray = field(value="canonical correlation")
     residuals: HostArray = field(shape="k")
     x_mean: Array | None = None
     y_mean: Array | None = None
