@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from truths import Spectral, Truth, extended, truth_of
+from truths import Spectral, Truth, extended, svd, truth_of
 
 import linspec as ls
 from linspec import Status
@@ -83,7 +83,8 @@ def score(truth: Truth, test: Any, answer: dict[str, Any]) -> float:
         off = target - truth.K[test] @ answer["dual"][0] - truth.intercept(answer["dual"][0])
     else:
         if "W0" in answer:
-            W = X.scale[:, None] * answer["W0"]
+            shortest, _, _ = svd(truth.views[0].d / X.scale[:, None] * truth.views[0].V)  # of equal fitted values
+            W = shortest @ (shortest.T @ (X.scale[:, None] * answer["W0"]))
             B = W @ ((X.entries @ W).T @ Y.entries)
         else:
             B = answer["x"][0] * X.scale[:, None] if "x" in answer else answer["coefficients"]
