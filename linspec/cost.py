@@ -86,11 +86,10 @@ The automatic choice of a solver admits one half of the free memory for all arra
 included.
 """
 
-ALWAYS_AVAILABLE = 2**22
+ALWAYS_AVAILABLE = 2**24
 """Number of bytes that are always assumed to be free.
 
-If the fastest form of `linspec.Moments` needs fewer bytes, `moments_form` does not query the free memory: for a small
-problem the query would take longer than all other steps of the choice.
+The free memory is queried for more alone: for a small problem the query would take longer than all other steps.
 """
 
 EXPECTED_PRODUCTS = 60
@@ -213,14 +212,6 @@ class Sizes:
         """
         decoding = self.decoded * DECODING
         return (seconds + passes * decoding) / self.workers + passes * self.round_seconds
-
-    @property
-    def sharing(self) -> str:
-        """A sentence about the workers that share the rows; "" for work in this process."""
-        if self.workers == 1 and not self.round_seconds:
-            return ""
-        said = f" Work on the rows is shared by {self.workers} worker{'s' * (self.workers != 1)}"
-        return f"{said}, and each pass takes {human_seconds(self.round_seconds)} for a round."
 
     @property
     def gram_entries(self) -> float:

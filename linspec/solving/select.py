@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from linspec import cost, registry
 from linspec.arrays import at_home
@@ -38,10 +38,6 @@ EXACT_COLUMNS = 4096
 """Largest number of columns for which "auto" prefers an exact answer if the data can be read only once."""
 
 
-ALWAYS_AVAILABLE = 2**24
-"""Bytes that are assumed to be free without a query."""
-
-
 def check_fits(
     needed: float, subject: str, remedy: str, free: Callable[[], float] = machine.available_memory
 ) -> None:
@@ -55,7 +51,7 @@ def check_fits(
     free : callable, optional
         Returns the free bytes; by default those of the host.
     """
-    available = free() if needed > ALWAYS_AVAILABLE else needed
+    available = free() if needed > cost.ALWAYS_AVAILABLE else needed
     if needed > available:
         raise NoSuitableSolver(
             f"{subject} would take {cost.human_bytes(needed)} of memory; {cost.human_bytes(available)} are available. "
@@ -126,34 +122,28 @@ def select(problem: Problem[Any]) -> Selection:
         raise InvalidProblem(
             f"select takes a problem such as linspec.CCA(X, Y, k); got {type(problem).__name__}. Make one of the data."
         )
-    return _selected(problem, problem.sizes())
+    choice = _chosen(problem, problem.sizes())
+    return Selection(choice.name, _reason(problem, choice), choice.estimates[choice.name])
 
 
-def _selected(problem: Problem[Any], sizes: cost.Sizes) -> Selection:
-    """Return the choice for a problem of these sizes."""
-    choice = _chosen(problem, sizes)
-    return Selection(choice.name, choice.reason, choice.estimates[choice.name])
+class _Choice(NamedTuple):
+    """A choice whose reason is not yet put into words: for small problems, this takes longer than choosing."""
 
-
-@dataclass(frozen=True)
-class _Choice:
-    """A choice whose explanation is not yet written: for small problems, writing it takes longer than choosing."""
-
-    problem: Problem[Any]
     name: str
     estimates: dict[str, cost.Estimate]
-    rough: frozenset[str]
     within: str
-    sharing: str = ""
 
-    @property
-    def reason(self) -> str:
-        """The figures on which the choice rests."""
-        return (
-            f"{self.name} takes the least time{self.within}: {_listed(self.estimates)}."
-            f"{self.sharing}"
-            f"{_what_is_not_known(self.problem, self.name, self.rough)}"
-        )
+
+def _reason(problem: Problem[Any], choice: _Choice) -> str:
+    """The figures on which a choice rests, and what is not known of the data."""
+    said = f"{choice.name} takes the least time{choice.within}: {_listed(choice.estimates)}."
+    if any(math.isinf(A.shape[0]) for A in problem.matrices.values()):
+        said += f" The rows are not counted yet; {cost.ASSUMED_ROWS:,} are assumed."
+    if read_once(problem):
+        said += " The data can be read once."
+    if has_trait(problem, choice.name, "approximate"):
+        said += f" {choice.name} is approximate, and its answer cannot be judged without another pass."
+    return said
 
 
 def _listed(estimates: Mapping[str, cost.Estimate]) -> str:
@@ -187,14 +177,13 @@ def _chosen(problem: Problem[Any], sizes: cost.Sizes) -> _Choice:
     estimates, rough = candidates(problem, sizes)
     if once:
         estimates = _for_one_pass(estimates, rough, sizes)
-    memory, within, beside = float(ALWAYS_AVAILABLE), ", and none needs much memory", ""
+    memory, within = float(cost.ALWAYS_AVAILABLE), ", and none needs much memory"
     if any(estimate.bytes > memory for estimate in estimates.values()):
         memory = sizes.free_memory() / 2
-        beside = f", beside {cost.human_bytes(sizes.buffers)} for reading the data" if sizes.buffers else ""
-        within = f" of those within {cost.human_bytes(memory)}{beside}"
+        within = f" of those within {cost.human_bytes(memory)}"
     name = cost.least_time(estimates, memory)
     if name:
-        return _Choice(problem, name, estimates, rough, within, sizes.sharing)
+        return _Choice(name, estimates, within)
     others = [
         name
         for name, spec in registry.records_of_solvers(problem).items()
@@ -206,7 +195,7 @@ def _chosen(problem: Problem[Any], sizes: cost.Sizes) -> _Choice:
         raise NoSuitableSolver(f'"auto" finds no solver for {problem.name} that these data allow.{also}')
     raise NoSuitableSolver(
         f'"auto" finds no solver for {problem.name} of this size within half of the available memory '
-        f"({cost.human_bytes(memory)}{beside}): {_listed(estimates)}.{also}"
+        f"({cost.human_bytes(memory)}): {_listed(estimates)}.{also}"
     )
 
 
@@ -219,18 +208,6 @@ def _for_one_pass(estimates: dict[str, Any], rough: frozenset[str], sizes: cost.
         if few or len(exact) == len(estimates)
         else {name: e for name, e in estimates.items() if name in rough}
     )
-
-
-def _what_is_not_known(problem: Problem[Any], name: str, rough: frozenset[str]) -> str:
-    """Return sentences on limits of streamed data, for the reason of a choice."""
-    said = ""
-    if any(math.isinf(A.shape[0]) for A in problem.matrices.values()):
-        said += f" The rows are not counted yet; {cost.ASSUMED_ROWS:,} are assumed."
-    if read_once(problem):
-        said += " The data can be read once."
-    if name in rough:
-        said += f" {name} is approximate, and its answer cannot be judged without another pass."
-    return said
 
 
 def estimated(
@@ -253,10 +230,10 @@ def estimated(
     """
     if solver == "auto":
         try:
-            chosen = _selected(problem, sizes)
+            chosen = _chosen(problem, sizes)
         except NoSuitableSolver:
             return "auto", None
-        return chosen.name, chosen.estimate
+        return chosen.name, chosen.estimates[chosen.name]
     if isinstance(solver, Solver):
         cls, spec = type(solver), registry.spec_of(type(solver), problem)
     else:
@@ -289,7 +266,7 @@ def automatic(problem: Problem[Any], given: dict[str, Any]) -> tuple[str, dict[s
     choice = _chosen(problem, problem.sizes())
     name = choice.name
     if tells():
-        LOG.debug("auto: %s", choice.reason)
+        LOG.debug("auto: %s", _reason(problem, choice))
     fields = {option.name for option in options.options_of(registry.get_solver(name, problem))}
     return name, {key: value for key, value in given.items() if key in fields}
 

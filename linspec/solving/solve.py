@@ -57,7 +57,6 @@ from linspec.solving.checks import warn_of_slow_float64
 from linspec.solving.problem import Problem
 from linspec.solving.run import Progress, run
 from linspec.solving.select import (
-    ALWAYS_AVAILABLE,
     automatic,
     candidates,
     lacks,
@@ -479,17 +478,16 @@ def _check_memory(problem: Problem[Any], instance: Solver, spec: Any, name: str)
     sizes = problem.sizes()
     estimate = stated_estimate(type(instance), spec, sizes)
     if (
-        estimate is None or estimate.bytes < ALWAYS_AVAILABLE
+        estimate is None or estimate.bytes < cost.ALWAYS_AVAILABLE
     ):  # a query to the system takes longer than a small problem
         return
     available = sizes.free_memory()
     if estimate.bytes > available:
         others = _with_trait(problem, "iterative")
-        beside = f" beside {cost.human_bytes(sizes.buffers)} for reading the data" if sizes.buffers else ""
         also = f" Solvers that iterate need less: {others}." if others else ""
         raise NoSuitableSolver(
             f"{name} would need {cost.human_bytes(estimate.bytes)} of memory ({estimate.note}); "
-            f"{cost.human_bytes(available)} are available{beside}.{also}"
+            f"{cost.human_bytes(available)} are available.{also}"
         )
 
 
