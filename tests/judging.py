@@ -83,7 +83,9 @@ def score(truth: Truth, test: Any, answer: dict[str, Any]) -> float:
         off = target - truth.K[test] @ answer["dual"][0] - truth.intercept(answer["dual"][0])
     else:
         if "W0" in answer:
-            shortest, _, _ = svd(truth.views[0].d / X.scale[:, None] * truth.views[0].V)  # of equal fitted values
+            shortest, _, _ = svd(
+                truth.views[0].d / X.scale[:, None] * truth.views[0].V
+            )  # of equal fitted values
             W = shortest @ (shortest.T @ (X.scale[:, None] * answer["W0"]))
             B = W @ ((X.entries @ W).T @ Y.entries)
         else:

@@ -35,7 +35,7 @@ from timing import alternate, ratios, timed
 
 import linspec as ls
 from linspec.rows import Passes
-from linspec.solving.on_rows import OnRows
+from linspec.solving.on_rows import moments_of
 from linspec_lstsq.random_columns import columns_beside
 
 COLUMNS = (0, 5, 10, 20, 40)
@@ -202,7 +202,7 @@ def show_sources(report: Report) -> None:
                 made = SOURCES[source](A, Path(name))
                 for m, ridge in product((1, 5, 20), ridges):
                     problem = ls.LeastSquares(made, B[:, :m], ridge=ridge)
-                    default = columns_beside(problem, OnRows(problem).moments(Passes()))
+                    default = columns_beside(problem, moments_of(problem, Passes()))
                     turns = alternate(
                         {
                             "none": partial(solved, problem, 0),

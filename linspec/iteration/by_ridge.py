@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, Home, HostArray
-from linspec.iteration.solver import Iterate
+from linspec.iteration.iterate import Iterate
 from linspec.linalg import EPS, Step, Steps, side_by_side
 
 __all__ = ["ROUNDING", "solved_by_ridge", "worst"]

@@ -12,18 +12,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from linspec.arrays import Array, random_generator, to_host
 from linspec.errors import BrokenPlugin, BudgetTooSmall, OutOfMemory, one_line
-from linspec.iteration.solver import Certificate, Context, Iterate, Problem, Solver
+from linspec.iteration.iterate import Certificate, Context, Iterate
 from linspec.process.faults import is_out_of_memory
 from linspec.process.interrupts import NothingYet, first_interrupt
 from linspec.process.pauses import looking
 from linspec.process.plurals import count_of
-from linspec.rows.moments import Moments
 from linspec.rows.passes import OutOfPasses, Passes
 from linspec.status import Status
 
@@ -108,16 +108,18 @@ class Outcome:
 
 
 def run(  # noqa: PLR0913 (what one run is told)
-    problem: Problem,
-    solver: Solver,
+    problem: Any,
+    solver: Any,
+    name: str,
     *,
-    tol: float | None = None,
+    tol: float,
+    moments: Callable[[Passes], Any],
+    certify: Callable[[Any, Mapping[str, Array], float], Certificate],
     rng: Any = None,
     limits: Limits | None = None,
-    callback: Callable[[Progress, Iterate], Any] | None = None,
-    start: Mapping[str, Array] | None = None,
+    callback: Callable[[Progress, Iterate, Any], Any] | None = None,
+    start: Callable[[Any], Mapping[str, Array] | None] | None = None,
     saving: Saving | None = None,
-    name: str = "",
 ) -> Outcome:
     """Run a solver on a problem.
 
@@ -125,15 +127,20 @@ def run(  # noqa: PLR0913 (what one run is told)
     ----------
     problem : Problem
     solver : Solver
-    tol : float, optional
+    name : str
+        The name of the solver in messages.
+    tol : float
+    moments : callable
+        Takes the count of passes, in which it sets some aside; returns what the solver multiplies with.
+    certify : callable
+        Takes the moments, the arrays of an iterate and the tolerance.
     rng : seed or numpy.random.Generator, optional
     limits : Limits, optional
     callback : callable, optional
-        Takes a `Progress` and the iterate; a true answer ends the run.
-    start : mapping of str to array, optional
+        Takes a `Progress`, the iterate and the moments; a true answer ends the run.
+    start : callable, optional
+        Takes the moments; returns the arrays at which the solver begins, or None.
     saving : Saving, optional
-    name : str, optional
-        The name of the solver in messages, if it is not its own.
 
     Raises
     ------
@@ -142,10 +149,10 @@ def run(  # noqa: PLR0913 (what one run is told)
     """
     limits = limits or Limits()
     began = time.perf_counter() if limits.began is None else limits.began
-    tol = problem.tol if tol is None else tol
     passes = Passes(limits.passes, began + limits.seconds)
     context = Context(tol, random_generator(rng), passes)
-    watch = _Watch(problem, solver, start, context, name or solver.name, limits, callback, saving, began)
+    begin = partial(_begun, problem, solver, context, moments, start)
+    watch = _Watch(begin, solver.max_iterations, context, name, limits, callback, saving, began)
     with first_interrupt(passes.interrupt), looking(passes.look), np.errstate(all="ignore"):
         least, idle = math.inf, 0
         while True:
@@ -154,7 +161,7 @@ def run(  # noqa: PLR0913 (what one run is told)
             try:
                 with _closing(passes, limits.seconds):
                     arrays = last.arrays()
-                    certificate = problem.certify(watch.moments, arrays, tol)
+                    certificate = certify(watch.moments, arrays, tol)
             except OutOfPasses as error:
                 raise watch.nothing(Status.BUDGET) from error
             again = ending is Status.CONVERGED and not last.final
@@ -174,20 +181,31 @@ def run(  # noqa: PLR0913 (what one run is told)
     return Outcome(arrays, certificate, notes, ending, last.final, tuple(watch.history), passes, seconds)
 
 
+def _begun(
+    problem: Any,
+    solver: Any,
+    context: Context,
+    moments: Callable[[Passes], Any],
+    start: Callable[[Any], Any] | None,
+) -> tuple[Any, Iterator[Iterate]]:
+    """Return the moments, which may take a pass, and the iterates."""
+    own = moments(context.passes)
+    return own, solver.iterate(problem, own, context, start and start(own))
+
+
 @dataclass
 class _Watch:
     """Ends an iteration, and keeps its last iterate and its history."""
 
-    problem: Problem
-    solver: Solver
-    start: Mapping[str, Array] | None
+    begin: Callable[[], tuple[Any, Iterator[Iterate]]]
+    most: float
     context: Context
     name: str
     limits: Limits
-    callback: Callable[[Progress, Iterate], Any] | None
+    callback: Callable[[Progress, Iterate, Any], Any] | None
     saving: Saving | None
     began: float
-    moments: Moments = field(init=False)
+    moments: Any = None
     steps: Iterator[Iterate] | None = None
     history: list[Progress] = field(default_factory=list)
     last: Iterate | None = None
@@ -195,12 +213,6 @@ class _Watch:
     least: float = math.inf
     since: int = 0
     sent_back: bool = False
-
-    def _begun(self) -> Iterator[Iterate]:
-        """Begin the iterates, from a start for the data; moments may take a pass."""
-        self.moments = self.problem.moments(self.context.passes)
-        start = None if self.start is None else self.problem.started(self.moments, self.start)
-        return self.solver.iterate(self.problem, self.moments, self.context, start)
 
     def kept(self, status: Status) -> Iterate:
         """Return the last iterate of an iteration that ended so."""
@@ -214,7 +226,8 @@ class _Watch:
         """Take iterates until the iteration ends; return how it ended."""
         try:
             self.context.passes.look()
-            self.steps = self.steps or self._begun()
+            if self.steps is None:
+                self.moments, self.steps = self.begin()
             for iterate in self.steps:
                 if not math.isfinite(iterate.residual) and self.last is not None:
                     return Status.BREAKDOWN
@@ -236,8 +249,7 @@ class _Watch:
 
     def _look(self, iterate: Iterate) -> Status | None:
         """How the iteration ends with this iterate; None if it goes on."""
-        most = self.solver.max_iterations
-        if iterate.final and not self.history and most == math.inf:
+        if iterate.final and not self.history and self.most == math.inf:
             return Status.CONVERGED  # a direct method, which does not iterate
         passes = self.context.passes
         seconds = time.perf_counter() - self.began
@@ -250,7 +262,7 @@ class _Watch:
         stopped = False
         if self.callback is not None:
             with _closing(passes, math.inf, counted=False):
-                stopped = self.callback(seen, iterate)
+                stopped = self.callback(seen, iterate, self.moments)
         if iterate.final or (iterate.residual <= self.context.tol and not iterate.doubt):
             return Status.CONVERGED
         if stopped:
@@ -259,7 +271,7 @@ class _Watch:
             self.least, self.since = iterate.residual, seen.iteration
         if self.sent_back and seen.iteration - self.since > PATIENCE:
             return Status.STAGNATED
-        return Status.ITERATION_LIMIT if seen.iteration >= most else None
+        return Status.ITERATION_LIMIT if seen.iteration >= self.most else None
 
     def _write(self, iterate: Iterate) -> None:
         """Write a checkpoint."""
@@ -287,7 +299,7 @@ class _Watch:
                 f"{name} needs at least {count_of(passes.lacking, 'pass')} (set-up and certificate); got "
                 f"max_passes={passes.most:g}. Raise it."
             )
-        rows = zip(self.moments.names, self.moments.operators, strict=True) if self.steps else ()
+        rows = zip(self.moments.names, self.moments.operators, strict=True) if self.moments else ()
         endless = [
             f" The rows of {name} have had no end so far: does its iterator end?"
             for name, A in rows

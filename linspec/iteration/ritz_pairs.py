@@ -18,7 +18,7 @@ import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.certificates.metric import Metric
-from linspec.iteration.solver import Context, Iterate
+from linspec.iteration.iterate import Context, Iterate
 from linspec.linalg.lobpcg import RitzBlocks
 
 __all__ = ["ritz_iterates"]

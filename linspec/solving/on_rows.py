@@ -1,4 +1,4 @@
-"""A problem with its rows in blocks, its certificate, and what its solution keeps for new rows."""
+"""The moments of a problem on its rows, its certificate, and what its solution keeps for new rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from linspec import iteration
 from linspec.arrays import Array, DType, is_array, reciprocal, to_host
 from linspec.errors import BrokenPlugin, OutOfMemory, shown
 from linspec.iteration import Certificate
@@ -19,10 +18,11 @@ from linspec.solving.stating import in_field, least_ridges
 from linspec.status import Status
 
 __all__ = [
-    "OnRows",
+    "certified",
     "constant_columns_of",
     "fields_of_preprocessing",
     "lost_to_preprocessing",
+    "moments_of",
 ]
 
 
@@ -31,99 +31,101 @@ CENTRING = 10
 tolerance."""
 
 
-class OnRows(iteration.Problem):
-    """A problem with its rows in blocks.
+def moments_of(problem: Any, passes: Passes, *, complete: bool = False) -> Any:
+    """What a solver multiplies with: products of the preprocessed matrices, unless the problem has moments of its own.
 
     Parameters
     ----------
     problem : Problem
-    resumed : bool, default False
-        Whether a start is an iterate of a run, and not an answer for the columns of the data.
+    passes : Passes
+        The count, in which passes for the certificate are set aside.
     complete : bool, default False
         Whether the certificate shall prove that no component is missing, from Gram matrices.
     """
+    own = problem.moments_of_its_own(passes)
+    if own is not None:
+        return own
+    least = problem.certificate_products + complete
+    if problem.shared is not None:
+        return problem.shared.of_run(passes, 0.0 if problem.sweeps == 1 else least)
+    rows = [A.in_blocks(name) for name, A in problem.matrices.items()]
+    pre = Preprocessing.of(
+        center=problem.center,
+        weights=problem.sample_weight,
+        confounds=problem.confounds,
+        scale=problem.scale,
+    )
+    scaled = problem.solution.layout.scaled
+    names, once = tuple(problem.matrices), any(A.readings == 1 for A in rows)
+    return problem.moments_on_rows(
+        rows,
+        pre,
+        passes=passes,
+        names=names,
+        certificate_passes=0.0 if once else least,
+        scaled=[i for i, name in enumerate(names) if problem.stated.field_of(name) in scaled],
+    )
 
-    rows: Any
 
-    def __init__(self, problem: Any, *, resumed: bool = False, complete: bool = False) -> None:
-        self.problem, self.name, self.tol = problem, problem.name, problem.default_tol
-        self.resumed, self.complete = resumed, complete
-        self.counts = any(A.streamed or A.shape[0] == np.inf for A in problem.matrices.values())
+def certified(
+    problem: Any, moments: Any, arrays: Mapping[str, Array], tol: float, *, complete: bool = False
+) -> Certificate:
+    """The certificate of a problem, with what preprocessing adds to it.
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.problem, name)
+    Parameters
+    ----------
+    problem : Problem
+    moments : object
+        Of `moments_of`.
+    arrays : mapping of str to array
+        Those that a solver has yielded.
+    tol : float
+    complete : bool, default False
+        As for `moments_of`.
 
-    def moments(self, passes: Passes) -> Any:
-        problem = self.problem
-        self.rows = problem.moments_of_its_own(passes)
-        if self.rows is not None:
-            return self.rows
-        if problem.shared is not None:
-            own = problem.certificate_products + self.complete
-            self.rows = problem.shared.of_run(passes, 0.0 if problem.sweeps == 1 else own)
-            return self.rows
-        rows = [A.in_blocks(name) for name, A in problem.matrices.items()]
-        pre = Preprocessing.of(
-            center=problem.center,
-            weights=problem.sample_weight,
-            confounds=problem.confounds,
-            scale=problem.scale,
+    Raises
+    ------
+    BrokenPlugin
+        The arrays are not those of an answer.
+    """
+    on_rows = isinstance(moments, Moments)
+    try:
+        if on_rows:
+            _make_ready(problem, moments, complete=complete)
+        certificate: Certificate = problem.certify(moments, arrays, tol)
+    except (LookupError, TypeError, ValueError, AttributeError):
+        _check_yielded(problem, arrays)
+        raise
+    if not on_rows:  # no rows are preprocessed
+        return certificate
+    findings = [*certificate.findings, *lost_to_preprocessing(problem, moments)]
+    findings += constant_columns_of(problem, moments, findings)
+    fields = {**certificate.fields, **fields_of_preprocessing(problem, moments)}
+    if complete and not moments.holds:
+        findings.append((None, "It is not shown that no component is missing: rows cannot be read again."))
+    hidden = list(zip(repeat(Status.INCONSISTENT), moments.contradictions, strict=False))
+    for i, name in enumerate(moments.names):
+        columns = moments.faint(i)
+        if columns and (moments.scales(i) or least_ridges(problem).get(name) == 0):
+            hidden.append(underflowing_columns(name, columns))
+    return certificate._replace(
+        findings=(*findings, *hidden), fields=fields, lost=certificate.lost or bool(hidden)
+    )
+
+
+def _make_ready(problem: Any, moments: Moments, *, complete: bool) -> None:
+    """Check sizes that are known only now, and form the Gram matrices that a proof of completeness needs."""
+    if moments.rereads and any(A.streamed or A.access == "blocks" for A in problem.matrices.values()):
+        problem.check_sizes()  # their rows are counted now
+    moments.complete = complete
+    if not complete or moments.holds or not moments.rereads:
+        return
+    if 48.0 * sum(moments.widths) ** 2 > problem.home.blocks.free_memory():
+        raise OutOfMemory(
+            f"complete=True forms Gram matrices of order {sum(moments.widths)}, which do not fit into memory. "
+            "Leave complete out."
         )
-        scaled = problem.solution.layout.scaled
-        names, once = tuple(problem.matrices), any(A.readings == 1 for A in rows)
-        self.rows = problem.moments_on_rows(
-            rows,
-            pre,
-            passes=passes,
-            names=names,
-            certificate_passes=0.0 if once else problem.certificate_products + self.complete,
-            scaled=[i for i, name in enumerate(names) if problem.stated.field_of(name) in scaled],
-        )
-        return self.rows
-
-    def started(self, moments: Moments, start: Mapping[str, Array]) -> Mapping[str, Array]:
-        return start if self.resumed else self.problem.for_preprocessed(moments, start)
-
-    def certify(self, moments: Any, arrays: Mapping[str, Array], tol: float) -> Certificate:
-        try:
-            return self._certified(moments, arrays, tol)
-        except (LookupError, TypeError, ValueError, AttributeError):
-            _check_yielded(self.problem, arrays)
-            raise
-
-    def _certified(self, moments: Any, arrays: Mapping[str, Array], tol: float) -> Certificate:
-        """The certificate of the problem, with what preprocessing adds to it."""
-        certificate: Certificate
-        if not isinstance(moments, Moments):  # of no rows that are preprocessed
-            certificate = self.problem.certify(moments, arrays, tol)
-            return certificate
-        if self.counts and moments.rereads:
-            self.problem.check_sizes()  # the rows of streams are counted now
-        moments.complete = self.complete
-        if self.complete and not moments.holds and moments.rereads:
-            if 48.0 * sum(moments.widths) ** 2 > self.problem.home.blocks.free_memory():
-                raise OutOfMemory(
-                    f"complete=True forms Gram matrices of order {sum(moments.widths)}, which do not fit into memory. "
-                    "Leave complete out."
-                )
-            moments.gram()
-        problem = self.problem
-        certificate = problem.certify(moments, arrays, tol)
-        findings = [*certificate.findings, *lost_to_preprocessing(problem, moments)]
-        findings += constant_columns_of(problem, moments, findings)
-        fields = {**certificate.fields, **fields_of_preprocessing(problem, moments)}
-        if self.complete and not moments.holds:
-            findings.append(
-                (None, "It is not shown that no component is missing: rows cannot be read again.")
-            )
-        hidden = list(zip(repeat(Status.INCONSISTENT), moments.contradictions, strict=False))
-        for i, name in enumerate(moments.names):
-            columns = moments.faint(i)
-            if columns and (moments.scales(i) or least_ridges(problem).get(name) == 0):
-                hidden.append(underflowing_columns(name, columns))
-        return certificate._replace(
-            findings=(*findings, *hidden), fields=fields, lost=certificate.lost or bool(hidden)
-        )
+    moments.gram()
 
 
 def fields_of_preprocessing(problem: Any, moments: Moments) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from linspec import cost
 from linspec.process.interrupts import Request, repeated
 from linspec.rows import Passes
 from linspec.solving.checks import several
-from linspec.solving.on_rows import OnRows
+from linspec.solving.on_rows import moments_of
 from linspec.solving.problem import Problem
 from linspec.solving.ridge_values import size_of_ridge
 from linspec.solving.select import chosen_solver, has_trait
@@ -104,5 +104,5 @@ def _sharing(problem: Any, ridges: int, form: str) -> Any:
     """Return the problem on moments that the solves for all ridges share, unless it has moments of its own."""
     if problem.shared is not None or problem.moments_of_its_own(Passes()) is not None:
         return problem
-    moments, expect = OnRows(problem).moments(Passes()), (cost.EXPECTED_PRODUCTS * ridges, problem.width)
+    moments, expect = moments_of(problem, Passes()), (cost.EXPECTED_PRODUCTS * ridges, problem.width)
     return with_values(problem, shared=Shared.of(problem.matrices, moments, form, expect))

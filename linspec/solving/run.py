@@ -18,7 +18,7 @@ from linspec.process.log import LOG, tells
 from linspec.registry.options import is_number, stated_options
 from linspec.solving.checkpoints import CheckpointWriter, how_to_go_on
 from linspec.solving.fields import each_part
-from linspec.solving.on_rows import OnRows
+from linspec.solving.on_rows import certified, moments_of
 from linspec.solving.solution import HISTORY_TYPE, labels_of_rows
 from linspec.solving.verdict import verdict
 from linspec.status import Status
@@ -66,44 +66,54 @@ def run(  # noqa: PLR0913 (what one call of `solve` sets)
     complete: bool = False,
 ) -> Any:
     """Run one solver on a problem, and return its solution."""
-    stated = OnRows(problem, resumed=resumed, complete=complete)
     own = getattr(solver, "tol", None)
     asked = own if is_number(own) else tol
+    tol = problem.default_tol if asked is None else asked
+
+    def begin(moments: Any) -> Mapping[str, Array] | None:
+        """A start for the preprocessed matrices; the iterate of a checkpoint is one."""
+        return start if start is None or resumed else problem.for_preprocessed(moments, start)
+
     try:
         outcome = iteration.run(
-            stated,
+            problem,
             solver,
-            tol=asked,
+            name,
+            tol=tol,
+            moments=partial(moments_of, problem, complete=complete),
+            certify=partial(certified, problem, complete=complete),
             rng=rng,
             limits=Limits(max_passes or math.inf, max_seconds or math.inf, began),
-            callback=partial(_told, stated, callbacks) if callbacks else None,
-            start=start,
+            callback=partial(_told, problem, callbacks) if callbacks else None,
+            start=begin,
             saving=writer,
-            name=name,
         )
     except BaseException as error:
         if writer is not None:
             error.add_note(how_to_go_on(writer))
         raise
-    tol = stated.tol if asked is None else asked
     early = outcome.ending in KEPT and not outcome.certificate.residual <= tol
     remarks = () if writer is None or not early else (how_to_go_on(writer),)
     return _solution(problem, solver, name, outcome, tol, remarks, by_default=asked is None)
 
 
 def _told(
-    stated: OnRows, callbacks: Sequence[Callable[[Progress], Any]], seen: Any, iterate: iteration.Iterate
+    problem: Any,
+    callbacks: Sequence[Callable[[Progress], Any]],
+    seen: iteration.Progress,
+    iterate: iteration.Iterate,
+    moments: Any,
 ) -> bool:
     """Call the callbacks of a user; whether one of them asks to stop."""
-    copies = partial(_copies, stated, iterate)
+    copies = partial(_copies, problem, iterate, moments)
     progress = Progress(seen.iteration, seen.passes, seen.seconds, seen.residual, copies)
     stops = [says_stop(call(progress)) for call in callbacks]  # each is called
     return any(stops)
 
 
-def _copies(stated: OnRows, iterate: iteration.Iterate) -> dict[str, Any]:
+def _copies(problem: Any, iterate: iteration.Iterate, moments: Any) -> dict[str, Any]:
     """The arrays of an iterate for the columns of the data, for a callback to keep and change."""
-    arrays = stated.problem.for_data(stated.rows, iterate.arrays())
+    arrays = problem.for_data(moments, iterate.arrays())
     return {
         name: each_part(x, lambda part: copied(part) if is_array(part) else part)
         for name, x in arrays.items()

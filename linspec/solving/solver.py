@@ -9,12 +9,14 @@ Where we differ: a solver judges no answer and keeps no state.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from linspec import cost, iteration
-from linspec.arrays import Array
+from linspec.arrays import Array, HostArray
 from linspec.registry import options
 from linspec.rows import Moments
 
@@ -22,7 +24,7 @@ __all__ = ["Solver"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Solver(iteration.Solver):
+class Solver(ABC):
     """A solver on rows in blocks: a frozen dataclass of options with the one method `iterate`.
 
     Where another solver has it as a part, its iterates are taken until one is within the tolerance.
@@ -42,8 +44,29 @@ class Solver(iteration.Solver):
     array([3.])
     """
 
+    max_iterations = math.inf
+
     def __post_init__(self) -> None:
         options.validate(self)
+
+    @abstractmethod
+    def iterate(
+        self,
+        problem: Any,
+        moments: Moments,
+        context: iteration.Context,
+        start: Mapping[str, HostArray] | None,
+    ) -> Iterator[iteration.Iterate]:
+        """Yield iterates; the first one as soon as there is one.
+
+        Parameters
+        ----------
+        problem : Problem
+        moments : Moments
+        context : Context
+        start : mapping of str to numpy.ndarray, or None
+            Arrays of an earlier answer or run.
+        """
 
     @classmethod
     def estimate(cls, sizes: cost.Sizes) -> cost.Estimate | None:

@@ -16,11 +16,11 @@ import pytest
 from in_blocks import rows_of
 
 import linspec as ls
-from linspec import Status
+from linspec import Status, iteration
 from linspec.certificates import certify_linear
 from linspec.certificates.metric import SKETCH_ROWS
 from linspec.errors import BudgetTooSmall, OutOfMemory
-from linspec.iteration import Certificate, Context, Iterate, Limits, Problem, Solver, run
+from linspec.iteration import Certificate, Context, Iterate, Limits, Outcome
 from linspec.linalg import block_cg, block_krylov
 from linspec.rows import Moments, Passes, Preprocessing
 
@@ -30,7 +30,7 @@ A = rng.standard_normal((400, 30)) * np.logspace(0, -2, 30) + 1
 b = A @ rng.standard_normal((30, 2)) + rng.standard_normal((400, 2))
 
 
-class Regression(Problem):
+class Regression:
     name, tol = "regression", 1e-8
 
     def __init__(self, ridge: float = 0.0) -> None:
@@ -47,7 +47,7 @@ class Regression(Problem):
         return Certificate(found.residual, tuple((Status[found.status], note) for note in found.notes))
 
 
-class ConjugateGradients(Solver):
+class ConjugateGradients:
     name = "cg"
 
     def __init__(self, flattery: float = 1.0, *, stops: int = 10**9, limit: float = math.inf) -> None:
@@ -63,7 +63,7 @@ class ConjugateGradients(Solver):
             yield Iterate(float((lengths / size).max()) * self.flattery, partial(dict, x=x))
 
 
-class Spectrum(Problem):
+class Spectrum:
     name, tol, k = "spectrum", 1e-8, 3
 
     def moments(self, passes: Passes) -> Moments:
@@ -75,8 +75,8 @@ class Spectrum(Problem):
         return Certificate(float(gaps.max() / theta[0]))
 
 
-class Krylov(Solver):
-    name = "krylov"
+class Krylov:
+    name, max_iterations = "krylov", math.inf
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         first = context.filled(None if start is None else start["vectors"], 30, 8)
@@ -84,6 +84,22 @@ class Krylov(Solver):
             residual = float(pairs.residuals.max() / pairs.values[0])
             arrays = partial(dict, vectors=pairs.vectors(), values=pairs.values)
             yield Iterate(residual, arrays, final=pairs.exhausted)
+
+
+def run(
+    problem: Any, solver: Any, *, tol: float | None = None, start: Any = None, **settings: Any
+) -> Outcome:
+    """A run of a problem that has moments and a certificate of its own."""
+    return iteration.run(
+        problem,
+        solver,
+        solver.name,
+        tol=problem.tol if tol is None else tol,
+        moments=problem.moments,
+        certify=problem.certify,
+        start=None if start is None else lambda moments: start,
+        **settings,
+    )
 
 
 def centred() -> tuple[Any, Any]:
@@ -115,7 +131,7 @@ def test_a_solver_that_flatters_itself_is_sent_back() -> None:
 def test_how_runs_end() -> None:
     assert run(Regression(), ConjugateGradients(limit=3)).ending is Status.ITERATION_LIMIT
     assert run(Regression(), ConjugateGradients(stops=4)).ending is Status.STAGNATED
-    stopped = run(Regression(), ConjugateGradients(), callback=lambda seen, _: seen.iteration == 2)
+    stopped = run(Regression(), ConjugateGradients(), callback=lambda seen, *_: seen.iteration == 2)
     assert stopped.ending is Status.STOPPED
     assert stopped.iterations == 2
     assert stopped.certificate.residual == pytest.approx(stopped.history[-1].residual, rel=1e-6)
@@ -148,7 +164,7 @@ def _usual_interrupts() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_usual_interrupts")
 def test_the_first_interrupt_gives_the_last_iterate_and_the_second_raises() -> None:
-    def interrupt(seen: Any, _: Any) -> None:
+    def interrupt(seen: Any, *_: Any) -> None:
         if seen.iteration == 2:
             signal.raise_signal(signal.SIGINT)
 
@@ -167,7 +183,7 @@ def test_the_first_interrupt_gives_the_last_iterate_and_the_second_raises() -> N
 
 
 def test_a_lack_of_memory_gives_the_last_iterate() -> None:
-    def ends(seen: Any, _: Any) -> None:
+    def ends(seen: Any, *_: Any) -> None:
         if seen.iteration == 1:
             raise MemoryError
 

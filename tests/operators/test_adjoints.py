@@ -14,7 +14,7 @@ import linspec as ls
 from linspec.iteration import Iterate
 from linspec.rows import Passes
 from linspec.solving import Solver
-from linspec.solving.on_rows import OnRows
+from linspec.solving.on_rows import moments_of
 
 RNG = np.random.default_rng(3)
 LIES = ("zero", "sign", "another", "twice", "affine", "absolute")
@@ -150,7 +150,7 @@ def test_matrices_are_never_accused(settings: str, dtype: Any) -> None:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     for held in (False, True):
-                        moments = OnRows(ls.SVD(kind(A), 1, **given)).moments(Passes())
+                        moments = moments_of(ls.SVD(kind(A), 1, **given), Passes())
                         if held:
                             moments.gram()
                         moments.products(V)

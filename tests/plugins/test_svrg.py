@@ -13,7 +13,7 @@ import linspec as ls
 from linspec.errors import ConvergenceWarning
 from linspec.iteration import Context
 from linspec.rows import Passes
-from linspec.solving.on_rows import OnRows
+from linspec.solving.on_rows import moments_of
 from linspec_lstsq.step_lengths import choose_batch, smoothness
 
 
@@ -184,6 +184,6 @@ def test_a_start_is_gone_on_from():
 
 def steps_of(A, b, start):
     problem = ls.LeastSquares(A, b)
-    stated, passes = OnRows(problem), Passes()
+    passes = Passes()
     context = Context(1e-8, np.random.default_rng(0), passes)
-    return ls.get_solver("svrg", problem)().iterate(problem, stated.moments(passes), context, start)
+    return ls.get_solver("svrg", problem)().iterate(problem, moments_of(problem, passes), context, start)

@@ -23,7 +23,7 @@ from linspec.families.cca.variates import cosines
 from linspec.linalg.small_matrices import EPS, whitening
 from linspec.rows import Passes
 from linspec.solving.checks import finite_array, finite_block
-from linspec.solving.on_rows import OnRows
+from linspec.solving.on_rows import moments_of
 
 __all__ = ["correlations", "pcc", "tcc"]
 
@@ -215,7 +215,7 @@ def _multiplied(
     rounded = max(float(np.finfo(host_dtype(W)).eps) for pair in checked for W in pair)
     # products with float32 rows have float32 accuracy; the rounding of weights is squared in squared lengths
     cut = max(EPS, rounded**2, float(np.finfo(problem.dtype).eps))
-    moments = OnRows(problem).moments(Passes())
+    moments = moments_of(problem, Passes())
     place = moments.operators[0].backend.blocks
     W = [place.concat([place.place(pair[i]) for pair in checked]) for i in (0, 1)]
     pairs = Pairs.of(moments, problem.ridge, W)

@@ -44,7 +44,7 @@ from linspec.operators import as_operator
 from linspec.process import machine
 from linspec.rows import Moments, Passes, Preprocessing, row_gram
 from linspec.rows.inner_products import AT_ONCE
-from linspec.solving.on_rows import OnRows
+from linspec.solving.on_rows import moments_of
 from linspec.solving.select import estimated
 from linspec.solving.solve import AFFORDABLE, LEAST_SECONDS, solve_on_host
 from linspec.solving.stating import with_values
@@ -333,7 +333,7 @@ def _trace(eigen: RidgeMetric, ridge: float) -> tuple[float, float]:
 
 def _errors_of_rows(problem: Any, x: Sequence[HostArray]) -> tuple[list[float], float]:
     """Compute ‖B − A x‖² for the coefficients of each ridge from the rows; also return the number of sweeps."""
-    moments = OnRows(problem).moments(Passes())
+    moments = moments_of(problem, Passes())
     B, found = _preprocessed_targets(moments), [0.0] * len(x)
     for some, fits in _fits(moments, np.stack(x), B.shape[0]):
         for i, fit in zip(some, fits, strict=True):
@@ -349,7 +349,7 @@ def _of_rows(problem: Any, ridges: Sequence[float], reason: str) -> Generalized:
     f[λ, μ] = (f(λ) − f(μ)) / (λ − μ) as factors. They are −(g h² + g² h)/r with g = r/(λ + r) and h = r/(μ + r).
     """
     count, freedom = _freedom(problem)
-    moments = OnRows(problem).moments(Passes())
+    moments = moments_of(problem, Passes())
     K = to_host(row_gram(moments))
     values, U = np.linalg.eigh((K + K.T) / 2)
     live = values > squared_cut(problem.A.H) * values.max(initial=0.0)
@@ -406,7 +406,7 @@ def _of_signs(
             f"{solution.message}",
             ConvergenceWarning,
         )
-    moments = OnRows(problem).moments(Passes())
+    moments = moments_of(problem, Passes())
     B, x = _preprocessed_targets(moments), HOST.place(solution.x)
     if moments.pre.scale:
         moments.settle(0)

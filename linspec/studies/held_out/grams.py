@@ -23,7 +23,7 @@ from linspec.arrays import HostArray, reciprocal, to_host
 from linspec.certificates import Metric, cuts_short_ones
 from linspec.linalg.small_matrices import EPS, whitening
 from linspec.rows import DEPENDENT, EXPLAINED, Cell, Moments, Passes, Preprocessing
-from linspec.solving.on_rows import OnRows
+from linspec.solving.on_rows import moments_of
 from linspec.solving.stating import with_values
 
 ROUNDING = 4 * EPS
@@ -350,7 +350,7 @@ class TrainingRows:
         weights, own = np.zeros(n), self.problem.sample_weight
         weights[self.numbers] = 1.0 if own is None else own[self.numbers]
         twin = with_values(self.problem, sample_weight=weights, shared=None, given=None)
-        found: Moments = OnRows(twin).moments(Passes())
+        found: Moments = moments_of(twin, Passes())
         return found
 
     def have_short(self, name: str, norm: Metric) -> bool:

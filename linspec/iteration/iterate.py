@@ -1,4 +1,4 @@
-"""What a solver is, what it may ask, and what a problem answers.
+"""What a solver yields, what it may ask, and what a problem says of it.
 
 A solver yields iterates: some arrays and its own residual of them. It asks moments for products, which count passes,
 and its `Context` for the tolerance and for random numbers. Whether an iterate is good enough, whether there is time for
@@ -8,8 +8,7 @@ another one, and what is said of the last one, is not its business.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -17,11 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linspec.arrays import Array, HostArray
-from linspec.rows.moments import Moments
 from linspec.rows.passes import Passes
 from linspec.status import Status
 
-__all__ = ["Certificate", "Context", "Iterate", "Problem", "Solver"]
+__all__ = ["Certificate", "Context", "Iterate"]
 
 FRESH = 5
 """Random columns that a start gets, at least: the iteration itself searches for what the start lacks."""
@@ -141,57 +139,3 @@ class Context:
         kept = start[:, : max(width - FRESH, 0)]
         unit = float(np.linalg.norm(kept)) / math.sqrt(max(kept.size, 1)) or 1.0
         return np.hstack([kept, unit * self.rng.standard_normal((rows, width - kept.shape[1]))])
-
-
-class Solver(ABC):
-    """A named method with options.
-
-    Attributes
-    ----------
-    name : str
-    max_iterations : float, default infinity
-    """
-
-    name: str = ""
-    max_iterations: float = math.inf
-
-    @abstractmethod
-    def iterate(
-        self, problem: Any, moments: Moments, context: Context, start: Mapping[str, HostArray] | None
-    ) -> Iterator[Iterate]:
-        """Yield iterates; the first one as soon as there is one.
-
-        Parameters
-        ----------
-        problem : Problem
-        moments : Moments
-        context : Context
-        start : mapping of str to numpy.ndarray, or None
-            Arrays of an earlier answer or run.
-        """
-
-
-class Problem(ABC):
-    """Data and parameters.
-
-    Attributes
-    ----------
-    name : str
-    tol : float
-        The residual that is asked for by default.
-    """
-
-    name: str
-    tol: float
-
-    @abstractmethod
-    def moments(self, passes: Passes) -> Moments:
-        """Return the moments of the preprocessed data, which count passes there and set some aside."""
-
-    def started(self, moments: Moments, start: Mapping[str, Array]) -> Mapping[str, Array]:
-        """Return the arrays of a start as a solver takes them: by default as they are."""
-        return start
-
-    @abstractmethod
-    def certify(self, moments: Moments, arrays: Mapping[str, Array], tol: float) -> Certificate:
-        """Judge the arrays of an iterate."""
