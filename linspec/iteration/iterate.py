@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray
+from linspec.arrays import Array, HostArray, random_generator
 from linspec.rows.passes import Passes
 from linspec.status import Status
 
@@ -99,7 +100,7 @@ class Context:
     ----------
     tol : float
         The residual at which the iteration ends. It falls if the certificate finds a larger residual than the solver.
-    rng : numpy.random.Generator
+    seed : None, int, sequence of int, or numpy.random.Generator
     passes : Passes
     notes : list of (Status or None, str)
         What the solver says of its answer.
@@ -116,9 +117,14 @@ class Context:
     """
 
     tol: float
-    rng: np.random.Generator
+    seed: Any
     passes: Passes
     notes: list[tuple[Status | None, str]] = field(default_factory=list)
+
+    @cached_property
+    def rng(self) -> np.random.Generator:
+        """The random numbers of the run: most solvers of small problems need none."""
+        return random_generator(self.seed)
 
     def note(self, status: Status | None, text: str) -> None:
         """Say something of the answer, once; a status such as RANK_DEFICIENT becomes that of the solution."""

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from linspec.arrays import Array, random_generator, to_host
+from linspec.arrays import Array, to_host
 from linspec.errors import BrokenPlugin, BudgetTooSmall, OutOfMemory, one_line
 from linspec.iteration.iterate import Certificate, Context, Iterate
 from linspec.process.faults import is_out_of_memory
@@ -150,7 +150,7 @@ def run(  # noqa: PLR0913 (what one run is told)
     limits = limits or Limits()
     began = time.perf_counter() if limits.began is None else limits.began
     passes = Passes(limits.passes, began + limits.seconds)
-    context = Context(tol, random_generator(rng), passes)
+    context = Context(tol, rng, passes)
     begin = partial(_begun, problem, solver, context, moments, start)
     watch = _Watch(begin, solver.max_iterations, context, name, limits, callback, saving, began)
     with first_interrupt(passes.interrupt), looking(passes.look), np.errstate(all="ignore"):
