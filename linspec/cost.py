@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -74,10 +75,7 @@ ASSUMED_ROWS = 10**6
 """The assumed number of rows of a stream until its rows have been counted."""
 
 WORTH_SAMPLING = 2**22
-"""Number of pairs (`Sizes.pairs`) above which the number of entries of the sparse Gram matrices is estimated.
-
-For fewer pairs there is no estimate: the number of pairs itself, an upper limit, is used instead.
-"""
+"""Upper limit of the entries of the sparse Gram matrices above which their number is estimated from samples."""
 
 MOMENTS_SHARE = 3 / 8
 """Fraction of the free memory (`Home.free_memory`) that the Gram matrices of `linspec.Moments` may take.
@@ -146,8 +144,6 @@ class Sizes:
         The number of columns of the blocks.
     readable : bool
         Whether all entries can be read, at least in one sweep.
-    filled : float or None, default None
-        The estimated number of entries of the sparse Gram matrices; None if only `pairs` is known.
     home : Home, default HOST
         The home of blocks and Gram matrices, whose memory they take.
     one_entry : bool, default False
@@ -161,6 +157,8 @@ class Sizes:
         The bytes that reading the rows of all views takes: the `buffer_bytes` of their operators.
     decoded : int, default 0
         The bytes that every pass decodes or computes anew: the `decoded_bytes` of the operators.
+    views : tuple of SparseOperator, default ()
+        The views, if all are sparse: the entries of their Gram matrices are estimated from them.
 
     Examples
     --------
@@ -177,13 +175,13 @@ class Sizes:
     pairs: int | None
     k: int
     readable: bool
-    filled: float | None = None
     home: Home = HOST
     one_entry: bool = False
     workers: int = 1
     round_seconds: float = 0.0
     buffers: int = 0
     decoded: int = 0
+    views: tuple[SparseOperator, ...] = ()
 
     def free_memory(self) -> int:
         """The free memory of the home of blocks, on the host less the buffers; at least a quarter of it.
@@ -218,11 +216,14 @@ class Sizes:
         """The number of entries of the three dense Gram matrices."""
         return float(self.p) ** 2 + float(self.q) ** 2 + float(self.p) * self.q
 
-    @property
+    @cached_property
     def sparse_gram_entries(self) -> float:
         """The number of entries of the three sparse Gram matrices: the estimate, or the upper limit."""
         most = min(float(self.pairs or 0), self.gram_entries)
-        return most if self.filled is None else min(self.filled, most)
+        if not self.views or most <= WORTH_SAMPLING:
+            return most
+        beside = (gram_entries(A.matrix, B.matrix) for A, B in combinations(self.views, 2))
+        return min(sum(A.gram_entries for A in self.views) + sum(beside), most)
 
     @property
     def sparse(self) -> bool:
@@ -263,15 +264,10 @@ def sizes_of(matrices: Sequence[LinearOperator], k: int) -> Sizes:
     views = list(matrices)
     pairs: int | None = None
     sparse = [view for view in views if isinstance(view, SparseOperator)]
-    matrices = [view.matrix for view in sparse]
-    if len(matrices) == len(views):
+    if len(sparse) == len(views):
         pairs = sum(view.pairs for view in sparse)
         pairs += sum(A.pairs_with(B) for A, B in combinations(sparse, 2))
     one_entry = len(sparse) == len(views) and all(view.one_entry for view in sparse)
-    filled = None
-    if pairs is not None and pairs > WORTH_SAMPLING:
-        filled = sum(view.gram_entries for view in sparse)
-        filled += sum((gram_entries(A, B) for A, B in combinations(matrices, 2)), 0.0)
     n = min(view.shape[0] for view in views)
     n = ASSUMED_ROWS if math.isinf(n) else n
     there: list[Any] = [view for view in views if view.access == "blocks"]
@@ -287,13 +283,13 @@ def sizes_of(matrices: Sequence[LinearOperator], k: int) -> Sizes:
         pairs=pairs,
         k=k,
         readable=all(view.readable or view.streamed for view in views),
-        filled=filled,
         home=views[0].home.blocks,
         one_entry=one_entry,
         workers=1 if leader is None else leader.workers,
         round_seconds=0.0 if leader is None else leader.round_seconds,
         buffers=sum(view.buffer_bytes for view in views),
         decoded=sum(_decoded(view, n) for view in views),
+        views=tuple(sparse) if len(sparse) == len(views) else (),
     )
 
 
@@ -342,10 +338,12 @@ def moments_estimates(sizes: Sizes, products: int, columns: int) -> dict[str, Es
     spare = 8.0 * max(sizes.p, sizes.q) ** 2  # the product of a block, before it is added to the sum
     if sizes.pairs is not None:
         build = sizes.shared(sizes.pairs / PAIR_RATE)
-        entries = sizes.sparse_gram_entries
+        cheaper = sizes.pairs / PAIR_RATE < _dense_gram_seconds(sizes)
+        worth = cheaper or build < swept  # else samples would not make them the fastest
+        entries = sizes.sparse_gram_entries if worth else float(sizes.pairs)
         use = products * 4.0 * entries * columns / SPARSE_RATE
         found["sparse"] = Estimate(build + use, 16.0 * entries, "sparse Gram matrices")
-        if sparse_gram_is_cheaper(sizes):
+        if cheaper:
             blocks, spare = build, 16.0 * entries
     use = products * 4.0 * sizes.gram_entries * columns / DENSE_RATE
     found["dense"] = Estimate(blocks + use, 8.0 * sizes.gram_entries + spare, "dense Gram matrices")
@@ -411,13 +409,6 @@ def sweeps_estimate(sizes: Sizes, products: int, spare: int = 0) -> Estimate:
     once = sizes.shared(sizes.nnz * (READING + 4.0 * spare) / rate)
     held = 8.0 * sizes.p * (8 * sizes.k + 3 * spare)
     return Estimate(products * each + once, held, f"{products} sweeps with blocks of {sizes.k} columns")
-
-
-def sparse_gram_is_cheaper(sizes: Sizes) -> bool:
-    """Whether it is faster to form the dense Gram matrices of sparse data as sparse ones first."""
-    if sizes.pairs is None:
-        return False
-    return sizes.pairs / PAIR_RATE < _dense_gram_seconds(sizes)
 
 
 def gram_seconds(sizes: Sizes) -> float:

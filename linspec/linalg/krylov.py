@@ -109,21 +109,22 @@ def block_krylov(
     Q, _ = orthonormal(start)
     b = first = max(Q.shape[1], 1)
     room = min(p, room or (max(3 * k, k + 10 * b) if b < k else 12 * b))
-    basis, T = _with_room(Q, room + b), np.zeros((0, 0))
+    rows, T = _with_room(Q, room + b), np.zeros((0, 0))
     while True:
         SQ = product(Q)
-        V = basis[:, : T.shape[1] + Q.shape[1]]
+        V = rows[: T.shape[1] + Q.shape[1], :].T
         near = int(np.argmax(T[T.shape[1] :].any(axis=0))) if T.size else 0
-        column = to_host(V[:, near:].T @ SQ)
-        R = SQ - V[:, near:] @ place(column)  # (1) for what S Q has a part of
-        rest = V.T @ R
-        R = R - V @ rest  # (1) for what rounding has left
+        column = to_host(_coefficients(V[:, near:], SQ))
+        R = SQ - _combination(V[:, near:], place(column))  # (1) for what S Q has a part of
+        rest = _coefficients(V, R)
+        R = R - _combination(V, rest)  # (1) for what rounding has left
         column = to_host(rest) + np.vstack([np.zeros((near, column.shape[1])), column])
         T = _bordered(T, column)
         size = float(np.abs(T).max(initial=0.0))
         new, beta = _independent(R, EPS * size)
         if new.shape[1] and float(np.linalg.svd(beta, compute_uv=False)[-1]) < SMALL * size:
-            new, turn = orthonormal(new - V @ (V.T @ new))  # what rounding has left of V in short directions
+            short = _combination(V, _coefficients(V, new))  # what rounding has left of V in short directions
+            new, turn = orthonormal(new - short)
             beta = turn @ beta
         theta, Y = _leading(T)  # (4)
         newest = Y[len(T) - Q.shape[1] :]
@@ -141,20 +142,30 @@ def block_krylov(
                 return
         if V.shape[1] + new.shape[1] > room:
             kept = min(len(theta), k + (room - k) // 3)
-            basis, T = _with_room(V @ place(Y[:, :kept]), room + b), np.diag(theta[:kept])
+            rows, T = _with_room(_combination(V, place(Y[:, :kept])), room + b), np.diag(theta[:kept])
             beta, first = beta @ newest[:, :kept], 0
         else:
             beta = np.hstack([np.zeros((len(beta), len(T) - beta.shape[1])), beta])
-        basis[:, len(T) : len(T) + new.shape[1]] = new
+        rows[len(T) : len(T) + new.shape[1], :] = new.T
         T = np.vstack([T, beta])  # (3); the columns of the new block follow with its product
         Q = new
 
 
 def _with_room(V: Array, columns: int) -> Array:
-    """The columns of V in memory with room for others."""
-    basis = Home.of(V).zeros((V.shape[0], max(columns, V.shape[1])))
-    basis[:, : V.shape[1]] = V
-    return basis
+    """The columns of V as rows of an array with room for others."""
+    rows = Home.of(V).zeros((max(columns, V.shape[1]), V.shape[0]))
+    rows[: V.shape[1], :] = V.T
+    return rows
+
+
+def _coefficients(V: Array, Y: Array) -> Array:
+    """VᵀY as (YᵀV)ᵀ: of columns in contiguous memory and thin Y, BLAS takes half the time."""
+    return (Y.T @ V).T
+
+
+def _combination(V: Array, H: Array) -> Array:
+    """V H as (HᵀVᵀ)ᵀ, as above."""
+    return (H.T @ V.T).T
 
 
 def search(
@@ -285,7 +296,9 @@ def _pairs(
     risk: Callable[[int, float], float],
 ) -> RitzPairs:
     place, count = Home.of(V).place, min(k, len(theta))
-    return RitzPairs(theta[:count], lambda: V @ place(Y[:, :count]), residuals[:count], exhausted, risk)
+    return RitzPairs(
+        theta[:count], lambda: _combination(V, place(Y[:, :count])), residuals[:count], exhausted, risk
+    )
 
 
 def _risk(

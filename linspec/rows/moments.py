@@ -189,18 +189,18 @@ class Moments:
 
     def cheapest_form(self, products: int, columns: int) -> str:
         """The form that takes least for so many products of so many columns, and fits: see `expect`."""
+        once = sum(A.product_seconds(columns) for A in self.operators)
+        forming = sum(A.gram_seconds() for A in self.operators)
         entries, rate, form = float(sum(self.widths)) ** 2, MULTIPLY_RATE, "dense"
-        if min(self.widths) > NARROW:
+        if min(self.widths) > NARROW and forming <= products * once:
             stored = sum(A.gram_entries(B) for A in self.operators for B in self.operators)
             if stored <= SCATTERED * entries:
                 entries, rate, form = stored, STORED_RATE, "sparse"
         small = 24 * entries < 2**24
         if not small and 24 * entries > self.operators[0].backend.blocks.free_memory() / 2:
             return "implicit"
-        once = sum(A.product_seconds(columns) for A in self.operators)
         use = 2 * entries * columns / rate
-        pays = sum(A.gram_seconds() for A in self.operators) <= products * (once - use)
-        form = form if pays else "implicit"
+        form = form if forming <= products * (once - use) else "implicit"
         if tells():
             LOG.debug("moments of %s: %s", " and ".join(self.names), form)
         return form
