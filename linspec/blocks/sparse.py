@@ -178,7 +178,8 @@ class SparseBlock(Block):
 
     def _wide(self, w: Array | None) -> Any:
         """The rows in float64, times their weights."""
-        rows = row_block(self.matrix, self.start, self.start + self.rows).astype(np.float64, copy=False)
+        rows = row_block(self.matrix, self.start, self.start + self.rows)
+        rows.data = rows.data.astype(np.float64, copy=False)
         if w is not None:
             rows.data = rows.data * np.repeat(w, np.diff(rows.indptr))
         return rows

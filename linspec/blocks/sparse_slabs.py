@@ -8,6 +8,7 @@ public operators replace them, at the cost of a temporary block.
 
 from __future__ import annotations
 
+import copy
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -68,6 +69,8 @@ def row_block(A: CSR, start: int, stop: int) -> CSR:
 
     """
     pause()
+    if stop - start == A.shape[0]:
+        return copy.copy(A)  # which shares all arrays, and takes a seventh of the constructor's time
     first, last = int(A.indptr[start]), int(A.indptr[stop])
     indptr = A.indptr[start : stop + 1] - A.indptr[start]
     shape = stop - start, A.shape[1]
