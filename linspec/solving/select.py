@@ -267,8 +267,8 @@ def automatic(problem: Problem[Any], given: dict[str, Any]) -> tuple[str, dict[s
     name = choice.name
     if tells():
         LOG.debug("auto: %s", _reason(problem, choice))
-    fields = {option.name for option in options.options_of(registry.get_solver(name, problem))}
-    return name, {key: value for key, value in given.items() if key in fields}
+    known = options.options_of(registry.get_solver(name, problem)) if given else ()
+    return name, {option.name: given[option.name] for option in known if option.name in given}
 
 
 def chosen_solver(problem: Any, solver: Any, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
