@@ -423,6 +423,7 @@ class Entry:
     of_scaled: bool = False
     mean_of: str = ""
     value: str = ""
+    at_most: float | None = None
     shape: str = ""
     in_home: bool = False
 
@@ -436,6 +437,7 @@ def field(  # noqa: PLR0913  # one declaration for all that a field may mean
     of_scaled: bool = False,
     mean_of: str = "",
     value: str = "",
+    at_most: float | None = None,
     shape: str = "",
     in_home: bool = False,
 ) -> Any:
@@ -464,6 +466,8 @@ def field(  # noqa: PLR0913  # one declaration for all that a field may mean
     value : str, optional
         The name of one number of the field, such as "correlation". Pass it if the field holds one number for each
         component, in decreasing order.
+    at_most : float, optional
+        Upper limit of the numbers of a field with `value`, as 1 of correlations: intervals end there.
     shape : str, optional
         The axes of the field by letters, such as "k k". Pass it if `rows_of` and `value` do not determine the axes.
         "k" counts components: studies cut an answer to its first components along these axes. Alternatives are
@@ -483,7 +487,7 @@ def field(  # noqa: PLR0913  # one declaration for all that a field may mean
     >>> field.metadata["linspec"].rows_of
     'X'
     """
-    return _declared(Entry(rows_of, axis, leading, of_scaled, mean_of, value, shape, in_home), default)
+    return _declared(Entry(rows_of, axis, leading, of_scaled, mean_of, value, at_most, shape, in_home), default)
 
 
 @dataclass(frozen=True)
@@ -566,6 +570,11 @@ class Layout:
     def value_label(self) -> str:
         """The name of one number of the field `value`, such as "correlation"; "" if there is no such field."""
         return self.entries[self.value].value if self.value else ""
+
+    @cached_property
+    def at_most(self) -> float | None:
+        """The upper limit of the numbers of the field `value`; None if there is none."""
+        return self.entries[self.value].at_most if self.value else None
 
     @cached_property
     def shapes(self) -> dict[str, str]:

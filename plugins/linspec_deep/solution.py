@@ -44,7 +44,7 @@ class DeepCCASolution(TwoViewSolution, residual="squared", certified=False, save
     y_net: Net
     x_weights: Array = ls.field(leading=True, shape="k r")
     y_weights: Array = ls.field(leading=True, shape="l r")
-    correlations: HostArray = ls.field(value="canonical correlation", shape="r")
+    correlations: HostArray = ls.field(value="canonical correlation", at_most=1.0, shape="r")
     x_feature_mean: HostArray = ls.field(shape="k")
     y_feature_mean: HostArray = ls.field(shape="l")
     rows: int

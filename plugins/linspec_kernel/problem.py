@@ -119,7 +119,7 @@ class KernelCCASolution(
 
     x_weights: Array = ls.field(leading=True, shape="m k")
     y_weights: Array = ls.field(leading=True, shape="l k")
-    correlations: HostArray = ls.field(value="canonical correlation")
+    correlations: HostArray = ls.field(value="canonical correlation", at_most=1.0)
     residuals: HostArray = ls.field(shape="k")
     x_map: Fitted
     y_map: Fitted

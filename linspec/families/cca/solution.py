@@ -80,7 +80,7 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
 
     x_weights: Array = field(rows_of="X", leading=True)
     y_weights: Array = field(rows_of="Y", leading=True)
-    correlations: HostArray = field(value="canonical correlation")
+    correlations: HostArray = field(value="canonical correlation", at_most=1.0)
     residuals: HostArray = field(shape="k")
     x_mean: Array | None = None
     y_mean: Array | None = None
