@@ -456,7 +456,7 @@ class Spectral(Truth):
             "grain": ratio(100 * self.unit * noise, total),
             "not orthonormal": max(ratio(np.abs(c.T @ c - np.eye(len(values))), 1) for c in C),
         }
-        if self.case.problem == "multiset-cca":
+        if self.case.problem in ("cca", "multiset-cca"):
             squares = [ratio(view.s[0], view.s[-1]) ** 2 for view in self.views if len(view.s)]
             errors["squared"] = self.unit * max(squares, default=0.0)
         if self.case.problem == "svd" and len(s):  # by the values themselves: squares hide the small ones
@@ -501,9 +501,15 @@ class Stationary(Spectral):
         return {
             "law": ratio(np.sqrt(squares), 2 * np.max(sums, initial=0)),
             "sums are off": ratio(np.max(np.abs(exact - sums), initial=0), 1),
-            "not orthonormal": max(ratio(np.abs(c.T @ c - np.eye(len(sums))), 1) for c in C),
+            "not orthonormal": max(map(_uneven, F, C)),
             "grain": ratio(100 * self.unit * len(C) ** 2, np.max(sums, initial=0)),
         }
+
+
+def _uneven(F: Any, c: Any) -> float:
+    """How far weights are from orthonormal; beyond the rank of a view they may be 0, which adds nothing to a sum."""
+    known = np.any(c, axis=0) | (np.arange(c.shape[1]) < len(svd(F)[1]))
+    return ratio(np.abs(c.T @ c - np.diag(known.astype(np.longdouble))), 1)
 
 
 class Components(Truth):
