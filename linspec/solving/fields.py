@@ -487,7 +487,9 @@ def field(  # noqa: PLR0913  # one declaration for all that a field may mean
     >>> field.metadata["linspec"].rows_of
     'X'
     """
-    return _declared(Entry(rows_of, axis, leading, of_scaled, mean_of, value, at_most, shape, in_home), default)
+    return _declared(
+        Entry(rows_of, axis, leading, of_scaled, mean_of, value, at_most, shape, in_home), default
+    )
 
 
 @dataclass(frozen=True)

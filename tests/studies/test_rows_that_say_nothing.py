@@ -173,6 +173,22 @@ def test_components_of_one_view_alone_do_not_score_by_rounding():
         assert each.best.k == 2
 
 
+def test_a_row_of_large_weight_hides_no_component():
+    """A short component is exact though another is 1e7 times as long in these rows; a null one scores nothing."""
+    rng = np.random.default_rng(0)
+    A, B = rng.standard_normal((2, 40, 3)) * [1.0, 0.5, 1e-6]
+    B += A
+    folds, w = np.repeat([0, 1], 20), np.ones(40)
+    w[30], A[30, 2], B[30, 2] = 1e5, A[:20, 2].mean(), B[:20, 2].mean()
+    found = ls.cross_validate(ls.PLS(A, B, k=3, sample_weight=w), ks=[1, 2, 3], splitter=folds, rng=0).scores[
+        1, 0
+    ]
+    U, _, Vt = np.linalg.svd((A[:20] - A[:20].mean(axis=0)).T @ (B[:20] - B[:20].mean(axis=0)))
+    P, Q = (A[20:] - A[:20].mean(axis=0)) @ U, (B[20:] - B[:20].mean(axis=0)) @ Vt.T
+    exact = w[20:] @ (P * Q) / np.sqrt((w[20:] @ P**2) * (w[20:] @ Q**2))
+    np.testing.assert_allclose(np.diff(found, prepend=0.0), exact, rtol=1e-6)
+
+
 def test_test_rows_that_say_nothing_choose_no_ridge():
     problem = ls.ReducedRankRegression(X[:30], y[:30, None], k=1)
     path = ls.ridge_path(problem, [0.1, 1.0, 10.0], test=(X[30:], np.full((30, 1), 98.6)))

@@ -30,6 +30,7 @@ from linspec.errors import InvalidProblem, LinspecError
 from linspec.linalg.small_matrices import EPS
 from linspec.operators import LinearOperator, as_operator
 from linspec.solving.fields import each_part
+from linspec.solving.new_rows import NewRows
 from linspec.solving.problem import Problem
 from linspec.solving.solution import weights_by_matrix
 from linspec.studies.held_out.scores import FEWEST, HeldOutScore, Ks, beside, still, weighted_rows
@@ -37,7 +38,10 @@ from linspec.studies.inference.rows import with_equal_rows
 from linspec.workers import brought_here
 
 FAINT = 16 * EPS
-"""Largest squares of a component, relative to those of the largest component of the same rows, that are rounding."""
+"""Largest squares of the weights of a component, relative to those of others in the same matrix, that are rounding."""
+
+ROUNDED = 16
+"""Scores within so many roundings of the products that they come from are rounding."""
 
 __all__ = ["default_scores", "first_components", "is_paired", "number_of", "rows_to_score", "score_of_rows"]
 
@@ -99,7 +103,8 @@ class PairedCorrelations(HeldOutScore):
         names = list(weights_by_matrix(solution))
         rows = [problem.matrices[name] for name in names]
         scores = zip(solution.transform(*rows, **beside(problem)), names, strict=True)
-        blocks = [weighted_rows(block, problem, name) for block, name in scores]
+        pairs = [(name, *weighted_rows(block, problem, name)) for block, name in scores]
+        blocks = [(_beyond_rounding(solution, name, S, w), w) for name, S, w in pairs]
         found = paired_correlations(*zip(*blocks, strict=True), centred=bool(problem.center))
         return np.array([float(found[:k].sum()) for k in ks])
 
@@ -110,7 +115,7 @@ def paired_correlations(
     """Return for each component i the sum, over all pairs of matrices, of the correlation of their i-th scores.
 
     The scores are the component scores of the rows. Their correlations are about the means of the training rows, not
-    about the means of these rows. A component of which only rounding is left in some matrix has correlation 0 there.
+    about the means of these rows. A component whose scores are 0 in some matrix has correlation 0 there.
     Pairs of matrices that share fewer than two rows are left out: the sum is that of the other pairs, times the number
     of all pairs over theirs.
 
@@ -140,13 +145,24 @@ def paired_correlations(
 
 
 def _units(S: HostArray, w: HostArray, *, centred: bool) -> HostArray:
-    """Scale scores to weighted length 1: rounding to 0, and with `centred` scores that are constant to NaN."""
+    """Scale scores to weighted length 1, and with `centred` scores that are constant to NaN."""
     squares, count, rows = w @ (S * S), float(w.sum()), int(np.count_nonzero(w))
-    lengths = reciprocal(np.sqrt(squares)) * (squares > FAINT * squares.max(initial=0.0))
+    lengths = reciprocal(np.sqrt(squares))
     if centred:
         lengths[still(squares, w @ S / count, count, rows) & (lengths > 0)] = np.nan
     units: HostArray = S * lengths
     return units
+
+
+def _beyond_rounding(solution: Any, name: str, S: HostArray, w: HostArray) -> HostArray:
+    """Scores of the rows of a matrix: 0 where weights are rounding, or only rounding is left of what they multiply."""
+    V, axis = weights_by_matrix(solution)[name]
+    V, mean = to_host(V).T if axis else to_host(V), NewRows.of(solution, name).mean
+    lengths = np.sum(np.square(V, dtype=np.float64), axis=0)
+    unit = np.divide(w @ (S * S), lengths, out=np.zeros(len(lengths)), where=lengths > 0)
+    about = 0.0 if mean is None else w.sum() * float(np.sum(np.square(to_host(mean), dtype=np.float64)))
+    least = len(V) * (ROUNDED * float(np.finfo(V.dtype).eps)) ** 2 * (unit.max(initial=0.0) + about)
+    return np.where((unit > least) & (lengths > FAINT * lengths.max(initial=0.0)), S, 0.0)
 
 
 def number_of(score: Any) -> float:
@@ -185,6 +201,8 @@ def score_of_rows(solution: Any, matrices: Sequence[Any]) -> Any:
     blocks = [np.asarray(to_host(brought_here(S)), dtype=np.float64) for S in solution.transform(*matrices)]
     centred = any(getattr(solution, name) is not None for name in solution.layout.means.values())
     weights = [np.ones(len(S)) for S in blocks]
+    named = zip(weights_by_matrix(solution), blocks, weights, strict=True)
+    blocks = [_beyond_rounding(solution, name, S, w) for name, S, w in named]
     return float(paired_correlations(blocks, weights, centred=centred).sum())
 
 
