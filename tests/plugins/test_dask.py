@@ -304,6 +304,11 @@ def test_blocks_that_nothing_can_make_again_are_named(mortal):
 # ---- labels ---------------------------------------------------------------------------------------
 
 
+def test_rows_that_are_all_equal_have_no_left_vectors():
+    found = ls.solve(ls.SVD(of(np.ones((9, 9))), k=4, center=True, left=True))
+    assert (found.status.name, found.S.shape, tuple(found.U.shape)) == ("RANK_DEFICIENT", (0,), (9, 0))
+
+
 @pytest.mark.parametrize("kind", ["array", "series", "matrix", "list"])
 @pytest.mark.slow(keep=1)
 def test_labels_of_dask_make_targets_where_they_are(kind, request):

@@ -573,6 +573,6 @@ def _orthonormal(rows: Any, k: int) -> tuple[Any, HostArray]:
     for _ in range(2):
         moments = Moments([rows])
         _, s, Yt = np.linalg.svd(moments.triangle(), full_matrices=False)
-        kept = np.where(s > EPS * s[0], s, np.inf)
+        kept = np.where(s > EPS * s.max(initial=0.0), s, np.inf)
         rows, R = moments.scores(Yt.T / kept), (s[:, None] * Yt) @ R
     return rows, R
