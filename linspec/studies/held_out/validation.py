@@ -304,16 +304,15 @@ def _of_moments(
     """Compute all scores and their rounding from the moments of one sweep; return the number of passes, too."""
     problem = with_orthogonal_confounds(problem)
     cells, union, passes = cells_of(problem, folds)
-    whole = split_of(problem, union, union, np.arange(folds.rows))
+    whole = split_of(problem, union, union)
     found, rounding, moved = np.zeros((3, len(folds.splits), len(ridges), len(ks)))
     for number, (training, held_out) in enumerate(training_and_held_out(cells, folds)):
-        split = split_of(problem, training, held_out, folds.splits[number][0], whole)
+        split = split_of(problem, training, held_out, whole)
         _check_rank(split, number, ks)
         made = score.of_moments(problem, split, ridges, ks)
         found[number], lost, off = made if isinstance(made, Rounded) else (made, 0.0, None)
         rounding[number] = np.inf if split.hides else lost
         moved[number] = 0.0 if off is None else off
-        passes += split.reread
     return Rounded(found, rounding, moved), passes + whole.reread
 
 
