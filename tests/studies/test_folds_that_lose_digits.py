@@ -132,7 +132,7 @@ def test_a_solve_that_lost_digits_marks_its_split() -> None:
     views = [3e7 + rng.standard_normal((N, 3)) for _ in range(3)]
     problem = ls.MultisetCCA(views, k=1, center=False)
     assert ls.solve(problem).status is ls.Status.ILL_CONDITIONED
-    with pytest.warns(ls.errors.AccuracyWarning, match="splits 0, 1, 2, 3"):
+    with pytest.warns(ls.errors.AccuracyWarning, match="first on split 0"):
         found = ls.cross_validate(problem, splitter=LABELS)
     assert found.uncertain.all()
 

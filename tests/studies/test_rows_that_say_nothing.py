@@ -112,7 +112,7 @@ def test_a_fold_of_equal_rows_is_left_out(name):
     make, score = CORRELATED[name]
     equal = X.copy()
     equal[FOLD == 1] = X[1]
-    with pytest.warns(AccuracyWarning, match=r"1 split of 3 \(1\)"):
+    with pytest.warns(AccuracyWarning, match=r"1 split of 3 \(the first is 1\)"):
         found = ls.cross_validate(make(equal, Y), splitter=FOLD, score=score)
     assert found.mean[0, 0] == pytest.approx(found.scores[[0, 2], 0, 0].mean())
 
@@ -144,10 +144,7 @@ def test_a_view_without_a_row_that_counts_is_refused_and_a_site_without_it_is_le
             ls.MultisetCCA([X, Y], k=1, present=[None, has], sample_weight=1.0 - has, confounds=confounds)
     sites = np.arange(N) // 15
     problem = ls.MultisetCCA([X, Y], k=1, ridge=1.0, present=[None, sites != 3], confounds=Z)
-    with (
-        pytest.warns(AccuracyWarning, match=r"1 split of 4 \(3\)"),
-        pytest.warns(AccuracyWarning, match="split 3 are all absent from X2"),
-    ):
+    with pytest.warns(AccuracyWarning, match=r"1 split of 4 \(the first is 3\)"):
         found = ls.cross_validate(problem, splitter=sites)
     assert found.mean[0, 0] == pytest.approx(found.scores[:3, 0, 0].mean())
     with pytest.raises(InvalidProblem, match="training rows of split 0 are all absent from X2"):

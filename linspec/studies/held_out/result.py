@@ -17,11 +17,7 @@ from linspec.registry.keywords import hinted
 from linspec.solving.problem import Problem
 from linspec.solving.ridge_values import ridge_columns, ridge_in_words, size_of_ridge
 from linspec.solving.solve import solve
-from linspec.solving.summary import table_as_html
 from linspec.studies.held_out.scores import LOST
-
-MOST_ROWS = 8
-"""The largest number of settings in the HTML table."""
 
 
 class Setting(NamedTuple):
@@ -70,7 +66,7 @@ class CrossValidation:
         The standard error of each score, if generalized cross-validation estimated the trace by random signs;
         otherwise None.
     rounding : numpy.ndarray of shape (splits, ridges, ks) or None
-        An estimate of the rounding error of each score, relative to the mean over the splits of what it is an error of.
+        An estimate of the rounding error of each score, relative to what it is an error of on this split.
         For least squares this is the squared error of the predictions (for "r2", too). For the library's scores of
         other problems it is the score, or 1 if the score is smaller in size. Infinite if a solve ended without the
         digits of its answer, or without reaching its tolerance. None if no score was computed from second moments, and
@@ -266,22 +262,14 @@ class CrossValidation:
             mask[self._place(self.best)] = True
         return mask
 
-    def _signed(self) -> HostArray:
-        """Mean scores, negated if lower scores are better; -inf in place of NaN."""
-        gains = self.mean if self.higher else -self.mean
-        return np.where(np.isnan(gains), -math.inf, gains)
-
     def _gains(self) -> HostArray:
-        """Signed mean scores, if they tell one setting from another."""
-        gains = self._signed()
-        if np.all(gains == -math.inf):
+        """Mean scores, negated if lower scores are better, -inf in place of NaN, if they tell one from another."""
+        gains = self.mean if self.higher else -self.mean
+        gains = np.where(np.isnan(gains), -math.inf, gains)
+        if np.all(gains == -math.inf) or (self.higher and not np.any(self.scores[self.counted])):
             raise MissingCapability(
-                f"no mean {self.label} is a number: some held-out rows do not vary. Take fewer, larger folds."
-            )
-        if self.higher and not np.any(self.scores[self.counted]):
-            raise MissingCapability(
-                f"each {self.label} is 0: no setting has a component that varies over held-out rows. Take other data, "
-                "or fewer, larger folds."
+                f"no mean {self.label} is a number other than 0: some held-out rows do not vary, or no setting has a "
+                "component that does. Take fewer, larger folds, or other data."
             )
         return gains
 
@@ -315,17 +303,6 @@ class CrossValidation:
         if self.uncertain.any():
             passes += f", {int(self.uncertain.sum())} of {self.uncertain.size} uncertain by rounding"
         return f"{settings}{splits}, {passes}, best {best}: {self.label} {value}"
-
-    def _repr_html_(self) -> str:
-        """An HTML table of the best settings with their scores."""
-        worst_last = np.argsort(-self._signed(), axis=None)
-        rows = []
-        for place in worst_last[:MOST_ROWS].tolist():
-            i, j = divmod(place, len(self.ks))
-            mean = f"{self.mean[i, j]:.6g}" + (" (rounding)" if self.uncertain[i, j] else "")
-            k = "" if self.ks[j] is None else str(self.ks[j])
-            rows.append((ridge_in_words(self.ridges[i]), k, mean, f"{self.standard_error[i, j]:.2g}"))
-        return table_as_html(self._headline(), ("ridge", "k", self.label, "standard error"), rows)
 
 
 def _in_words(setting: Setting) -> str:
