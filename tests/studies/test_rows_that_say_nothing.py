@@ -181,22 +181,6 @@ def test_test_rows_that_say_nothing_choose_no_ridge():
             _ = each.best
 
 
-@pytest.mark.parametrize("form", ["auto", "dense", "implicit"])
-def test_a_fold_that_is_predicted_exactly_is_no_alarm(form):
-    rows, target = X.copy(), y.copy()
-    rows[:10], target[:10] = rows[10:].mean(axis=0), target[10:].mean()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        found = ls.cross_validate(
-            ls.LeastSquares(rows, target, center=True),
-            ridges=[1.0, 10.0],
-            splitter=np.arange(N) // 10,
-            form=form,
-        )
-    assert found.scores[0].max() < 1e-12
-    assert not found.uncertain.any()
-
-
 def test_folds_name_the_side_that_does_not_count():
     folds = folds_of(FOLD, rows=N)
     folds.check_counted(None)
