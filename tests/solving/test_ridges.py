@@ -109,7 +109,7 @@ def test_what_cannot_be_done_is_said_before_any_work():
         ls.ridge_path(X, [1.0])  # type: ignore[arg-type]
     with pytest.raises(InvalidProblem, match="test rows of Y must have 20 columns; got 19"):
         ls.ridge_path(ls.CCA(X, Y, 2), [1.0], test=(X, Y[:, 1:]))
-    with pytest.raises(InvalidProblem, match="equally many rows of X and Y"):
+    with pytest.raises(InvalidProblem, match="must have equally many rows"):
         ls.ridge_path(ls.CCA(X, Y, 2), [1.0], test=(X, Y[1:]))
     with pytest.raises(InvalidProblem, match="read once for each ridge; got an iterator"):
         ls.ridge_path(ls.CCA(X, Y, 2), [1.0], test=(X, iter([Y])))
