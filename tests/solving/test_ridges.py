@@ -113,7 +113,7 @@ def test_what_cannot_be_done_is_said_before_any_work():
         ls.ridge_path(ls.CCA(X, Y, 2), [1.0], test=(X, Y[1:]))
     with pytest.raises(InvalidProblem, match="read once for each ridge; got an iterator"):
         ls.ridge_path(ls.CCA(X, Y, 2), [1.0], test=(X, iter([Y])))
-    with pytest.raises(InvalidProblem, match="must be a pair"):
+    with pytest.raises(InvalidProblem, match="rows of all matrices"):
         ls.ridge_path(ls.CCA(X, Y, 2), [1.0], test=X)
     with pytest.raises(TypeError, match="takes only tol; got step"):
         ls.ridge_path(ls.CCA(X, Y, 2), [1.0], step=3)
