@@ -361,7 +361,6 @@ CHANGES: dict[str, tuple[Any, tuple[str, ...]]] = {
     "stated shape": (_set("fields/x_weights/shape", [2, 60]), ("shape",)),
     "stated dtype": (_set("fields/x_weights/dtype", "<f4"), ("dtype",)),
     "wrong shape": (_array("x_weights", np.ones((60, 3))), ("k",)),
-    "rows of another map": (_array("x_weights", np.ones((7, 2))), ("x_weights",)),
     "texts for numbers": (_array("x_weights", np.full((60, 2), "a")), ("x_weights",)),
     "a number for an array": (_set("fields/x_weights", 1.0), ("x_weights",)),
     "an array for a text": (_set("fields/message", {"values": [1], "shape": [1]}), ("message",)),
