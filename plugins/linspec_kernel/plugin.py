@@ -109,7 +109,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             summary="Points nearest to the functions of kernel CCA: for comparison, or as a start to improve.",
             reference="Uurtio, Bhadra & Rousu 2019, ICML, PMLR 97, Large-scale sparse kernel CCA",
             needs=Needs(dense=True, rows=True),
-            traits=("randomized", "approximate"),
+            traits=("approximate",),
         ),
         SolverSpec(
             name="direct",

@@ -1,4 +1,4 @@
-"""Preimage CCA goes on from a checkpoint to the same answer; it begins the pair in progress again."""
+"""Preimage CCA goes on from a checkpoint to the same answer, and climbs nothing again."""
 
 from __future__ import annotations
 
@@ -67,6 +67,7 @@ def test_a_run_goes_on_to_the_answer_of_a_run_in_one_piece(case: str, tmp_path: 
         same = max(1e-6, 10 * whole.residual)
         np.testing.assert_allclose(found.correlations, whole.correlations, rtol=same)
         assert found.status is whole.status
+        assert found.iterations <= whole.iterations - stop + 15, (stop, found.iterations, whole.iterations)
 
 
 def test_a_run_whose_passes_were_used_up_goes_on_to_the_pairs_that_it_lacks(tmp_path: Path) -> None:

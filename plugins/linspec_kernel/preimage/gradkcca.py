@@ -98,7 +98,7 @@ class FromStarts(Solver):
             if j < len(hunt.given):
                 pair = hunt.given[j]
             else:
-                climb = yield from hunt.climbed(hunt.rough, hunt.starts_of(j))
+                climb = yield from hunt.climbed(hunt.rough, hunt.climbing(j) or hunt.starts_of(j))
                 if hunt.is_rough:  # on all rows there are no chance relations of the sample
                     values = hunt.exact.values(hunt.exact.at(*climb.points), np.arange(len(climb.values)))
                     climb = replace(climb, values=values, residuals=values + np.inf)

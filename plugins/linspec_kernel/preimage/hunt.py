@@ -1,10 +1,10 @@
 """The search for pairs of points, one after the other: its starts, and what all of its solvers have in common.
 
 Problem: the objective has many stationary points, and from random starts in many columns a search ends at chance ones.
-A run that goes on should search as the one before.
+A run that goes on should search as the one before, and begin no climb anew.
 Method: single columns are the sparsest points. Their functions are compared, and the best are starts, besides a few
 random points. Everything random is drawn from one seed and the number of a pair. The arrays of an iterate are the
-points and the seed: a run that goes on begins the pair in progress anew.
+points, the seed, and the points of all starts while these climb.
 Source: screening by single pairs, Fan & Lv 2008, J. R. Stat. Soc. B 70(5), doi:10.1111/j.1467-9868.2008.00674.x.
 Where we differ: Uurtio, Bhadra & Rousu 2019 begin at random points with entries from 0 to 1.
 """
@@ -61,7 +61,7 @@ class Hunt:
         start: Mapping[str, Array],
         repeats: int,
     ) -> None:
-        self.problem, self.context, self.repeats = problem, context, repeats
+        self.problem, self.context, self.start, self.repeats = problem, context, start, repeats
         self.starts = int(start.get("starts", 1 if start else repeats))
         self.seed = int(start["seed"]) if "seed" in start else int(context.rng.integers(2**62))
         rng = self.rng(0)
@@ -70,10 +70,7 @@ class Hunt:
         self.found, self.given = list[PointPair](), list[PointPair]()
         x, y = (random_points(view, problem.k, rng) for view in moments.views)
         if start:
-            U, V = (
-                view.bound.nearest(to_host(start[f"{name}_preimages"]))
-                for view, name in zip(self.views, "xy", strict=True)
-            )
+            U, V = self.of_start("preimages")
             counts = start.get("agreeing", np.ones(U.shape[1]))
             given = min(problem.k, int(np.count_nonzero(counts)))
             self.given = [
@@ -81,6 +78,16 @@ class Hunt:
             ]
             x, y = (np.hstack([W, R[:, W.shape[1] :]]) for W, R in ((U, x), (V, y)))
         self.spare: Points = (x, y)
+
+    def of_start(self, what: str) -> Points:
+        """Points of the start, moved into their sets."""
+        arrays = self.start[f"x_{what}"], self.start[f"y_{what}"]
+        x, y = (view.bound.nearest(to_host(W)) for view, W in zip(self.views, arrays, strict=True))
+        return x, y
+
+    def climbing(self, j: int) -> Points | None:
+        """Where the starts of pair j are, in a run that goes on while they climb."""
+        return self.of_start("climbing") if j == len(self.given) and "x_climbing" in self.start else None
 
     def rng(self, *numbers: int) -> np.random.Generator:
         """Random numbers of one purpose."""
@@ -91,22 +98,24 @@ class Hunt:
         climb = search.begun(*points)
         while climb.goes_on:
             best = replace(climb.best_pair, agreeing=agreeing)
-            yield self.iterate((*self.found, best))
+            yield self.iterate((*self.found, best), None if agreeing else climb.points)
             climb = search.stepped(climb)
         return climb
 
-    def iterate(self, pairs: Sequence[PointPair], **how: Any) -> Iterate:
+    def iterate(self, pairs: Sequence[PointPair], climbing: Points | None = None, **how: Any) -> Iterate:
         """Iterate of these pairs."""
         residual = max((pair.residual for pair in pairs), default=0.0)
-        return Iterate(residual, partial(self.arrays, tuple(pairs)), **{"doubt": ENDED, **how})
+        return Iterate(residual, partial(self.arrays, tuple(pairs), climbing), **{"doubt": ENDED, **how})
 
-    def arrays(self, pairs: Sequence[PointPair]) -> dict[str, Array]:
+    def arrays(self, pairs: Sequence[PointPair], climbing: Points | None) -> dict[str, Array]:
         """The pairs, with spare points in place of those not yet found, and what a later run needs."""
         m, k = len(pairs), self.problem.k
         x, y = (np.hstack([*(pair.points[i] for pair in pairs), self.spare[i][:, m:k]]) for i in (0, 1))
         agreeing = np.zeros(k, dtype=np.int64)
         agreeing[:m] = [pair.agreeing for pair in pairs]
         found = {"x_preimages": x, "y_preimages": y, "agreeing": agreeing, "starts": np.asarray(self.starts)}
+        if climbing is not None:
+            found |= {"x_climbing": climbing[0], "y_climbing": climbing[1]}
         return {**found, "seed": np.asarray(self.seed)}
 
 

@@ -8,8 +8,8 @@ minimise, for each pair and view,
     ‖f − k(·, u)‖² = 1 − 2 Σ aᵢ k(xᵢ, u) + k(u, u)
 
 by steps u ← Proj(u − a ∂‖f − k(·, u)‖²/∂u), the spectral projected gradient of `linspec_kernel.preimage.ascent`, from
-the single columns that are nearest and from random points. If (f, g) is a canonical pair then so is (−f, −g): both are
-tried at once, and the nearer pair is kept.
+the single columns that are nearest. If (f, g) is a canonical pair then so is (−f, −g): both are tried at once, and the
+nearer pair is kept.
 Source: Uurtio, Bhadra & Rousu 2019, ICML, PMLR 97, the comparison with KCCA; preimages, Mika, Schölkopf, Smola, Müller,
 Scholz & Rätsch 1999, NIPS 11, Kernel PCA and de-noising in feature spaces.
 Where we differ: f and g have unit length, which matters in a ball only; the published search takes plain gradient steps
@@ -32,10 +32,8 @@ from linspec.solving import Solver
 from linspec_kernel.certificate import functions
 from linspec_kernel.preimage.ascent import Climb, PointPair, Points, Search
 from linspec_kernel.preimage.hunt import (
-    RANDOM,
     Hunt,
     drawn_columns,
-    random_points,
     signed_columns,
     single_columns,
 )
@@ -70,9 +68,10 @@ class KCCAPreimage(Solver):
         hunt = PreimageHunt(self, problem, moments, context)
         while (j := len(hunt.found)) < hunt.count:
             f, g = (dual[:, j : j + 1] for dual in hunt.duals)
-            search = Nearness(hunt.views, context.tol, (f, g), np.repeat(SIGNS, hunt.starts))
+            starts = hunt.starts_of(j)
+            search = Nearness(hunt.views, context.tol, (f, g), np.repeat(SIGNS, starts[0].shape[1] // 2))
             # u ← Proj(u − a ∂‖f − k(·, u)‖²/∂u), and v likewise
-            climb = yield from hunt.climbed(search, hunt.starts_of(j))
+            climb = yield from hunt.climbed(search, starts)
             hunt.found.append(search.nearest(climb))
         yield hunt.iterate(hunt.found, final=True, doubt="")
 
@@ -129,17 +128,17 @@ class PreimageHunt(Hunt):
                 )
             W = op.home.place(found[f"{name}_weights"])[:, : problem.k]
             f = functions(op, W, found.get(f"{name}_landmarks"))
-            units.append(f.dual * reciprocal(np.sqrt(np.maximum(np.diag(f.squares), 0.0))))
+            units.append(f.dual * op.home.place(reciprocal(np.sqrt(np.maximum(np.diag(f.squares), 0.0)))))
         return units[0], units[1]
 
     def starts_of(self, j: int) -> Points:
-        """Starts of pair j, for both signs: the single columns that are nearest, and random points."""
-        most, rng = self.starts - self.starts // RANDOM, self.rng(2, j)
+        """Starts of pair j, for both signs: the single columns that are nearest."""
+        most = min(self.starts, *(len(columns) for columns, _, _ in self.singles))
         starts: list[list[HostArray]] = [[], []]
         for sign in SIGNS:
             for view, (columns, own, inner), into in zip(self.views, self.singles, starts, strict=True):
                 chosen = columns[np.argsort(own - 2 * sign * inner[j], kind="stable")[:most]]
-                into += [single_columns(view, chosen), random_points(view, self.starts - len(chosen), rng)]
+                into.append(single_columns(view, chosen))
         return np.hstack(starts[0]), np.hstack(starts[1])
 
 
