@@ -76,9 +76,6 @@ SPARSE_COLUMNS = 4096
 SAME_ROWS = 1e-7
 """Rows count as equal if their distance is at most this fraction of their own size: less is rounding."""
 
-SCALES = (1e-150, 1e150)
-"""The smallest and the largest scale s for which s² and 1/s² neither over- nor underflow."""
-
 
 @dataclass(frozen=True)
 class Kernel(ABC):
@@ -336,11 +333,6 @@ class _OfDistances(Kernel):
         _check_positive(f"factor of {what}", self.factor)
         if isinstance(self.scale, str):
             return
-        if not SCALES[0] <= self.scale <= SCALES[1]:
-            raise InvalidProblem(
-                f"scale of {what} must be from {SCALES[0]:g} to {SCALES[1]:g}, so that its square is a number; got "
-                f"{self.scale:g}. Scale the columns."
-            )
         if self.factor != 1.0:
             raise InvalidProblem(
                 f"factor of {what} multiplies the median distance; got factor={self.factor:g} beside a scale that is a "
@@ -357,9 +349,7 @@ class _OfDistances(Kernel):
             return self
         distances = self._distances(sample)
         upper = distances[np.triu_indices(len(distances), 1)]
-        median, differ = float(np.median(upper)) if len(upper) else 0.0, upper[upper > 0]
-        if 0 < 2 * len(differ) < len(upper):  # most pairs are equal, as for rows of few classes
-            median = float(np.median(differ))
+        median = float(np.median(upper)) if len(upper) else 0.0
         if not 0 < median < math.inf:
             raise InvalidProblem(
                 f"scale='median' needs rows that differ; the median distance between {len(distances)} of them is "
@@ -702,11 +692,9 @@ def as_kernel(given: Any, name: str = "kernel") -> Kernel:
         return kernel
     if callable(given) and not isinstance(given, type) and given not in NAMED.values():
         return Function(given)
-    called = getattr(given, "__name__", "")
-    hint = f" Call it: linspec.kernels.{called}()." if given in NAMED.values() else ""
     raise InvalidProblem(
         f"{name} must be a kernel of linspec.kernels, one of {', '.join(NAMED)}, or a function of two blocks of rows; "
-        f"got {shown(given)}.{hint}"
+        f"got {shown(given)}."
     )
 
 
