@@ -115,8 +115,7 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
             targets = to_host(targets).tolist()
         one = isinstance(targets, str) or not isinstance(targets, Iterable)
         listed = [targets] if one else list(targets)
-        named = any(isinstance(each, str) for each in listed)
-        names = {name: i for i, name in enumerate(self.target_names)} if named else {}
+        names = {name: i for i, name in enumerate(self.target_names)}
         found = [names.get(each, -1) if isinstance(each, str) else each for each in listed]
         for each, number in zip(listed, found, strict=True):
             if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 0 <= number < m:
