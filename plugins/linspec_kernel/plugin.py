@@ -114,7 +114,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="direct",
             problem="kernel-ridge",
-            target="linspec_kernel.ridge.direct:Direct",
+            target="linspec_kernel.ridge.solvers:Direct",
             summary="A Cholesky factorisation of the kernel matrix for each ridge, for some thousand rows.",
             reference="Saunders, Gammerman & Vovk 1998, ICML, Ridge regression learning algorithm in dual variables",
             needs=Needs(dense=True),
@@ -123,7 +123,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="nystrom-pcg",
             problem="kernel-ridge",
-            target="linspec_kernel.ridge.nystrom_pcg:NystromPCG",
+            target="linspec_kernel.ridge.solvers:NystromPCG",
             summary="Block conjugate gradients with a Nyström preconditioner: few passes, no n x n matrix.",
             reference="Ji & Li 2017, BIT Numer. Math. 57, doi:10.1007/s10543-016-0631-z",
             needs=Needs(dense=True),

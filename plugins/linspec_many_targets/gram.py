@@ -45,8 +45,9 @@ class MomentImages(Images):
 
     def errors(self, c: HostArray) -> HostArray:
         """Return y² − 2 cᵀx + cᵀG c for each target, whose terms cancel where the fit is good."""
-        found = self.squares + np.einsum("ij,ij->j", c, self.gram @ c - 2 * self.cross)
-        return np.maximum(found, 0.0)
+        terms = np.einsum("ij,ij->j", c, self.gram @ c - 2 * self.cross)
+        found: HostArray = np.maximum(self.squares + terms, 0.0)
+        return found
 
 
 class MomentFolds:

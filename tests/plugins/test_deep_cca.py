@@ -14,8 +14,7 @@ import pytest
 import linspec as ls
 from linspec.errors import BudgetTooSmall, InvalidOption, InvalidProblem, MissingCapability, MissingPackage
 from linspec_deep.nets import Net
-from linspec_deep.problem import DeepCCA
-from linspec_deep.solution import DeepCCASolution
+from linspec_deep.problem import DeepCCA, DeepCCASolution
 
 with_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch")
 

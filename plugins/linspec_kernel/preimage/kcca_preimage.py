@@ -111,9 +111,8 @@ class PreimageHunt(Hunt):
     def canonical_functions(self, solver: KCCAPreimage) -> tuple[Array, Array]:
         """Coefficients of the canonical functions, scaled to unit length."""
         problem, passes = self.problem, self.context.passes
-        inner: Any = KernelCCA(
-            problem.X, problem.Y, problem.k, *self.kernels, ridge=1.0, center=problem.center
-        )
+        x, y = self.kernels
+        inner: Any = KernelCCA(problem.X, problem.Y, problem.k, x, y, ridge=1.0, center=problem.center)
         moments = inner.moments_of_its_own(passes)
         passes.reserved -= inner.certificate_products  # its answer is not certified
         traces = [float(to_host(op.diagonal()).sum()) for op in moments.operators]

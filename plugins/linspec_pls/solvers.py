@@ -1,14 +1,15 @@
-"""Leading singular vectors of XᵀY without XᵀY: a block Krylov space of YᵀX XᵀY with products of both views.
+"""Leading singular vectors of XᵀY, from the cross product itself or by products with both views.
 
-Problem: the k leading singular triplets of C = XᵀY for views with so many columns that C cannot be held.
-Method: from a random block V, products CᵀC V = Yᵀ(X (Xᵀ(Y V))), two passes each, until the residuals of the leading
-Ritz pairs θ, v of CᵀC are within the tolerance (`linspec.linalg.block_krylov`). With σ = √θ and u = C v / σ,
+Problem: the k leading singular triplets of C = XᵀY, where p times q numbers can be held, and where they cannot.
+Method: "gram" forms C in one pass, and a dense decomposition finds the leading triplets (Bookstein 1994).
+"block-krylov" makes products CᵀC V = Yᵀ(X (Xᵀ(Y V))) from a random block V, two passes each, until the residuals of
+the leading Ritz pairs θ, v of CᵀC are within the tolerance (`linspec.linalg.block_krylov`). With σ = √θ, u = C v / σ,
 
     ‖Cᵀu − σ v‖ = ‖CᵀC v − θ v‖ / σ.                                  (1)
 
 Source: Golub, Luk & Overton 1981, doi:10.1145/355945.355946; Musco & Musco 2015, arXiv:1504.05477 (random block).
 Where we differ: the block has ten columns more than there are triplets, and so finds all copies of a singular value.
-C is squared, so values below 1e-8 of the largest are rounding; the solver "gram" finds them.
+It squares C, so values below 1e-8 of the largest are rounding; "gram" finds them.
 """
 
 from __future__ import annotations
@@ -22,12 +23,33 @@ import numpy as np
 
 from linspec import form_option, limit_option, option, part, tol_option
 from linspec.arrays import Array, Home
-from linspec.cost import Estimate, Sizes, spare_bytes, sweeps_estimate
+from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes, spare_bytes, sweeps_estimate
 from linspec.families.cca import first_blocks
 from linspec.iteration import Context, Iterate
-from linspec.linalg import RitzPairs, block_krylov
+from linspec.linalg import RitzPairs, block_krylov, leading_svd
 from linspec.rows import Moments
 from linspec.solving import Solver
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gram(Solver):
+    """One pass and a dense decomposition (Bookstein 1994)."""
+
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+        """Yield the answer."""
+        if any(A.readings <= 1 for A in moments.operators):
+            moments.gram()  # which leaves the certificate nothing to read
+        C = moments.cross()
+        U, _, V = leading_svd(C, problem.k, Home.of(C))
+        yield Iterate(0.0, partial(dict, x_weights=U, y_weights=V), final=True)
+
+    @classmethod
+    def estimate(cls, sizes: Sizes) -> Estimate | None:
+        """Estimated cost of XᵀY, and of its decomposition on the shorter side."""
+        entries, side = float(sizes.p) * sizes.q, float(min(sizes.p, sizes.q))
+        seconds = 4.0 * sizes.nnz * side / DENSE_RATE + (2 * entries * side + 4 * side**3) / FACTOR_RATE
+        return Estimate(seconds, 8.0 * (2 * entries + 4 * side**2), "XᵀY and its decomposition")
+
 
 OVERSAMPLING = 10
 """The number of columns of a block beyond k."""
