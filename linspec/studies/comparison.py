@@ -38,7 +38,6 @@ from linspec.frames import check_order
 from linspec.process.plurals import count_of
 from linspec.registry import options
 from linspec.registry.keywords import hinted
-from linspec.registry.options import with_parts
 from linspec.solving.problem import Problem
 from linspec.solving.run import Progress
 from linspec.solving.select import automatic
@@ -326,8 +325,6 @@ def measured(
     -------
     Entry
     """
-    if isinstance(solver, str) and solver != AUTO:  # imports should not count in the time of a run
-        with_parts(options.build(registry.get_solver(solver, problem), options_))
     wall, cpu = time.perf_counter(), time.process_time()
     solution = solve_on_host(problem, solver, **limits, **options_)
     seconds, cpu_seconds = time.perf_counter() - wall, time.process_time() - cpu

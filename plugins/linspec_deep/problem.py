@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -73,17 +73,6 @@ class DeepCCASolution(TwoViewSolution, residual="squared", certified=False, save
         """The sum of the correlations, and the nets."""
         return [*super().facts(), ("nets", f"{self.x_net} and {self.y_net}")]
 
-    @classmethod
-    def from_saved_parts(cls, parts: Mapping[str, Any]) -> Self:
-        found = super().from_saved_parts(parts)
-        for name, net, weights in (("x", found.x_net, found.x_weights), ("y", found.y_net, found.y_weights)):
-            if net.sizes[-1] != weights.shape[0]:
-                raise InvalidProblem(
-                    f"{name}_weights must have a row for each of the {net.sizes[-1]} features of {name}_net; got "
-                    f"{weights.shape[0]}."
-                )
-        return found
-
     def variates(self, view: str, A: LinearOperator) -> Array:
         """Canonical variates of rows: features by the net, minus their training means, times the weights.
 
@@ -96,8 +85,6 @@ class DeepCCASolution(TwoViewSolution, residual="squared", certified=False, save
             raise InvalidProblem(
                 f"{view} must have {net.sizes[0]} columns, as the training rows; got {A.shape[1]}."
             )
-        if A.shape[0] == 0:
-            raise InvalidProblem(f"{view} must have rows; got shape {A.shape}.")
         W = np.asarray(to_host(weights), dtype=np.float64)
         parts = [
             (net(to_host(block.cut(*ends).dense())) - mean) @ W

@@ -43,7 +43,7 @@ from linspec.process.plurals import count_of
 from linspec.solving.checks import check_choice, check_count, check_fraction
 from linspec.solving.linear_solution import as_several
 from linspec.solving.problem import Problem
-from linspec.solving.select import check_fits, chosen_solver, has_trait
+from linspec.solving.select import chosen_solver, has_trait
 from linspec.solving.solution import weights_by_matrix
 from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
@@ -256,8 +256,6 @@ class Side:
 class Draws:
     """The results of the draws so far, rotated to the components of all rows."""
 
-    arrays: ClassVar = 1  # as large as the weights, of each draw
-
     def __init__(self, problem: Problem[Any], solution: Any, level: float, method: str) -> None:
         self.problem, self.solution, self.level, self.method = problem, solution, level, method
         self.count = self.unconverged = 0
@@ -390,11 +388,6 @@ def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
     if solution is None:
         solution = solve_on_host(problem, solver, rng=generator, **options)
     check_solution(solution, problem)
-    columns = sum(problem.matrices[name].shape[1] for name in weights_by_matrix(solution))
-    # with the copies of quantiles
-    needed = 8.0 * 3 * draws * kind.arrays * columns * len(values_of(solution))
-    what = "the weights" if kind.arrays == 1 else "loadings and weights"
-    check_fits(needed, f"{what} of {draws} draws", "Ask for fewer draws or components.")
     if has_trait(problem, solver, "warm-start") and len(values_of(solution)):
         options = {"start": solution, **options}
     matrices = list(problem.matrices)

@@ -12,8 +12,7 @@ k(X, u) of a function at the rows, centred by H and made orthogonal to the ortho
 (I − QQᵀ)H k(X, u). So later pairs are not correlated with earlier ones, whatever the kernel; X is not changed. All
 starts of a pair are columns of one block, so a product with X serves all. They are pairs of columns that are related as
 single variables, and some random points. The functions k(X, eᵢ) and k(Y, eⱼ) are compared, all with all by one product;
-a pair of columns counts for no more than four times its value in either half of the rows, since two columns with one
-entry each may be perfectly related by chance, in one half. Each start climbs by a spectral projected gradient (see
+Each start climbs by a spectral projected gradient (see
 `linspec_kernel.preimage.ascent`). Where there are many rows, starts climb on 2,000 of them, and the one that is best on
 all rows makes a final climb on all. For HSIC they climb with few features of the Gaussian kernel of a variate (see
 `linspec_kernel.preimage.objectives`), and the best makes a final climb with many. An iteration takes two passes over
@@ -65,9 +64,6 @@ features) follows."""
 
 EXPECTED = 60
 """Expected iterations of a pair, for the estimate of costs."""
-
-HALVES = 4.0
-"""Limit of the value of a pair: this multiple of its value on each half of the rows, so that no single row decides."""
 
 SCREENED = "Starts were sought among {} and {} columns drawn at random, since there are many."
 
@@ -182,13 +178,9 @@ class PairHunt(Hunt):
         """
         (x, y), ((columns, K), (others, L)), objective = self.few, self.screened, self.problem.value
         P, Q, parities = x.variates(K), y.variates(L), self.problem.parities
-        middle = P.shape[0] // 2
-        C, one, other = (
-            objective.of_all(x.centred(P[rows, :]), y.centred(Q[rows, :]), x.home)
-            for rows in (slice(0, None), slice(0, middle), slice(middle, None))
-        )
+        C = objective.of_all(x.centred(P), y.centred(Q), x.home)
         odd, signs = -1 in parities, np.where(C < 0, -1.0, 1.0)
-        size = np.minimum(np.abs(C) if odd else C, HALVES * np.minimum(one * signs, other * signs))
+        size = np.abs(C) if odd else C
         size *= np.outer(share(x, K, P), share(y, L, Q))
         found, count = np.arange(size.size), min(count, size.size)
         if count < size.size:
