@@ -120,15 +120,6 @@ class Nystrom:
             return largest
         return float((np.sqrt(largest) - np.sqrt(size)) ** 2 * n / q + size)
 
-    def learn(self, Z: Array, KZ: Array) -> None:
-        """Raise the shift to the largest quotient zᵀ(K − LLᵀ)z / zᵀz for z in the span of Z, with KZ known."""
-        if Z.shape[1] and len(self.numbers) < self.op.shape[0]:
-            B = self._adjoint(Z)
-            T = whitening(on_host(Z.T @ Z))
-            E = T.T @ (on_host(Z.T @ KZ) - B.T @ B) @ T
-            if len(E):
-                self.shift = max(self.shift, float(np.linalg.eigvalsh((E + E.T) / 2)[-1]))
-
     def _adjoint(self, R: Array) -> HostArray:
         """LᵀR for n-row blocks R; it is LᵀHR if the columns of R have mean zero."""
         return on_host(self.L.T @ self.place.place(R, self.op.tile_dtype))
