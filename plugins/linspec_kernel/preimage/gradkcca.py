@@ -43,7 +43,7 @@ from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec.features import drawn_rows
 from linspec.iteration import Context, Iterate
 from linspec.solving import Solver
-from linspec_kernel.preimage.ascent import STILL, Points, Search
+from linspec_kernel.preimage.ascent import RISES, STILL, WAITS, Points, Search
 from linspec_kernel.preimage.hunt import (
     RANDOM,
     Hunt,
@@ -64,9 +64,6 @@ features) follows."""
 
 EXPECTED = 60
 """Expected iterations of a pair, for the estimate of costs."""
-
-SCREENED = "Starts were sought among {} and {} columns drawn at random, since there are many."
-
 
 CLIMBING_FEATURES = 16
 """Number of features of each variate while starts climb."""
@@ -154,15 +151,13 @@ class PairHunt(Hunt):
         rough, exact = solver.objectives(problem, context)
         self.is_rough = rough is not exact or climbing is not self.views
         self.rough = Search(climbing, rough, context.tol, ROUGHLY if self.is_rough else STILL)
-        self.exact = Search(self.views, exact, context.tol, still=0.0)
+        self.exact = Search(self.views, exact, context.tol, RISES, WAITS)
 
     @cached_property
     def screened(self) -> list[tuple[HostArray, Array]]:
         """For each view the compared single columns, and their functions: a product, which only new pairs need."""
         problem, rng = self.problem, self.rng(2)
         x, y = (drawn_columns(view, problem.value.width, rng) for view in self.few)
-        if (len(x), len(y)) != (problem.X.shape[1], problem.Y.shape[1]):
-            self.context.note(None, SCREENED.format(len(x), len(y)))
         # A sign of u matters where the kernel is neither even nor odd, unless the sign of v is free.
         signed = problem.parities[0] == 0 and problem.parities[1] != -1
         columns = signed_columns(x) if signed else 2 * x, 2 * y
