@@ -75,18 +75,15 @@ class Choice:
     ridges, scores, rounding : numpy.ndarray of shape (m,)
         Its ridge; its held-out R², NaN if the target does not vary; by how much rounding may change this score, or let
         another candidate be above it.
-    left_out : numpy.ndarray of int of shape (m,)
-        The number of folds that the mean R² leaves out.
-    pooled : numpy.ndarray of bool of shape (m,)
-        Whether R² is that of the held-out rows of all folds together.
+    partial : numpy.ndarray of bool of shape (m,)
+        Whether R² leaves out folds, or is that of the held-out rows of all folds together.
     """
 
     setting: HostArray
     ridges: HostArray
     scores: HostArray
     rounding: HostArray
-    left_out: HostArray
-    pooled: HostArray
+    partial: HostArray
 
     def arrays(self, settings: HostArray) -> dict[str, HostArray]:
         """What was chosen for each target, with weights of bands from a list of settings."""
@@ -118,7 +115,6 @@ def chosen(data: Any, ridges: Sequence[float], settings: HostArray) -> Choice:
         np.full(m, ridges[0]),
         np.full(m, -np.inf),
         np.full(m, -np.inf),
-        np.zeros(m, dtype=np.int64),
         np.zeros(m, dtype=bool),
     )
     for number, gamma in enumerate(settings):
@@ -143,7 +139,7 @@ def _scores(
 ) -> tuple[HostArray, HostArray]:
     """Return R² and its rounding for each ridge and target of a block, -inf if a target does not vary.
 
-    Note in `best` which folds have been left out, and which scores are of all folds together.
+    Note in `best` which scores leave out folds, or are of all folds together.
     """
     errors: Any = 0.0
     ratios: Any = 0.0
@@ -153,7 +149,7 @@ def _scores(
         own = np.array([fold.judged(ridge) for ridge in ridges])
         errors, ratios, used = errors + own, ratios + own * reciprocal(fold.totals), used + (fold.totals > 0)
     pooled = (used == 0) | data.lone_rows
-    best.pooled[block], best.left_out[block] = pooled & (total > 0), np.where(pooled, 0, len(folds) - used)
+    best.partial[block] = (total > 0) & (pooled | (used < len(folds)))
     lost = np.where(pooled, errors * reciprocal(total), ratios * reciprocal(np.maximum(used, 1.0)))
     return np.where(total > 0, 1.0 - lost[:, 0], -np.inf), lost[:, 1]
 

@@ -203,7 +203,10 @@ def test_permutations_are_refused():
         (3, "a list with a mask, or None, for each of the 3 views"),
         ([None], "for each of the 3 views"),
         ([np.ones(N), None, None], "present of X1 must be True or False for each row"),
-        ([None, np.zeros(N, bool), None], "present of X2 must be True or False for each row, and True for one"),
+        (
+            [None, np.zeros(N, bool), None],
+            "present of X2 must be True or False for each row, and True for one",
+        ),
         ([None, np.ones(N - 1, bool), None], "59 and 60 rows"),
         ([np.ones((N, 1), bool), None, None], "present of X1 must be True or False for each row"),
     ],
