@@ -501,8 +501,8 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         m, some = len(best.ridges), np.flatnonzero(best.partial)
         if some.size:
             text = (
-                f"The R² of {some.size} of {m} targets, the first is target {some[0]}, leave out folds in which they do "
-                "not vary, or are of all held-out rows together, where no fold or a fold of one row can score them."
+                f"The R² of {some.size} of {m} targets, the first is target {some[0]}, leave out folds in which they "
+                "do not vary, or are of all held-out rows together, where no fold or a fold of one row can score them."
             )
             context.note(None, text)
         lost = np.flatnonzero(best.rounding > DIGITS * np.maximum(1.0, np.abs(best.scores)))

@@ -284,27 +284,15 @@ class CrossValidation:
         return Setting(self.ridges[i], self.ks[j])
 
     def __repr__(self) -> str:
-        return f"<CrossValidation of {self.problem.name}: {self._headline()}>"
-
-    def _headline(self) -> str:
-        ridges = count_of(len(self.ridges), "ridge")
-        settings = f"{ridges} x {len(self.ks)} k" if self.ks != (None,) else ridges
-        if self.ridges == (None,):
-            settings = f"{len(self.ks)} k"
-        splits = f" x {count_of(len(self.scores), 'split')}" if self.method == "folds" else ""
-        passes = count_of(self.passes, "pass")
-        passes += "" if self.one_pass else ", each ridge and split solved"
-        try:
-            best, (i, j) = _in_words(self.best), self._place(self.best)
-        except MissingCapability:
-            return f"{settings}{splits}, {passes}, no setting can be chosen"
-        error = self.standard_error[i, j]
-        value = f"{self.mean[i, j]:.6g}" + (f" ± {error:.2g}" if math.isfinite(error) else "")
+        tried = f"{count_of(self.mean.size, 'setting')}, {count_of(len(self.scores), 'split')}"
+        tried += f", {count_of(self.passes, 'pass')}"
         if self.uncertain.any():
-            passes += f", {int(self.uncertain.sum())} of {self.uncertain.size} uncertain by rounding"
-        return f"{settings}{splits}, {passes}, best {best}: {self.label} {value}"
-
-
-def _in_words(setting: Setting) -> str:
-    parts = [f"ridge {ridge_in_words(setting.ridge)}"] if setting.ridge is not None else []
-    return ", ".join(parts + ([f"k {setting.k}"] if setting.k is not None else []))
+            tried += f", {int(self.uncertain.sum())} of {self.uncertain.size} uncertain by rounding"
+        try:
+            best, (i, j) = self.best, self._place(self.best)
+        except MissingCapability:
+            return f"<CrossValidation of {self.problem.name}: {tried}, no setting can be chosen>"
+        words = {"ridge": "" if best.ridge is None else ridge_in_words(best.ridge), "k": best.k}
+        named = ", ".join(f"{name} {value}" for name, value in words.items() if value)
+        value = f"{self.label} {self.mean[i, j]:.6g} ± {self.standard_error[i, j]:.2g}"
+        return f"<CrossValidation of {self.problem.name}: {tried}, best {named}: {value}>"
