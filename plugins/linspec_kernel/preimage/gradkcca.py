@@ -113,13 +113,10 @@ class GradKCCA(FromStarts):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """Estimated cost of iterations with one column on all rows, and with a block of starts on a sample."""
-        one = sweeps_estimate(replace(sizes, k=1), EXPECTED * sizes.k)
-        share = min(1.0, SAMPLE / max(sizes.n, 1))
-        few = replace(sizes, k=8, n=min(sizes.n, SAMPLE), nnz=int(sizes.nnz * share))
-        starts = sweeps_estimate(few, EXPECTED * sizes.k)
+        """Estimated cost of iterations with a few columns on all rows."""
+        found = sweeps_estimate(replace(sizes, k=4), EXPECTED * sizes.k)
         held = 8.0 * (6.0 * sizes.n + SAMPLE * min(sizes.p + sizes.q, 2000))
-        return Estimate(one.seconds + starts.seconds, one.bytes + held, f"{EXPECTED} iterations a pair")
+        return Estimate(found.seconds, found.bytes + held, f"{EXPECTED} iterations a pair")
 
 
 class PairHunt(Hunt):
