@@ -38,7 +38,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             name="block-krylov",
             problem="pls",
             target="linspec_pls.solvers:BlockKrylov",
-            summary="Block Golub-Kahan iteration with products only: XᵀY is never formed, sparse views stay sparse.",
+            summary="Block Krylov iteration with products only: XᵀY is never formed, sparse views stay sparse.",
             reference="Golub, Luk & Overton 1981, ACM Trans. Math. Softw. 7(2), doi:10.1145/355945.355946",
             traits=("iterative", "randomized", "resumable", "automatic"),
         ),
