@@ -196,11 +196,8 @@ LAWS = (1e-1, 1e-2, 1e-3, 1e-4)
 VARIANTS: dict[str, dict[str, Any]] = {
     "as it is": {},
     "k columns": {"extra": 0},
-    "old functions of the first view": {"update": "simultaneous"},
-    "gradient by coefficients": {"gradient": "coefficients"},
-    "as printed": {"gradient": "coefficients", "update": "simultaneous", "extra": 0},
 }
-"""Options of `kernel-appgrad`, from the default to what is printed."""
+"""Options of `kernel-appgrad`."""
 
 
 def appgrad_study(report: Report, problem: Any, test: Any) -> None:

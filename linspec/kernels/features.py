@@ -370,18 +370,16 @@ def turn_of(chosen: Points, *, differences: bool, own: Array | None = None) -> H
     size = float(np.trace(K)) / max(len(K), 1)
     if size <= 0:
         raise InvalidProblem("the kernel of the landmarks is zero. Take another kernel, or more landmarks.")
-    lower, info = scipy.linalg.lapack.dpotrf(K + JITTER * unit * size * np.eye(len(K)), lower=1, clean=1)
-    if info != 0:
-        values = np.linalg.eigvalsh(K)
-        if values[0] < -1e3 * unit * len(K) * values[-1]:
-            raise InvalidProblem(
-                f"the kernel of {m} landmarks is not positive semidefinite: eigenvalues from {values[0]:.3g} to "
-                f"{values[-1]:.3g}. Take another kernel, or add its least eigenvalue to the diagonal."
-            )
-        more = JITTER * unit * size + 2 * max(-float(values[0]), 0.0)
-        lower = np.linalg.cholesky(K + 10 * more * np.eye(len(K)))
-    found: HostArray = scipy.linalg.solve_triangular(lower, Q.T, lower=True).T
-    return found
+    for level in (1.0, 1e2, 1e4):  # rounding of K may be more than the first
+        shift = level * JITTER * unit * size
+        lower, info = scipy.linalg.lapack.dpotrf(K + shift * np.eye(len(K)), lower=1, clean=1)
+        if info == 0:
+            found: HostArray = scipy.linalg.solve_triangular(lower, Q.T, lower=True).T
+            return found
+    raise InvalidProblem(
+        f"the kernel of {m} landmarks is not positive semidefinite: its least eigenvalue is "
+        f"{np.linalg.eigvalsh(K)[0]:.3g}. Take another kernel, or add that to the diagonal."
+    )
 
 
 def fourier(kernel: Any, p: int, D: int, rng: Any = None) -> FourierMap:

@@ -357,9 +357,7 @@ class _OfDistances(Kernel):
             return self
         distances = self._distances(sample)
         upper = distances[np.triu_indices(len(distances), 1)]
-        median, differ = float(np.median(upper)) if len(upper) else 0.0, upper[upper > 0]
-        if 0 < 2 * len(differ) < len(upper):  # most pairs are equal, as for rows of few classes
-            median = float(np.median(differ))
+        median = float(np.median(upper)) if len(upper) else 0.0
         if not 0 < median < math.inf:
             raise InvalidProblem(
                 f"scale='median' needs rows that differ; the median distance between {len(distances)} of them is "
@@ -702,11 +700,9 @@ def as_kernel(given: Any, name: str = "kernel") -> Kernel:
         return kernel
     if callable(given) and not isinstance(given, type) and given not in NAMED.values():
         return Function(given)
-    called = getattr(given, "__name__", "")
-    hint = f" Call it: linspec.kernels.{called}()." if given in NAMED.values() else ""
     raise InvalidProblem(
         f"{name} must be a kernel of linspec.kernels, one of {', '.join(NAMED)}, or a function of two blocks of rows; "
-        f"got {shown(given)}.{hint}"
+        f"got {shown(given)}."
     )
 
 

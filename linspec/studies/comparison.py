@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,15 +38,12 @@ from linspec.frames import check_order
 from linspec.process.plurals import count_of
 from linspec.registry import options
 from linspec.registry.keywords import hinted
-from linspec.registry.options import with_parts
-from linspec.solving.checks import check_rows
 from linspec.solving.problem import Problem
 from linspec.solving.run import Progress
 from linspec.solving.select import automatic
 from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
 from linspec.solving.stating import with_values
-from linspec.solving.summary import table_as_html
 from linspec.status import Status
 from linspec.studies.held_out.defaults import number_of, rows_to_score
 from linspec.studies.held_out.scores import FEWEST, beside
@@ -181,16 +178,9 @@ class Comparison:
         head, *lines = self._table()
         widths = [max(map(len, column)) for column in zip(head, *lines, strict=True)]
         table = ["  ".join(map(str.ljust, cells, widths)).rstrip() for cells in (head, *lines)]
-        return "\n".join([f"<Comparison: {self._headline()}>", *table])
-
-    def _repr_html_(self) -> str:
-        head, *lines = self._table()
-        return table_as_html(self._headline(), head, lines)
-
-    def _headline(self) -> str:
         words = count_of(len(self.entries), "run")
-        words += f", scores on {count_of(self.held_out, 'held-out row')}" if self.held_out else ""
-        return words + (", interrupted" if self.interrupted else "")
+        words += f", scores on {count_of(self.held_out, 'held-out row')}" * bool(self.held_out)
+        return "\n".join([f"<Comparison: {words}{', interrupted' * self.interrupted}>", *table])
 
     def _table(self) -> list[list[str]]:
         """The header and the rows of the printed table, without empty columns; one problem alone is not named."""
@@ -227,7 +217,7 @@ def compare(
     ----------
     problems : Problem, iterable of Problem, or mapping from str to Problem
         The problems to solve. They may differ in kernels, ridges, kind or anything else. In the table they are named by
-        the keys of a mapping, otherwise by the fields in which they differ.
+        the keys of a mapping, otherwise by their kind and a number.
     solvers : iterable of str or Solver, or mapping from str to these, optional
         Names or instances; in the table they are named by the keys of a mapping. A solver runs on every problem that it
         can solve. By default all solvers of each problem, except demonstrations of failure.
@@ -335,8 +325,6 @@ def measured(
     -------
     Entry
     """
-    if isinstance(solver, str) and solver != AUTO:  # imports should not count in the time of a run
-        with_parts(options.build(registry.get_solver(solver, problem), options_))
     wall, cpu = time.perf_counter(), time.process_time()
     solution = solve_on_host(problem, solver, **limits, **options_)
     seconds, cpu_seconds = time.perf_counter() - wall, time.process_time() - cpu
@@ -438,29 +426,15 @@ def _named(problems: Any) -> dict[str, Problem[Any]]:
             )
     if not listed:
         raise InvalidProblem("compare takes at least one problem; got none.")
-    return dict(zip(map(str, problems) if named else _labels(listed), listed, strict=True))
+    labels = map(str, problems) if named else _numbered(problem.name for problem in listed)
+    return dict(zip(labels, listed, strict=True))
 
 
-def _labels(problems: Sequence[Problem[Any]]) -> list[str]:
-    """A label for each problem: the fields in which it differs from others, with a number if labels are equal."""
-    stated = [
-        {
-            field.name: str(getattr(problem, field.name))
-            for field in dataclasses.fields(problem)  # type: ignore[arg-type]  # every problem is one
-            if field.name not in problem.matrices
-            and not (field.kw_only and getattr(problem, field.name) is field.default)
-        }
-        for problem in problems
-    ]
-    names = dict.fromkeys(name for fields in stated for name in fields)
-    varied = [name for name in names if len({fields.get(name) for fields in stated}) > 1]
-    kinds = len({problem.name for problem in problems}) > 1
+def _numbered(names: Iterable[str]) -> list[str]:
+    """Labels of a table: names, of which equal ones get the number of their place."""
     labels: list[str] = []
-    for problem, fields in zip(problems, stated, strict=True):
-        words = [problem.name] if kinds else []
-        words += [f"{name}={fields[name]}" for name in varied if name in fields]
-        label = ", ".join(words) or problem.name
-        labels.append(f"{label} ({len(labels) + 1})" if label in labels else label)
+    for name in names:
+        labels.append(f"{name} ({len(labels) + 1})" if name in labels else name)
     return labels
 
 
@@ -482,13 +456,10 @@ def _runs(named: Mapping[str, Problem[Any]], solvers: Any, given: Mapping[str, A
     run = dict.fromkeys(name for _, name, _, _ in runs)
     for name, solver in (listed or {}).items():
         if name not in run:
+            first = next(iter(named.values()))
             if isinstance(solver, str):
-                registry.get_spec(
-                    "solver", solver, next(iter(named.values()))
-                )  # raises, and lists the solvers
-            raise InvalidOption(
-                f"{name} is no solver of {', '.join(dict.fromkeys(p.name for p in named.values()))}."
-            )
+                registry.get_spec("solver", solver, first)  # raises, and lists the solvers
+            raise InvalidOption(f"{name} is no solver of {first.name}.")
     unused = [name for name in given if not any(name in own for *_, own in runs)]
     if unused:
         raise UnknownOption(
@@ -505,7 +476,8 @@ def _listed(solvers: Any) -> dict[str, str | Solver] | None:
         found = {str(label): solver for label, solver in solvers.items()}
     else:
         several = isinstance(solvers, Iterable) and not isinstance(solvers, str)
-        found = {_called(solver): solver for solver in (solvers if several else [solvers])}
+        each = list(solvers if several else [solvers])
+        found = dict(zip(_numbered(map(_called, each)), each, strict=True))
     if not found:
         raise InvalidOption("solvers must name at least one; got none.")
     for solver in found.values():
@@ -515,15 +487,9 @@ def _listed(solvers: Any) -> dict[str, str | Solver] | None:
 
 
 def _called(solver: Any) -> str:
-    """The name of a solver in the table; an instance is named with the options that differ from their defaults."""
-    if not isinstance(solver, Solver):
-        return str(solver)
-    spec = registry.spec_of(type(solver))
-    values = {
-        option.name: (getattr(solver, option.name), option.default) for option in options.options_of(solver)
-    }
-    changed = ", ".join(f"{name}={value!r}" for name, (value, default) in values.items() if value != default)
-    return (spec.name if spec is not None else type(solver).__name__) + (f"({changed})" if changed else "")
+    """The name of a solver in the table."""
+    spec = registry.spec_of(type(solver)) if isinstance(solver, Solver) else None
+    return str(solver) if spec is None else spec.name
 
 
 def _options(solver: str | Solver, problem: Problem[Any], given: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -569,33 +535,20 @@ def _parted(problem: Problem[Any], held_out: Any, seed: Any) -> tuple[Problem[An
     _check_scored(problem)
     if options.is_number(held_out):
         return split(problem, held_out, seed)
-    names = problem.matrices
-    if isinstance(held_out, Mapping):
-        given = {name: held_out.get(name) for name in (*names, "confounds")}
-        unknown = [name for name in held_out if name not in given]
-    elif isinstance(held_out, tuple | list) and len(held_out) == len(names):
-        given, unknown = {**dict(zip(names, held_out, strict=True)), "confounds": None}, []
-    else:
-        given, unknown = {}, [shown(held_out)]
-    lacking = [name for name in names if given.get(name) is None]
-    if unknown or lacking:
+    names = list(problem.matrices)
+    wanted = names if problem.confounds is None else [*names, "confounds"]
+    if isinstance(held_out, tuple | list) and len(held_out) == len(names):
+        held_out = dict(zip(names, held_out, strict=True))
+    if not isinstance(held_out, Mapping) or set(held_out) != set(wanted):
+        listed = ", ".join(f"{name!r}: ..." for name in wanted)
         raise InvalidProblem(
-            f"held_out must be a fraction, or rows of {' and '.join(names)}; got "
-            f"{unknown[0] if unknown else f'no rows of {lacking[0]}'}."
+            f"held_out must be a fraction, or rows of {' and '.join(wanted)}: held_out={{{listed}}}."
         )
-    if (given["confounds"] is None) != (problem.confounds is None):
-        raise InvalidProblem(
-            "held_out must have confounds if the problem has some, and only then: "
-            f"held_out={{{', '.join(f'{name!r}: ...' for name in (*names, 'confounds'))}}}."
-        )
-    rows = rows_to_score(
-        problem, {name: given[name] for name in names}, "held-out", "solver", SweptOnce, names
-    )
-    (first, A), *others = ((f"the held-out rows of {name}", A) for name, A in rows.items())
-    for name, B in others:
-        check_rows(first, A, name.replace("the held-out rows", "those"), B)
-    check_order({**rows, "confounds": given["confounds"]})
-    return problem, with_values(problem.with_matrices(rows), confounds=given["confounds"])
+    given = {name: held_out[name] for name in names}
+    rows = rows_to_score(problem, given, "held-out", "solver", SweptOnce, names)
+    confounds = held_out.get("confounds")
+    check_order({**rows, "confounds": confounds})
+    return problem, with_values(problem.with_matrices(rows), confounds=confounds)
 
 
 def _check_scored(problem: Problem[Any]) -> None:

@@ -102,12 +102,11 @@ class RidgePath(Generic[S]):
             )
         return max(range(len(self.ridges)), key=lambda i: (totals[i], size_of_ridge(self.ridges[i])))
 
-    @property
-    def _marked(self) -> int | None:
-        """`best`, or None if the test rows choose none."""
+    def _marked(self) -> int:
+        """`best`, or -1 if the test rows choose none."""
         with contextlib.suppress(InvalidProblem):
             return self.best
-        return None
+        return -1
 
     @property
     def best_ridge(self) -> Any:
@@ -155,7 +154,7 @@ class RidgePath(Generic[S]):
         for i, values in enumerate(values_along(self.solutions).T):
             columns[f"{first.layout.value_label} {i + 1}"] = values
         if self.totals is not None:
-            columns |= {"score": self.totals, "best": np.arange(len(self.ridges)) == self._marked}
+            columns |= {"score": self.totals, "best": np.arange(len(self.ridges)) == self._marked()}
         columns["converged"] = np.array([solution.converged for solution in self.solutions])
         columns["residual"] = np.array([solution.residual for solution in self.solutions])
         return table("", None, columns, first.frame_library if library is None else library)
@@ -169,7 +168,7 @@ class RidgePath(Generic[S]):
             total = f"sum {getattr(solution, layout.value).sum():.6f}, " if layout.value else ""
             line = f"  ridge {ridge_in_words(ridge)}: {total}{solution.status.name}"
             if self.totals is not None:
-                line += f", on test rows {self.totals[i]:.6f}{' (best)' * (i == self._marked)}"
+                line += f", on test rows {self.totals[i]:.6f}{' (best)' * (i == self._marked())}"
             lines.append(line)
         return "\n".join(lines) + ">"
 
@@ -289,24 +288,17 @@ def _checked(problem: Any, ridges: Any, form: str) -> tuple[Any, ...]:
 
 def _test_rows(test: Any, problem: Any) -> list[LinearOperator]:
     """Check the test rows before any work, and return them; targets of new rows may have a different width."""
-    names, stated, weights = tuple(problem.matrices), problem.stated, problem.solution.layout.weights
-    listed = f"({', '.join(f'{name}_test' for name in names)})"
+    names = tuple(problem.matrices)
     if not isinstance(test, tuple | list) or len(test) != len(names):
-        form = "a pair" if len(names) == len("XY") else "rows of all matrices"
-        got = len(test) if isinstance(test, tuple | list) else type(test).__name__
-        raise InvalidProblem(f"test must be {form} {listed}; got {got}.")
+        raise InvalidProblem(
+            f"test must have rows of all matrices: ({', '.join(f'{A}_test' for A in names)})."
+        )
     if not default_scores(problem):
         raise InvalidProblem(
             f"answers of {problem.name} are not scored on rows: {problem.solution.__name__} has no score. Leave test "
             "out."
         )
-    fixed = [name for name in names if stated.field_of(name) in weights]
-    new = dict(zip(names, test, strict=True))
-    rows = rows_to_score(problem, new, "test", "ridge", InvalidProblem, fixed)
+    fixed = [name for name in names if problem.stated.field_of(name) in problem.solution.layout.weights]
+    rows = rows_to_score(problem, dict(zip(names, test, strict=True)), "test", "ridge", InvalidProblem, fixed)
     check_order({f"{name}_test": A for name, A in rows.items()})
-    counts = [A.shape[0] for A in rows.values()]
-    if len({count for count in counts if count != math.inf}) > 1:
-        raise InvalidProblem(
-            f"test must have equally many rows of {' and '.join(names)}; got {' and '.join(map(str, counts))}."
-        )
     return list(rows.values())

@@ -11,7 +11,7 @@ __all__ = ["DeepCCA", "DeepCCASolution", "Net"]
 
 _PLACES = {
     "DeepCCA": "linspec_deep.problem",
-    "DeepCCASolution": "linspec_deep.solution",
+    "DeepCCASolution": "linspec_deep.problem",
     "Net": "linspec_deep.nets",
 }
 

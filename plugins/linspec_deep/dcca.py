@@ -189,15 +189,10 @@ class DCCA(Solver):
 
     def _check_rows(self, n: int, k: int, aside: int) -> None:
         """Raise if a batch, or the set of held-out rows, has too few rows for the covariances of k features."""
-        if min(self.batch, n) < 2 * k:
-            short = "Raise batch" if self.batch < n else "There are too few rows: lower k"
+        if min(self.batch, n) < 2 * k or (self.held_out and not 2 * k <= aside <= n - 2 * k):
             raise InvalidOption(
-                f"batch must be at least 2k = {2 * k} rows, and there are {n}; got batch={self.batch}. {short}."
-            )
-        if self.held_out and not 2 * k <= aside <= n - 2 * k:
-            raise InvalidOption(
-                f"held_out must leave at least 2k = {2 * k} rows on both sides; got held_out={self.held_out:g}, "
-                f"which is {aside} of {n} rows. Change it, or leave it out."
+                f"batch, and the rows on both sides of held_out, must be at least 2k = {2 * k} rows; got batch="
+                f"{self.batch} of {n} rows, and {aside} held out. Raise batch, lower k, or leave held_out out."
             )
 
 

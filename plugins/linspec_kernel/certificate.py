@@ -8,10 +8,10 @@ CCA. It is bounded without an inverse: x/(x + r) is concave, so with t = RᵀR a
 
     RᵀK(K + r)⁻¹R  ≤  t s/(s + r t)  ≤  min(t, s/r).
 
-This is loose where R has parts in long and in short eigenvectors, and where K nearly annihilates a part of it. The
-product with R therefore is done for the preconditioned R too; conjugate directions from both and from the unit
-vectors of some landmarks give a tighter bound, above the exact norm for any landmarks (`linspec_kernel.nystrom`). The
-residual is the sum over pairs and views, over the sum of the correlations. It takes two products with each kernel
+This is loose where R has parts in long and in short eigenvectors, and where K nearly annihilates a part of it. If a
+solver has a preconditioner, the product is done for the preconditioned R too; conjugate directions from both give a
+tighter bound, above the exact norm for any preconditioner (`linspec_kernel.nystrom`).
+The residual is the sum over pairs and views, over the sum of the correlations. It takes two products with each kernel
 matrix, K a and K R. Functions of landmarks are judged by t alone, which takes the landmarks' columns: `residual_kind`
 is then "bound". Functions that are not made of kernel functions have no residual: "unavailable".
 Within √(s/2) of every returned correlation there is an exact correlation, where s bounds the sum of the pair's squared
@@ -210,7 +210,7 @@ def residuals(
     if min(x.weights.shape[0], y.weights.shape[0]) < x.dual.shape[0]:
         return np.diagonal(overlaps).copy(), overlaps, "bound"
     squares = np.zeros(len(rho))
-    for R, f, ridge, near in zip(gaps, (x, y), ridges, moments.nearest(), strict=True):
+    for R, f, ridge, near in zip(gaps, (x, y), ridges, moments.nearest, strict=True):
         if near is None:
             squares += norms_alone(R, f.op.matmat(R), ridge, home)
             continue

@@ -13,9 +13,8 @@ Source: Ma, Lu & Foster 2015, ICML, PMLR 37; Lu 2015, section 4.2.4.
 Where we differ: (a) The source replaces X by Kx in the linear algorithm, without a ridge: its gradient Kx [Kx Ã − Ky B]
 is the gradient in the coefficients. The bracket alone is the gradient in the function; its iterates are those of
 linear AppGrad on the features of the kernel. Its condition is that of Kx + rx in place of the square, and it takes one
-product in place of two, so it is the default; ``gradient="coefficients"`` is the one that is printed. With a ridge the
-constraint is Aᵀ Kx (Kx + rx) A = I. (b) ``update="alternating"`` takes the new A for B̃, at no further product;
-"simultaneous" takes the old one, as printed. (c) The step is 1.7/(λ + r) for each view. A block of Kx gives a first
+product in place of two. With a ridge the constraint is Aᵀ Kx (Kx + rx) A = I. (b) B̃ takes the new A, at no further
+product, where the source takes the old one. (c) The step is 1.7/(λ + r) for each view. A block of Kx gives a first
 estimate of its largest eigenvalue λ, and quotients of Ã, which are lower bounds, raise it. A step that is given is used
 while it is below 2/(λ + r), the limit of stability. (d) The fixed point is determined up to a rotation of both
 blocks, so they are turned to canonical pairs. (e) The blocks have some columns more than pairs are wanted, which cost
@@ -60,16 +59,6 @@ class KernelAppGrad(Solver):
     step: float | None = option(
         None, "step of both views; none: 1.7 over the largest eigenvalue, one for each view", above=0
     )
-    gradient: str = option(
-        "function",
-        "by the function, or by its coefficients as printed",
-        choices=("function", "coefficients"),
-    )
-    update: str = option(
-        "alternating",
-        "whether the second view takes the new first one",
-        choices=("alternating", "simultaneous"),
-    )
     extra: int = option(EXTRA, "columns of the blocks beyond k", at_least=0)
     tol: float | None = tol_option()
     max_iterations: int = limit_option(5000)
@@ -100,10 +89,9 @@ class KernelAppGrad(Solver):
                     **moments.learnt(),
                 ),
             )
-            before = x.values  # Ã ← Ã − η [(Kx + rx) Ã − Ky B],  A = Ã (Ãᵀ Kx (Kx + rx) Ã)^(-1/2)
+            # Ã ← Ã − η [(Kx + rx) Ã − Ky B],  A = Ã (Ãᵀ Kx (Kx + rx) Ã)^(-1/2)
             squares = x.step(y.values, gaps[0])
-            # B̃ ← B̃ − η [(Ky + ry) B̃ − Kx A], and B likewise
-            squares += y.step(before if self.update == "simultaneous" else x.values, gaps[1])
+            squares += y.step(x.values, gaps[1])  # B̃ ← B̃ − η [(Ky + ry) B̃ − Kx A], and B likewise
             # The residuals of the last iterate were in the product: the ratio of their exact bound to their t
             # corrects the estimate.
             share = max(squares / t, LEAST_SHARE) if t > 0 else share
@@ -152,8 +140,6 @@ class DualView:
         `linspec_kernel.nystrom.norms_alone`.
         """
         gradient = self.tilde_values + self.ridge * self.tilde - target
-        if self.solver.gradient == "coefficients":
-            gradient = self.op.matmat(gradient)
         self.tilde = self.tilde - self._length() * gradient
         self.tilde_values, products = self._products(self.tilde, beside)
         inner = on_host(self.tilde.T @ self.tilde)
@@ -169,8 +155,6 @@ class DualView:
     def _length(self) -> float:
         """η: the given step if it is below the limit of stability, else 1.7/(λ + r)."""
         bound = self.largest + self.ridge
-        if self.solver.gradient == "coefficients":
-            bound *= self.largest
         given = self.solver.step
         if given is not None and given * bound < LIMIT:
             return given

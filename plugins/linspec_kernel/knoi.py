@@ -102,8 +102,7 @@ class KNOI(Solver):
         while True:
             arrays = {"seeds": seeds, "progress": np.array([misfit, made]), **moments.learnt()}
             for view, name in zip(views, "xy", strict=True):
-                arrays |= {f"{name}_weights": view.U, f"{name}_change": view.change}
-                arrays[f"{name}_statistics"] = view.C
+                arrays[f"{name}_weights"] = view.U
             yield Iterate(misfit, partial(dict, arrays), final=made >= epochs)
             misfits, order = [], random_order(np.arange(n), rng, self.batch, together)
             for S in equal_slices(n, self.batch):
@@ -197,12 +196,11 @@ class FeatureView:
         """Take random functions of unit length on the first rows, or those of a start."""
         place, columns = self.home.place, int(self.batch.A.shape[1])
         if start is not None:
-            self.U, self.change = (place(start[f"{name}_{what}"]) for what in ("weights", "change"))
-            self.C = start[f"{name}_statistics"]
-            return
-        U = place(rng.standard_normal((columns, width)))
-        self.U = U @ place(inverse_root(self.squares(U, self.batch.images(U)), CUT)[0])
-        self.change, self.C = 0.0 * self.U, np.eye(width)
+            self.U = place(start[f"{name}_weights"])
+        else:
+            U = place(rng.standard_normal((columns, width)))
+            self.U = U @ place(inverse_root(self.squares(U, self.batch.images(U)), CUT)[0])
+        self.change, self.C = 0.0 * self.U, np.eye(int(self.U.shape[1]))
 
     def squares(self, U: Array, Z: Array) -> HostArray:
         """Uᵀ φφᵀ U / b + λ UᵀU, computed from Z = φᵀU."""

@@ -11,11 +11,10 @@ import numpy as np
 
 from linspec import KernelOperator, LinearOperator
 from linspec.arrays import HostArray
-from linspec.errors import InvalidProblem
 from linspec.features import FeatureMap
 from linspec.kernels import Kernel
 from linspec.rows import Passes
-from linspec_kernel.nystrom import LOOKED_AT, PROBED, Nystrom, default_landmarks
+from linspec_kernel.nystrom import Nystrom
 
 
 class KernelMoments:
@@ -59,8 +58,7 @@ class KernelMoments:
         self.open = [not kernel.is_resolved for kernel in problem.kernels.values()]
         self.maps: list[FeatureMap | None] = [None for _ in self.names]
         self.home = self.operators[0].home
-        self._near: list[Nystrom] | list[None] = []
-        self._even: list[Nystrom] | list[None] = []
+        self.nearest: list[Nystrom] | list[None] = [None for _ in self.names]
         passes.reserved += problem.certificate_products
 
     def take(self, i: int, columns: float, share: float, flops: float) -> None:
@@ -111,30 +109,11 @@ class KernelMoments:
     def near(self, landmarks: Iterable[HostArray], rng: Any) -> list[Nystrom]:
         """Nyström approximations of both kernel matrices from landmarks."""
         found = [
-            Nystrom(op, ridge, numbers, rng, PROBED)
+            Nystrom(op, ridge, numbers, rng)
             for op, ridge, numbers in zip(self.operators, self.ridges, landmarks, strict=True)
         ]
-        self._near = found
+        self.nearest = found
         return found
-
-    def nearest(self) -> list[Nystrom] | list[None]:
-        """Nyström approximations for the certificate: those of the solver if they have `default_landmarks(n)` or more.
-
-        Otherwise they are built from evenly spaced landmarks; (None, None) if these have no valid kernel values.
-        """
-        n = self.operators[0].shape[0]
-        if self._near and len(self._near[0].numbers) >= default_landmarks(n):  # type: ignore[union-attr]
-            return self._near
-        if not self._even:
-            even = np.unique(np.linspace(0, n - 1, default_landmarks(n)).astype(np.intp))
-            try:
-                self._even = [
-                    Nystrom(op, ridge, even, np.random.default_rng(0), LOOKED_AT)
-                    for op, ridge in zip(self.operators, self.ridges, strict=True)
-                ]
-            except InvalidProblem:
-                self._even = [None, None]
-        return self._even
 
 
 class Fitted:

@@ -10,8 +10,7 @@ the value that conjugate directions from the span of W reach. If W spans R this 
 
     RᵀK(K + r)⁻¹R  ≤  RᵀKW (Wᵀ(K + r)W)⁻¹ WᵀR.
 
-W consists of R, the preconditioned R, and the unit vectors of the landmarks. One product with K suffices, since the
-columns of the landmarks are known. For W = R alone it is ts/(s + rt), with t = RᵀR and s = RᵀKR.
+W consists of R and the preconditioned R. For W = R alone it is ts/(s + rt), with t = RᵀR and s = RᵀKR.
 Source: Frangella, Tropp & Udell 2023, SIAM J. Matrix Anal. Appl. 44(2), doi:10.1137/21M1466244, for the
 preconditioner; Hestenes & Stiefel 1952, section 4, for the bound from the span of W.
 Where we differ: the shift d is not the smallest eigenvalue kept. Without it directions that the landmarks miss are
@@ -21,7 +20,6 @@ amplified by |K − LLᵀ|/r.
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
 
 from linspec import KernelOperator
 from linspec.arrays import Array, Home, HostArray, random_generator, reciprocal, to_host
@@ -31,36 +29,19 @@ from linspec.linalg import eigenpairs, leading_eigenpairs, whitening
 PROBED = 1024
 """Number of rows from which an iteration first estimates |K − LLᵀ|."""
 
-LOOKED_AT = 256
-"""Number of rows from which the certificate estimates |K − LLᵀ|."""
-
 PER_ENTRY = 2e-9
 """Seconds to compute the kernel, such as an exponential, for one entry of a kernel matrix."""
 
 BLOCK = 4096
 """Number of rows of L that are computed at once."""
 
-CLEAR = 100.0
-"""Unit vectors of the landmarks are used for the bound if the ridge exceeds the rounding of K at the landmarks by this
-factor."""
-
 DEPENDENT = 1e-13
-"""Relative eigenvalue up to which a direction is not used for the bound of a norm.
-
-The matrix is Wᵀ(K + r)W for columns of W of length 1. Eigenvectors with eigenvalues up to this fraction of the largest
-are dropped. A column of W is dropped if elimination of the landmarks' unit vectors leaves no more than this fraction
-of its diagonal entry."""
+"""Relative eigenvalue of Wᵀ(K + r)W, for columns of W of length 1, up to which a direction does not count."""
 
 
 def default_landmarks(n: int) -> int:
     """Number of landmarks: a fifth of the rows within [200, 1500], so that the preconditioner costs a few passes."""
     return min(n, max(200, min(n // 5, 1500)))
-
-
-def share_of(n: float) -> float:
-    """Share of the entries of a kernel matrix that the approximation of the certificate needs."""
-    m = default_landmarks(int(min(n, 1e9)))
-    return float(m / n + (0.0 if m >= n else (min(LOOKED_AT, n) / n) ** 2))
 
 
 class Nystrom:
@@ -94,7 +75,6 @@ class Nystrom:
         ridge: float,
         numbers: HostArray,
         rng: np.random.Generator | None = None,
-        probed: int = PROBED,
         shift: float | None = None,
     ) -> None:
         self.op, self.ridge, self.home = op, ridge, op.home
@@ -102,10 +82,8 @@ class Nystrom:
         n, m = op.shape[0], len(numbers)
         self.numbers = numbers
         C = op.columns(self.numbers)
-        self.among = on_host(_rows(C, self.numbers, self.place))
-        self.turn = turn_of(
-            op.points.at(numbers), differences=False, own=self.among if op.kernel.precomputed else None
-        )
+        own = on_host(_rows(C, numbers, self.place)) if op.kernel.precomputed else None
+        self.turn = turn_of(op.points.at(numbers), differences=False, own=own)
         # Overwrite the columns by L, block by block.
         right = self.place.place(self.turn, op.tile_dtype)
         G, total = np.zeros((m, m)), np.zeros(m)
@@ -118,9 +96,9 @@ class Nystrom:
         G -= count * np.outer(self.mean, self.mean)
         w, self.V = eigenpairs((G + G.T) / 2)
         self.w = np.maximum(w, 0.0)
-        self.shift = self._beside(rng, probed) if shift is None else shift
+        self.shift = self._beside(rng) if shift is None else shift
 
-    def _beside(self, rng: np.random.Generator | None, probed: int) -> float:
+    def _beside(self, rng: np.random.Generator | None) -> float:
         """Estimate |K − LLᵀ| from the block of K − LLᵀ in q rows and columns that are drawn.
 
         For the largest eigenvalue λ of the block and the mean d of its diagonal, the estimate is
@@ -132,7 +110,7 @@ class Nystrom:
         n = self.op.shape[0]
         if len(self.numbers) == n:
             return 0.0
-        q = min(probed, n)
+        q = min(PROBED, n)
         some = np.sort(random_generator(rng).choice(n, q, replace=False))
         rows, roots = on_host(_rows(self.L, some, self.place)), to_host(self.op.roots)[some]
         E = self.op.block(some) * np.outer(roots, roots) - rows @ rows.T
@@ -142,15 +120,6 @@ class Nystrom:
             return largest
         return float((np.sqrt(largest) - np.sqrt(size)) ** 2 * n / q + size)
 
-    def learn(self, Z: Array, KZ: Array) -> None:
-        """Raise the shift to the largest quotient zᵀ(K − LLᵀ)z / zᵀz for z in the span of Z, with KZ known."""
-        if Z.shape[1] and len(self.numbers) < self.op.shape[0]:
-            B = self._adjoint(Z)
-            T = whitening(on_host(Z.T @ Z))
-            E = T.T @ (on_host(Z.T @ KZ) - B.T @ B) @ T
-            if len(E):
-                self.shift = max(self.shift, float(np.linalg.eigvalsh((E + E.T) / 2)[-1]))
-
     def _adjoint(self, R: Array) -> HostArray:
         """LᵀR for n-row blocks R; it is LᵀHR if the columns of R have mean zero."""
         return on_host(self.L.T @ self.place.place(R, self.op.tile_dtype))
@@ -158,7 +127,7 @@ class Nystrom:
     def norms(self, R: Array, KR: Array, Z: Array, KZ: Array) -> HostArray:
         """Return an upper bound of aᵀK(K + r I)⁻¹a, a squared norm, for each column a of R, with the ridge r.
 
-        The bound is that of the span of R, Z and the landmarks' unit vectors (see the module). Z is any block, usually
+        The bound is that of the span of R and Z (see the module). Z is any block, usually
         the preconditioned residuals; KR and KZ are the products of K with R and Z.
         """
         W, KW = self.home.concat([R, Z]), self.home.concat([KR, KZ])
@@ -166,30 +135,10 @@ class Nystrom:
         # With M = Wᵀ(K + r)W, B = WᵀR and A = WᵀKR the bound is the diagonal of AᵀM⁻¹B.
         M = scale[:, None] * (on_host(W.T @ KW) + self.ridge * on_host(W.T @ W)) * scale
         A, B = (scale[:, None] * on_host(W.T @ V) for V in (KR, R))
-        found = np.zeros(R.shape[1])
-        unit = float(np.finfo(self.op.tile_dtype).eps)
-        if self.ridge > CLEAR * unit * float(
-            np.trace(self.among)
-        ):  # unit vectors of the landmarks are eliminated
-            a, b, c = (self._of_landmarks(V) for V in (KR, R, KW + self.ridge * W))
-            own = doubly_centred(self.among) if self.op.center else self.among
-            own = (own + own.T) / 2 + self.ridge * np.eye(len(own))
-            factor = scipy.linalg.cho_factor(own, lower=True)
-            found += np.sum(a * scipy.linalg.cho_solve(factor, b), axis=0)
-            half = scipy.linalg.cho_solve(factor, c * scale)
-            before = np.diag(M)
-            M, A, B = M - (c * scale).T @ half, A - half.T @ a, B - half.T @ b
-            live = np.diag(M) > DEPENDENT * before
-            M, A, B = M[np.ix_(live, live)], A[live], B[live]
         T = whitening((M + M.T) / 2, DEPENDENT)
-        found += np.sum((T.T @ A) * (T.T @ B), axis=0)
+        found = np.sum((T.T @ A) * (T.T @ B), axis=0)
         bounded: HostArray = np.clip(found, 0.0, norms_alone(R, KR, self.ridge, self.home))
         return bounded
-
-    def _of_landmarks(self, V: Array) -> HostArray:
-        """Rows of V at the landmarks; the mean of these rows is subtracted if the view is centred."""
-        found = on_host(_rows(V, self.numbers, self.home))
-        return found - found.mean(axis=0) if self.op.center else found
 
     def squares(self, R: Array) -> HostArray:
         """Estimate aᵀK(K + r I)⁻¹a for each column a of R, with the ridge r, by LLᵀ + d I in place of K.

@@ -5,9 +5,8 @@ block of columns it costs hardly more than with one column.
 Method: a block Davidson iteration on dual coefficients, in the metric K(K + r). Beside each basis A its product K A is
 kept: every inner product, the pairs within the spans and their residuals come from these, so an iteration takes one
 product with each matrix. New directions are residuals R times (LLᵀ + (r + d) I)⁻¹, where LLᵀ is the Nyström
-approximation of K from m landmarks and d estimates |K − LLᵀ|. The first block has two guesses of each pair that the
-features L give: their coefficients scattered to the landmarks, and the dual coefficients (z_y/ρ − z_x)/r, which correct
-the part that the landmarks miss if it is small.
+approximation of K from m landmarks and d estimates |K − LLᵀ|. The first block has the guess of each pair that the
+features L give, by the dual coefficients (z_y/ρ − z_x)/r.
 Source: Knyazev 2001, SIAM J. Sci. Comput. 23(2), doi:10.1137/S1064827500366124, for the block iteration; Frangella,
 Tropp & Udell 2023, SIAM J. Matrix Anal. Appl. 44(2), doi:10.1137/21M1466244, for the preconditioner.
 Where we differ: blocks are much wider than k, since the width is nearly free and the gap behind the block decides how
@@ -100,7 +99,7 @@ class NystromLOBPCG(Solver):
         blocks = (
             [home.place(start[f"{name}_weights"]) for name in "xy"] if start else first_blocks(near, width)
         )
-        if blocks[0].shape[1] // 2 < k:  # the landmarks know fewer pairs than are wanted
+        if blocks[0].shape[1] < k:  # the landmarks know fewer pairs than are wanted
             blocks = [home.concat([Z, home.place(rng.standard_normal((n, width)))]) for Z in blocks]
         for space, Z in zip(spaces, blocks, strict=True):
             space.extend(Z, Z[:, :0])
@@ -168,8 +167,7 @@ def answer(
 def first_blocks(near: list[Nystrom], width: int) -> list[Array]:
     """Return the first blocks of both views: dual coefficients of the pairs of a CCA of the features L.
 
-    Each pair is in a block twice. In one column its coefficients are nonzero at the landmarks only. In another one they
-    are (z_y/ρ − z_x)/r in the block of X, at all rows, with the values z of the pair's functions.
+    They are (z_y/ρ − z_x)/r in the block of X, with the values z of the pair's functions.
     """
     x, y = near
     C, n = np.zeros((len(x.w), len(y.w))), x.op.shape[0]
@@ -178,17 +176,11 @@ def first_blocks(near: list[Nystrom], width: int) -> list[Array]:
     C -= n * np.outer(x.mean, y.mean)
     roots = [one.V / np.sqrt(one.w + one.ridge) for one in near]
     U, s, Vt = np.linalg.svd(roots[0].T @ C @ roots[1], full_matrices=False)
-    count = int(np.sum(s[:width] > 1e-3 * s[0])) if len(s) and s[0] > 0 else min(1, len(s))
+    count = int(np.sum(s[:width] > 1e-3 * s[:1]))
     features = [roots[0] @ U[:, :count], roots[1] @ Vt[:count].T]
     values = [one.image(c) for one, c in zip(near, features, strict=True)]
-    found = []
-    for i, one in enumerate(near):
-        home = one.home
-        dual = (values[1 - i] / home.place(s[:count]) - values[i]) / one.ridge
-        scattered = np.zeros((n, count))
-        scattered[one.numbers] = one.turn @ features[i]
-        found.append(home.concat([home.place(scattered), dual]))
-    return found
+    scale = near[0].home.place(s[:count])
+    return [(values[1 - i] / scale - values[i]) / one.ridge for i, one in enumerate(near)]
 
 
 class Space:
@@ -234,7 +226,6 @@ class Space:
         Z = _columns(Z, live, home) / home.place(lengths[live])
         both = self.op.matmat(home.concat([Z, gap]))
         KZ, KR = both[:, : len(live)], both[:, len(live) :]
-        self.near.learn(Z, KZ)
         new, values = self._freed(Z, KZ)
         T = home.place(self._independent(Z, KZ, self._gram(new, values)))
         new, values = self._freed(new @ T, values @ T)

@@ -109,12 +109,12 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             summary="Points nearest to the functions of kernel CCA: for comparison, or as a start to improve.",
             reference="Uurtio, Bhadra & Rousu 2019, ICML, PMLR 97, Large-scale sparse kernel CCA",
             needs=Needs(dense=True, rows=True),
-            traits=("randomized", "approximate", "resumable"),
+            traits=("approximate",),
         ),
         SolverSpec(
             name="direct",
             problem="kernel-ridge",
-            target="linspec_kernel.ridge.direct:Direct",
+            target="linspec_kernel.ridge.solvers:Direct",
             summary="A Cholesky factorisation of the kernel matrix for each ridge, for some thousand rows.",
             reference="Saunders, Gammerman & Vovk 1998, ICML, Ridge regression learning algorithm in dual variables",
             needs=Needs(dense=True),
@@ -123,7 +123,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="nystrom-pcg",
             problem="kernel-ridge",
-            target="linspec_kernel.ridge.nystrom_pcg:NystromPCG",
+            target="linspec_kernel.ridge.solvers:NystromPCG",
             summary="Block conjugate gradients with a Nyström preconditioner: few passes, no n x n matrix.",
             reference="Ji & Li 2017, BIT Numer. Math. 57, doi:10.1007/s10543-016-0631-z",
             needs=Needs(dense=True),

@@ -21,7 +21,6 @@ from linspec.rows import Passes
 from linspec.solving import table_of_features, table_of_training_rows
 from linspec_kernel.certificate import judged
 from linspec_kernel.moments import Fitted, KernelMoments
-from linspec_kernel.nystrom import share_of
 
 S_co = TypeVar("S_co", bound=ls.Solution, covariant=True)
 
@@ -138,20 +137,6 @@ class KernelCCASolution(
     def _per_component(self) -> dict[str, Any]:
         columns = {**super()._per_component(), "residual": self.residuals}
         return columns if self.bounds is None else {**columns, "bound": self.bounds}
-
-    @classmethod
-    def from_saved_parts(cls, parts: Mapping[str, Any]) -> Self:
-        found = super().from_saved_parts(parts)
-        for name, fitted, weights in (
-            ("x", found.x_map, found.x_weights),
-            ("y", found.y_map, found.y_weights),
-        ):
-            if fitted.map.columns != weights.shape[0]:
-                raise InvalidProblem(
-                    f"{name}_weights must have a row for each of the {fitted.map.columns} columns of {name}_map; got "
-                    f"{weights.shape[0]}."
-                )
-        return found
 
     @property
     def kernel_x(self) -> Kernel:
@@ -309,8 +294,8 @@ class KernelCCA(OfKernels[KernelCCASolution]):
 
     @property
     def certificate_products(self) -> float:
-        """Passes of the certificate: products with coefficients and residuals, and the columns of the landmarks."""
-        return 2.0 + share_of(self.X.shape[0])
+        """Passes of the certificate: products with coefficients and with residuals."""
+        return 2.0
 
     def moments_of_its_own(self, passes: Passes) -> KernelMoments:
         """Return the kernel matrices of X and Y."""

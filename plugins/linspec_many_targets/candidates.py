@@ -69,7 +69,7 @@ def checked_bands(given: Any, p: int, names: Sequence[str] | None) -> tuple[tupl
 
 
 def _of_mapping(given: Mapping[Any, Any], p: int, names: Sequence[str] | None) -> HostArray:
-    found = np.full(p, -1, dtype=np.int64)
+    found, counts = np.zeros((2, p), dtype=np.int64)
     numbers = {name: i for i, name in enumerate(names or ())}
     for number, (band, columns) in enumerate(given.items()):
         listed = range(p)[columns] if isinstance(columns, slice) else columns
@@ -83,14 +83,11 @@ def _of_mapping(given: Mapping[Any, Any], p: int, names: Sequence[str] | None) -
                     f"band {band!r} must name columns of X by numbers from 0 to {p - 1}"
                     f"{', or by their names' if names else ''}; got {shown(column)}."
                 )
-            if found[place] >= 0:
-                raise InvalidProblem(f"each column must be in one band; got column {column!r} of X in two.")
             found[place] = number
-    if (found < 0).any():
-        raise InvalidProblem(
-            f"each column must be in a band; {int((found < 0).sum())} are in none, the first is column "
-            f"{int(np.argmin(found))}. Add them to a band."
-        )
+            counts[place] += 1
+    if (counts != 1).any():
+        first = int(np.argmax(counts != 1))
+        raise InvalidProblem(f"each column must be in one band; got column {first} of X in {counts[first]}.")
     return found
 
 

@@ -41,31 +41,27 @@ LEAST_BLOCK = 64
 class Images:
     """The targets of a block in the eigenbasis of one fold: `values` λ, and `images` z of shape (r, b).
 
-    A derived class has a method `errors(c, inverse)`: the squared errors on held-out rows of the solutions c = z / (λ +
-    r), and bounds of their rounding, where `inverse` is 1 / (λ + r).
+    A derived class has a method `errors(c)`: the squared errors on held-out rows of the solutions c = z / (λ + r).
 
     Attributes
     ----------
     totals : numpy.ndarray of shape (b,)
         The squares of the held-out targets about their own means, 0 for a target that does not vary there.
-    lengths : numpy.ndarray of shape (b,)
-        The size of the terms whose sums are z.
+    squares : numpy.ndarray of shape (b,)
+        The squares of the held-out targets.
     """
 
     values: HostArray
     images: HostArray
     totals: HostArray
-    lengths: HostArray
+    squares: HostArray
 
-    def moved(self, c: HostArray, slope: HostArray, curvature: float) -> HostArray:
-        """Return by how much rounding of z and of λ c may move errors.
-
-        `slope` is the length of half the gradient of the errors in z, and `curvature` half a bound of their second
-        derivative.
-        """
-        off = ROUNDING * (self.values.max(initial=0.0) * np.linalg.norm(c, axis=0) + self.lengths)
-        found: HostArray = 2 * slope * off + curvature * off**2
-        return found
+    def judged(self, ridge: float) -> tuple[HostArray, HostArray]:
+        """Return the squared errors for a ridge, and their rounding: that of their terms, times a condition number."""
+        sums = self.values + ridge
+        found: HostArray = self.errors(self.images * inverse_of(self.values, ridge)[:, None])  # type: ignore[attr-defined]
+        condition = sums.max(initial=0.0) / sums.min(initial=np.inf)
+        return found, ROUNDING * condition * (found + self.squares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,18 +75,15 @@ class Choice:
     ridges, scores, rounding : numpy.ndarray of shape (m,)
         Its ridge; its held-out R², NaN if the target does not vary; by how much rounding may change this score, or let
         another candidate be above it.
-    left_out : numpy.ndarray of int of shape (m,)
-        The number of folds that the mean R² leaves out.
-    pooled : numpy.ndarray of bool of shape (m,)
-        Whether R² is that of the held-out rows of all folds together.
+    partial : numpy.ndarray of bool of shape (m,)
+        Whether R² leaves out folds, or is that of the held-out rows of all folds together.
     """
 
     setting: HostArray
     ridges: HostArray
     scores: HostArray
     rounding: HostArray
-    left_out: HostArray
-    pooled: HostArray
+    partial: HostArray
 
     def arrays(self, settings: HostArray) -> dict[str, HostArray]:
         """What was chosen for each target, with weights of bands from a list of settings."""
@@ -122,7 +115,6 @@ def chosen(data: Any, ridges: Sequence[float], settings: HostArray) -> Choice:
         np.full(m, ridges[0]),
         np.full(m, -np.inf),
         np.full(m, -np.inf),
-        np.zeros(m, dtype=np.int64),
         np.zeros(m, dtype=bool),
     )
     for number, gamma in enumerate(settings):
@@ -147,20 +139,17 @@ def _scores(
 ) -> tuple[HostArray, HostArray]:
     """Return R² and its rounding for each ridge and target of a block, -inf if a target does not vary.
 
-    Note in `best` which folds have been left out, and which scores are of all folds together.
+    Note in `best` which scores leave out folds, or are of all folds together.
     """
     errors: Any = 0.0
     ratios: Any = 0.0
     used: Any = 0
     folds, total = data.images(decomposed, block)
     for fold in folds:
-        inverses = [inverse_of(fold.values, ridge)[:, None] for ridge in ridges]
-        own = np.array([fold.errors(fold.images * inverse, inverse) for inverse in inverses])
-        unknown = [not inverse.all() for inverse in inverses]  # some λ + r is rounding itself
-        own[unknown, 1] = own[unknown, 0] + fold.totals
+        own = np.array([fold.judged(ridge) for ridge in ridges])
         errors, ratios, used = errors + own, ratios + own * reciprocal(fold.totals), used + (fold.totals > 0)
     pooled = (used == 0) | data.lone_rows
-    best.pooled[block], best.left_out[block] = pooled & (total > 0), np.where(pooled, 0, len(folds) - used)
+    best.partial[block] = (total > 0) & (pooled | (used < len(folds)))
     lost = np.where(pooled, errors * reciprocal(total), ratios * reciprocal(np.maximum(used, 1.0)))
     return np.where(total > 0, 1.0 - lost[:, 0], -np.inf), lost[:, 1]
 

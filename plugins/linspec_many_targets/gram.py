@@ -25,7 +25,6 @@ from linspec.rows import Cell, Moments
 from linspec.solving import Solver
 from linspec.studies import cells_of, split_of, training_and_held_out
 from linspec_many_targets.choice import (
-    ROUNDING,
     Images,
     blocks_of,
     chosen,
@@ -43,17 +42,12 @@ class MomentImages(Images):
 
     cross: HostArray
     gram: HostArray
-    squares: HostArray
 
-    def errors(self, c: HostArray, inverse: HostArray) -> tuple[HostArray, HostArray]:
-        """Return y² − 2 cᵀx + cᵀG c for each target, whose terms cancel where the fit is good, and its rounding."""
-        half = self.gram @ c - self.cross
-        found: HostArray = np.einsum("ij,ij->j", c, half - self.cross)
-        found += self.squares
-        d = np.diag(self.gram)
-        terms = ROUNDING * (self.squares + d.sum() * np.einsum("ij,ij->j", c, c))
-        slope = np.linalg.norm(half * inverse, axis=0)
-        return np.maximum(found, 0.0), terms + self.moved(c, slope, float(d @ inverse[:, 0] ** 2))
+    def errors(self, c: HostArray) -> HostArray:
+        """Return y² − 2 cᵀx + cᵀG c for each target, whose terms cancel where the fit is good."""
+        terms = np.einsum("ij,ij->j", c, self.gram @ c - 2 * self.cross)
+        found: HostArray = np.maximum(self.squares + terms, 0.0)
+        return found
 
 
 class MomentFolds:
@@ -99,10 +93,9 @@ class MomentFolds:
                 values,
                 R.T @ split.training["X", "Y"],
                 split.spreads["Y"],
-                np.sqrt(values.max(initial=0.0) * split.training.squares("Y")),
+                split.held_out.squares("Y"),
                 R.T @ split.held_out["X", "Y"],
                 G,
-                split.held_out.squares("Y"),
             )
             for (values, R, G), split in zip(decomposed, splits, strict=True)
         ]

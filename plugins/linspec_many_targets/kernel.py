@@ -26,7 +26,6 @@ from linspec.linalg import squares_about_means, varies
 from linspec.rows import EXPLAINED, Moments, Preprocessing
 from linspec.solving import Solver
 from linspec_many_targets.choice import (
-    ROUNDING,
     Images,
     chosen,
     eigenbasis,
@@ -79,15 +78,12 @@ class RowImages(Images):
 
     predicts: HostArray
     held_out: HostArray
-    size: float
 
-    def errors(self, c: HostArray, inverse: HostArray) -> tuple[HostArray, HostArray]:
-        """Return the squares of the held-out targets less their predictions, and their rounding."""
+    def errors(self, c: HostArray) -> HostArray:
+        """Return the squares of the held-out targets less their predictions."""
         gaps = self.held_out - self.predicts @ c
         found: HostArray = np.einsum("ij,ij->j", gaps, gaps)
-        length, off = np.sqrt(found), ROUNDING * self.size * np.linalg.norm(c, axis=0)
-        curvature = float(np.sum((self.predicts * inverse[:, 0]) ** 2))
-        return found, off * (2 * length + off) + self.moved(c, length * np.sqrt(curvature), curvature)
+        return found
 
 
 class FoldOfRows:
@@ -117,7 +113,6 @@ class FoldOfRows:
         A, Z, bands = A * factors, Z * factors, len(problem.band_names)
         self.kernels = band_kernels(A, A, problem.band_of, bands)
         self.across = band_kernels(Z, A, problem.band_of, bands)
-        self.size = float(np.linalg.norm(Z) * np.linalg.norm(A))
 
     def _centred(self, X: HostArray) -> HostArray:
         """√D times rows less the mean of the training rows, so that large means cost no digits."""
@@ -164,8 +159,8 @@ class RowFolds:
         Y, found = self.Y[:, block], list[Any]()
         for (values, U, M), fold in zip(decomposed, self.folds, strict=True):
             own, rest = fold.adjusted(Y)
-            totals, lengths = self._spread(fold.rest, block), np.linalg.norm(own, axis=0)
-            found.append(RowImages(values, U.T @ own, totals, lengths, M, rest, fold.size))
+            totals, squares = self._spread(fold.rest, block), np.einsum("ij,ij->j", rest, rest)
+            found.append(RowImages(values, U.T @ own, totals, squares, M, rest))
         return found, self._spread(np.concatenate([fold.rest for fold in self.folds]), block)
 
     def _spread(self, rows: HostArray, block: slice) -> HostArray:

@@ -115,8 +115,7 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
             targets = to_host(targets).tolist()
         one = isinstance(targets, str) or not isinstance(targets, Iterable)
         listed = [targets] if one else list(targets)
-        named = any(isinstance(each, str) for each in listed)
-        names = {name: i for i, name in enumerate(self.target_names)} if named else {}
+        names = {name: i for i, name in enumerate(self.target_names)}
         found = [names.get(each, -1) if isinstance(each, str) else each for each in listed]
         for each, number in zip(listed, found, strict=True):
             if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 0 <= number < m:
@@ -499,15 +498,13 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
 
     def note(self, context: Context, best: Choice) -> None:
         """Note how targets are scored, and targets whose scores may be rounding."""
-        folds, m = len(self.splits.splits), len(best.ridges)
-        out, pooled = np.flatnonzero(best.left_out), np.flatnonzero(best.pooled)
-        if out.size:
-            text = f"{out.size} of {m} targets do not vary in some folds, the first is target {out[0]} in "
-            context.note(None, text + f"{best.left_out[out[0]]} of {folds}: their R² leave these folds out.")
-        if pooled.size:
-            why = "fold has a single row" if self.lone_rows else "target varies within no fold"
-            text = f"The R² of {pooled.size} of {m} targets are of the held-out rows of all folds together, because a "
-            context.note(None, text + f"{why}.")
+        m, some = len(best.ridges), np.flatnonzero(best.partial)
+        if some.size:
+            text = (
+                f"The R² of {some.size} of {m} targets, the first is target {some[0]}, leave out folds in which they "
+                "do not vary, or are of all held-out rows together, where no fold or a fold of one row can score them."
+            )
+            context.note(None, text)
         lost = np.flatnonzero(best.rounding > DIGITS * np.maximum(1.0, np.abs(best.scores)))
         if lost.size:
             text = (

@@ -4,16 +4,14 @@ One pass multiplies the weights, or forms Gram matrices if that takes a moment; 
 
 1. The components are the Rayleigh-Ritz pairs in the span of the stacked weights. Their residual is measured in the norm
    of B⁻¹: some exact eigenvalue lies within its length of each (Parlett 1998, 11.5).
-2. Where Gram matrices are held, all eigenvalues are computed if that is quick, and else a Krylov space from random
-   columns beside the components searches for larger ones (`linspec.linalg.search`): nothing is missed. Elsewhere the
-   random columns of the start were the search.
+2. Where Gram matrices are held, all eigenvalues are computed if that is quick: nothing is missed. Elsewhere the random
+   columns of the start were the search.
 3. Squares hide short directions. Those that a Gram matrix has cut are multiplied once by the rows, and what rounding
    may do to an eigenvalue is said.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,7 +21,7 @@ from linspec import Status
 from linspec.arrays import Array, HostArray, to_host
 from linspec.certificates import Metric, digits, gram_pays, rounding_of, short_directions, weakest
 from linspec.iteration import Certificate
-from linspec.linalg import RitzPairs, eigenpairs, ratio, search, signs_of_columns, whitening_above_noise
+from linspec.linalg import eigenpairs, ratio, signs_of_columns, whitening_above_noise
 from linspec.rows import Moments
 from linspec.solving import fewer_than_asked
 from linspec_multiset.pencil import Pencil, images
@@ -42,8 +40,8 @@ ALL_AGREE = (
     "ridge to distinguish real agreement from chance."
 )
 
-QUICK, BESIDE = 1000, 8
-"""Up to so many rows of the whitened matrix all eigenvalues are computed; random columns of a search in others."""
+QUICK = 1000
+"""Up to so many rows of the whitened matrix all eigenvalues are computed."""
 
 
 def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
@@ -73,8 +71,9 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
     if kind == "exact":
         W = [metric.shortest(V) for metric, V in zip(metrics, W, strict=True)]
     findings, lost = lost_to_squares(moments, metrics, max(tol, residual))
-    if kind == "exact" and moments.holds and "eigenvalues" not in arrays:
-        findings = [*_missing(pencil, metrics, W, values, max(tol, residual, moments.noise)), *findings]
+    quick = moments.holds and sum(metric.rank for metric in metrics) <= QUICK
+    if kind == "exact" and quick and "eigenvalues" not in arrays:
+        findings = [*_missing(pencil, metrics, values, max(tol, residual, moments.noise)), *findings]
     limit = sum(problem.view_weights)
     if not any(problem.ridge) and len(values) and values[0] >= limit * (1 - AGREED):
         findings.append((Status.DEGENERATE, ALL_AGREE))
@@ -114,27 +113,10 @@ def _within_span(
     return turned[0], turned[1], turned[2], values[::-1][:k].copy()
 
 
-def _missing(
-    pencil: Pencil, metrics: Sequence[Metric], W: Sequence[Array], values: HostArray, error: float
-) -> list[Finding]:
-    """Say that an eigenvalue is larger than the returned one, by all of held matrices or by a search in them."""
-    k = len(values)
-    if sum(metric.rank for metric in metrics) <= QUICK or pencil.moments.complete:
-        every = np.linalg.eigvalsh(pencil.whitened(metrics))[::-1]
-    elif k:
-        V = pencil.stacked(W, metrics)
-
-        def product(U: Array) -> Array:
-            """M U."""
-            (_, AZ), weights = pencil.products(pencil.split(U, metrics)), pencil.weights
-            parts = zip(images(AZ), metrics, weights, strict=True)
-            return pencil.home.xp.concat([metric.dual(P) / math.sqrt(w) for P, metric, w in parts], axis=0)
-
-        found = RitzPairs(values, lambda: V, np.zeros(k), exhausted=False)
-        every = search(product, found, BESIDE, np.random.default_rng(0), error)[0].values
-    else:
-        return []
-    gap = float(np.max(every[:k] - values, initial=0.0))
+def _missing(pencil: Pencil, metrics: Sequence[Metric], values: HostArray, error: float) -> list[Finding]:
+    """Say that an eigenvalue of held matrices is larger than the returned one."""
+    every = np.linalg.eigvalsh(pencil.whitened(metrics))[::-1]
+    gap = float(np.max(every[: len(values)] - values, initial=0.0))
     if gap <= TOLERATED * error * max(float(every.max(initial=0.0)), 1e-300):
         return []
     text = f"A component is missing: an eigenvalue is larger than the returned one by at least {gap:.1e}. Choose "

@@ -116,11 +116,6 @@ class Pencil:
             found.append(metric.lift(place(U[a:b, :])) / math.sqrt(w))
         return tuple(found)
 
-    def stacked(self, W: Sequence[Array], metrics: Sequence[Metric]) -> Array:
-        """The vectors u of weights."""
-        parts = zip(W, metrics, self.weights, strict=True)
-        return self.home.xp.concat([metric.coordinates(V) * math.sqrt(w) for V, metric, w in parts], axis=0)
-
 
 def images(AZ: Sequence[Sequence[Array]]) -> list[Array]:
     """The part of A z in every view, from the products of all."""

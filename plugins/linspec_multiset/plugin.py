@@ -29,7 +29,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="gram",
             problem="multiset-cca",
-            target="linspec_multiset.gram:GramMultiset",
+            target="linspec_multiset.solvers:GramMultiset",
             summary="One pass and an eigendecomposition of all whitened views together: exact.",
             reference="Kettenring 1971, Biometrika 58(3), doi:10.1093/biomet/58.3.433",
             traits=("direct", "one-pass", "automatic"),
@@ -37,7 +37,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="lobpcg",
             problem="multiset-cca",
-            target="linspec_multiset.lobpcg:LOBPCGMultiset",
+            target="linspec_multiset.solvers:LOBPCGMultiset",
             summary="Block iteration with a subspace for each view: sparse and large views, no Gram matrix.",
             reference="Knyazev 2001, SIAM J. Sci. Comput. 23(2), doi:10.1137/S1064827500366124",
             traits=("iterative", "randomized", "warm-start", "resumable", "automatic"),

@@ -202,24 +202,19 @@ def _checked_masks(problem: Any, given: Any) -> tuple[HostArray | None, ...] | N
         return None
     names = tuple(problem.matrices)
     if not isinstance(given, tuple | list) or len(given) != len(names):
-        got = f"{len(given)} masks" if isinstance(given, tuple | list) else shown(given)
         raise InvalidProblem(
-            f"present must be a list with a mask, or None, for each of the {len(names)} views; got {got}."
+            f"present must be a list with a mask, or None, for each of the {len(names)} views."
         )
     if problem.shared is not None:
         raise InvalidProblem("present changes the moments; got moments that are made already. Pass the data.")
     problem.check_labels({f"present of {name}": mask for name, mask in zip(names, given, strict=True)})
     masks = [None if mask is None else to_host(mask) for mask in given]
     for name, mask in zip(names, masks, strict=True):
-        if mask is None:
-            continue
-        if mask.dtype != np.bool_ or mask.ndim != 1:
+        if mask is not None and (mask.dtype != np.bool_ or mask.ndim != 1 or not mask.any()):
             raise InvalidProblem(
-                f"present of {name} must be True or False for each row; got {shown(mask)}. Pass a mask of bools, "
-                "such as ~np.isnan(X).any(axis=1)."
+                f"present of {name} must be True or False for each row, and True for one; got {shown(mask)}. Pass a "
+                "mask of bools, such as ~np.isnan(X).any(axis=1), or leave the view out."
             )
-        if not mask.any():
-            raise InvalidProblem(f"present of {name} has no row. Leave the view out.")
     rows = {int(A.shape[0]) for A in problem.views if A.shape[0] != math.inf}
     rows |= {len(data) for data in (problem.sample_weight, problem.confounds, *masks) if data is not None}
     if len(rows) > 1:

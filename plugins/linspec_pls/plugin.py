@@ -29,7 +29,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="gram",
             problem="pls",
-            target="linspec_pls.gram:Gram",
+            target="linspec_pls.solvers:Gram",
             summary="One sweep forms XᵀY; its singular value decomposition is the answer.",
             reference="Bookstein 1994, Partial least squares: a dose-response model for measurement",
             traits=("direct", "one-pass", "automatic"),
@@ -37,15 +37,15 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="block-krylov",
             problem="pls",
-            target="linspec_pls.block_krylov:BlockKrylov",
-            summary="Block Golub-Kahan iteration with products only: XᵀY is never formed, sparse views stay sparse.",
+            target="linspec_pls.solvers:BlockKrylov",
+            summary="Block Krylov iteration with products only: XᵀY is never formed, sparse views stay sparse.",
             reference="Golub, Luk & Overton 1981, ACM Trans. Math. Softw. 7(2), doi:10.1145/355945.355946",
             traits=("iterative", "randomized", "resumable", "automatic"),
         ),
         SolverSpec(
             name="gram",
             problem="pls-regression",
-            target="linspec_pls.regression.gram:Gram",
+            target="linspec_pls.regression.solvers:Gram",
             summary="One sweep forms XᵀX and XᵀY, from which all components are deflated.",
             reference="Dayal & MacGregor 1997, J. Chemom. 11:73, section 2",
             traits=("direct", "one-pass", "automatic"),
@@ -53,7 +53,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="nipals",
             problem="pls-regression",
-            target="linspec_pls.regression.nipals:Nipals",
+            target="linspec_pls.regression.solvers:Nipals",
             summary="One product with X for each component; XᵀX is never formed, and neither is a deflated X.",
             reference="Wold, Sjöström & Eriksson 2001, doi:10.1016/S0169-7439(01)00155-1",
             traits=("iterative", "resumable", "automatic"),

@@ -14,8 +14,7 @@ import pytest
 import linspec as ls
 from linspec.errors import BudgetTooSmall, InvalidOption, InvalidProblem, MissingCapability, MissingPackage
 from linspec_deep.nets import Net
-from linspec_deep.problem import DeepCCA
-from linspec_deep.solution import DeepCCASolution
+from linspec_deep.problem import DeepCCA, DeepCCASolution
 
 with_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch")
 
@@ -199,8 +198,8 @@ def test_covariances_that_cannot_be_factored_end_the_run_with_the_nets_before_th
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"batch": 3}, "batch must be at least 2k = 4 rows"),
-        ({"held_out": 0.001}, "held_out must leave at least 2k = 4 rows on both sides"),
+        ({"batch": 3}, "must be at least 2k = 4 rows"),
+        ({"held_out": 0.001}, "must be at least 2k = 4 rows"),
     ],
 )
 def test_options_that_leave_too_few_rows(views, options, words):

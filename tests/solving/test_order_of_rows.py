@@ -65,7 +65,7 @@ def deep() -> Any:
     nets = pytest.importorskip("linspec_deep.nets")
     from dataclasses import MISSING, fields
 
-    from linspec_deep.solution import DeepCCASolution
+    from linspec_deep.problem import DeepCCASolution
 
     def net(p: int) -> Any:
         return nets.Net(np.zeros(p), 1.0, (np.eye(p, 2),), (np.zeros(2),))

@@ -109,11 +109,11 @@ def test_what_cannot_be_done_is_said_before_any_work():
         ls.ridge_path(X, [1.0])  # type: ignore[arg-type]
     with pytest.raises(InvalidProblem, match="test rows of Y must have 20 columns; got 19"):
         ls.ridge_path(ls.CCA(X, Y, 2), [1.0], test=(X, Y[:, 1:]))
-    with pytest.raises(InvalidProblem, match="equally many rows of X and Y"):
+    with pytest.raises(InvalidProblem, match="must have equally many rows"):
         ls.ridge_path(ls.CCA(X, Y, 2), [1.0], test=(X, Y[1:]))
     with pytest.raises(InvalidProblem, match="read once for each ridge; got an iterator"):
         ls.ridge_path(ls.CCA(X, Y, 2), [1.0], test=(X, iter([Y])))
-    with pytest.raises(InvalidProblem, match="must be a pair"):
+    with pytest.raises(InvalidProblem, match="rows of all matrices"):
         ls.ridge_path(ls.CCA(X, Y, 2), [1.0], test=X)
     with pytest.raises(TypeError, match="takes only tol; got step"):
         ls.ridge_path(ls.CCA(X, Y, 2), [1.0], step=3)

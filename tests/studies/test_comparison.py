@@ -176,7 +176,7 @@ def test_confounds_of_the_held_out_rows(views):
     assert ls.compare(problem, "gram", held_out=0.3, rng=0).entries[0].score < 0.95
     rows = {"X": (X + big)[:50], "Y": (Y + big)[:50], "confounds": Z[:50]}
     assert ls.compare(problem, "gram", held_out=rows).held_out == 50
-    with pytest.raises(InvalidProblem, match="must have confounds"):
+    with pytest.raises(InvalidProblem, match="rows of X and Y and confounds"):
         ls.compare(problem, "gram", held_out=((X + big)[:50], (Y + big)[:50]))
 
 
@@ -281,7 +281,7 @@ def test_a_comparison_is_shown_as_a_table(views):
     assert "2 runs, scores on 48 held-out rows" in lines[0]
     assert lines[1].split()[:4] == ["problem", "solver", "score", "objective"]
     assert len({line.index(word) for line, word in zip(lines[2:], ("CONVERGED",) * 2, strict=True)}) == 1
-    shown = found._repr_html_()
-    assert "&lt;b&gt;" in shown
-    assert "<b>" not in shown
-    assert shown.count("<tr>") == 3
+    assert [entry.problem for entry in ls.compare([problems["<b>"]] * 2, "gram").entries] == [
+        "cca",
+        "cca (2)",
+    ]

@@ -102,9 +102,9 @@ def test_copies_and_indicators_are_no_rounding(family: str, form: str) -> None:
     groups = np.eye(3)[rng.integers(3, size=N)]
     Z, Y = np.column_stack([rng.standard_normal(N), groups]), rng.standard_normal((N, 2))
     X = rng.standard_normal((N, 3))
+    problem = FAMILIES[family](X[:, [0, 1, 0]], Y, center=True, confounds=np.column_stack([Z, Z[:, 0]]))
+    assert not tried(problem, form=form)[1]
     for columns in (X[:, [0, 1, 0]], np.column_stack([X, groups]), np.column_stack([X, Z[:, :2]])):
-        problem = FAMILIES[family](columns, Y, center=True, confounds=np.column_stack([Z, Z[:, 0]]))
-        assert not tried(problem, form=form)[1]
         assert not tried(FAMILIES[family](columns, Y, center=True), form=form)[1]
 
 
@@ -132,7 +132,7 @@ def test_a_solve_that_lost_digits_marks_its_split() -> None:
     views = [3e7 + rng.standard_normal((N, 3)) for _ in range(3)]
     problem = ls.MultisetCCA(views, k=1, center=False)
     assert ls.solve(problem).status is ls.Status.ILL_CONDITIONED
-    with pytest.warns(ls.errors.AccuracyWarning, match="splits 0, 1, 2, 3"):
+    with pytest.warns(ls.errors.AccuracyWarning, match="first on split 0"):
         found = ls.cross_validate(problem, splitter=LABELS)
     assert found.uncertain.all()
 

@@ -139,7 +139,7 @@ def test_what_has_no_path_is_refused():
     }.items():
         with pytest.raises(InvalidProblem, match=says):
             ls.ridge_path(problem, [1.0])
-    with pytest.raises(InvalidProblem, match=r"rows of all matrices \(X1_test, X2_test, X3_test\); got 2"):
+    with pytest.raises(InvalidProblem, match=r"rows of all matrices: \(X1_test, X2_test, X3_test\)"):
         ls.ridge_path(Agreement([X, Y, X], 1), [1.0], solver=Dense(), test=(X, Y))
     with pytest.raises(
         InvalidProblem, match="ridge must be a number or one for each of X1, X2, X3; got 2 numbers"

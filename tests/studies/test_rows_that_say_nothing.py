@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 
@@ -112,7 +110,7 @@ def test_a_fold_of_equal_rows_is_left_out(name):
     make, score = CORRELATED[name]
     equal = X.copy()
     equal[FOLD == 1] = X[1]
-    with pytest.warns(AccuracyWarning, match=r"1 split of 3 \(1\)"):
+    with pytest.warns(AccuracyWarning, match=r"1 split of 3 \(the first is 1\)"):
         found = ls.cross_validate(make(equal, Y), splitter=FOLD, score=score)
     assert found.mean[0, 0] == pytest.approx(found.scores[[0, 2], 0, 0].mean())
 
@@ -144,20 +142,16 @@ def test_a_view_without_a_row_that_counts_is_refused_and_a_site_without_it_is_le
             ls.MultisetCCA([X, Y], k=1, present=[None, has], sample_weight=1.0 - has, confounds=confounds)
     sites = np.arange(N) // 15
     problem = ls.MultisetCCA([X, Y], k=1, ridge=1.0, present=[None, sites != 3], confounds=Z)
-    with (
-        pytest.warns(AccuracyWarning, match=r"1 split of 4 \(3\)"),
-        pytest.warns(AccuracyWarning, match="split 3 are all absent from X2"),
-    ):
+    with pytest.warns(AccuracyWarning, match=r"1 split of 4 \(the first is 3\)"):
         found = ls.cross_validate(problem, splitter=sites)
     assert found.mean[0, 0] == pytest.approx(found.scores[:3, 0, 0].mean())
     with pytest.raises(InvalidProblem, match="training rows of split 0 are all absent from X2"):
         ls.cross_validate(ls.MultisetCCA([X, Y], k=1, present=[None, has]), splitter=sites)
 
 
-def test_draws_without_a_row_of_a_view_are_drawn_again_and_counted():
+def test_draws_without_a_row_of_a_view_are_drawn_again():
     problem = ls.MultisetCCA([X, Y], k=1, ridge=1.0, present=[None, np.arange(N) < 2], confounds=X[:, :1])
-    with pytest.warns(AccuracyWarning, match="more draws had no row"):
-        found = ls.bootstrap(problem, draws=60, rng=0)
+    found = ls.bootstrap(problem, draws=60, rng=0)
     assert found.draws == 60
 
 
@@ -198,22 +192,6 @@ def test_test_rows_that_say_nothing_choose_no_ridge():
     for each in (path, single):
         with pytest.raises(InvalidProblem, match="say nothing"):
             _ = each.best
-
-
-@pytest.mark.parametrize("form", ["auto", "dense", "implicit"])
-def test_a_fold_that_is_predicted_exactly_is_no_alarm(form):
-    rows, target = X.copy(), y.copy()
-    rows[:10], target[:10] = rows[10:].mean(axis=0), target[10:].mean()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        found = ls.cross_validate(
-            ls.LeastSquares(rows, target, center=True),
-            ridges=[1.0, 10.0],
-            splitter=np.arange(N) // 10,
-            form=form,
-        )
-    assert found.scores[0].max() < 1e-12
-    assert not found.uncertain.any()
 
 
 def test_folds_name_the_side_that_does_not_count():

@@ -293,7 +293,7 @@ def _of_columns(problem: Any, ridges: Sequence[float], reason: str, *, again: bo
     rows = int(min(A.shape[0] for A in problem.matrices.values()))
     problem = with_orthogonal_confounds(problem)
     _, total, passes = cells_of(problem, _everything(rows))
-    split = split_of(problem, total, total, np.arange(rows))
+    split = split_of(problem, total, total)
     training = split.training
     eigen = RidgeMetric(problem, split, "A")
     freedom = total.count - (total.rows - split.rank)

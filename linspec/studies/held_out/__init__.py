@@ -5,7 +5,6 @@
 - `grams`: Gram matrices of training and held-out rows, adjusted by means and slopes of the training rows;
 - `scores`: the base class of scores, and the factorisations that all ridges share;
 - `defaults`: scores of problems that name none;
-- `forms`: cost estimates of the two forms, by Gram matrices and by solving, between which "auto" chooses;
 - `by_solving`: scores without Gram matrices, by one solve for each ridge and split;
 - `result`, `validation`: the result, and `linspec.cross_validate`.
 """

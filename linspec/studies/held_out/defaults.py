@@ -29,6 +29,7 @@ from linspec.arrays import HostArray, is_array, reciprocal, to_host
 from linspec.errors import InvalidProblem, LinspecError
 from linspec.linalg.small_matrices import EPS
 from linspec.operators import LinearOperator, as_operator
+from linspec.solving.checks import check_rows
 from linspec.solving.fields import each_part
 from linspec.solving.new_rows import NewRows
 from linspec.solving.problem import Problem
@@ -191,6 +192,9 @@ def rows_to_score(
                 f"the {what} rows of {name} are read once for each {each}; got an iterator. Pass a callable that "
                 "returns a fresh one."
             )
+    (first, A), *others = rows.items()
+    for name, B in others:
+        check_rows(f"the {what} rows of {first}", A, f"those of {name}", B)
     return rows
 
 

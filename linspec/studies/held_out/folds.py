@@ -261,19 +261,12 @@ def _checked(pair: Any, n: int, number: int) -> tuple[HostArray, HostArray]:
             raise InvalidOption(f"split {number} must name its {name} rows by numbers; got {shown(rows)}.")
         if not array.size:
             raise InvalidProblem(f"split {number} has no {name} rows. Ask for fewer folds, or other labels.")
-        array = np.sort(array).astype(np.int64)
-        if array[0] < 0 or array[-1] >= n:
-            raise InvalidProblem(
-                f"split {number} must name rows from 0 to {n - 1}; got {array[0]} to {array[-1]}."
-            )
-        if np.any(array[1:] == array[:-1]):
-            raise InvalidProblem(
-                f"split {number} names a {name} row twice. Rows that count more often have a sample_weight."
-            )
-        sides.append(array)
-    if np.isin(sides[0], sides[1], assume_unique=True).any():
+        sides.append(np.sort(array).astype(np.int64))
+    named = np.sort(np.concatenate(sides))
+    if named[0] < 0 or named[-1] >= n or np.any(named[1:] == named[:-1]):
         raise InvalidProblem(
-            f"split {number} has rows that are both fitted and held out. Leave one side out."
+            f"split {number} must name rows from 0 to {n - 1}, each on one side and once. Rows that count more often "
+            "have a sample_weight."
         )
     return sides[0], sides[1]
 

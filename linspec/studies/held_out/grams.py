@@ -13,24 +13,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from linspec.arrays import HostArray, reciprocal, to_host
+from linspec.arrays import HostArray, reciprocal
 from linspec.certificates import Metric, cuts_short_ones
 from linspec.linalg.small_matrices import EPS, whitening
-from linspec.rows import DEPENDENT, EXPLAINED, Cell, Moments, Passes, Preprocessing
-from linspec.solving.on_rows import moments_of
+from linspec.rows import EXPLAINED, Cell, Passes
 from linspec.solving.stating import with_values
 
 ROUNDING = 4 * EPS
 """The relative rounding error of an entry of a Gram matrix that is merged from cells."""
 
 HIDDEN = 1e-8
-"""The share of the largest eigenvalue of the Gram matrix of confounds below which the rows decide the rank."""
+"""The share of the largest eigenvalue of the Gram matrix of confounds below which only the rows show the rank."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +129,9 @@ class Split:
         The relative rounding error of the Gram matrices of training rows, with columns scaled to length 1. It is
         ROUNDING times the factor by which subtracting the confounds magnifies it.
     hides : bool
-        Whether columns are set to zero, as ones that the confounds explain, of which they leave more than rounding.
+        Whether confounds may depend on each other, or explain a column, on the training rows: only rows tell.
+    reread : float
+        How often rows were read again for what their Gram matrices hide.
     """
 
     def __init__(
@@ -139,7 +139,6 @@ class Split:
         problem: Any,
         training: Cell,
         held_out: Cell,
-        numbers: HostArray | None,
         whole: Split | None,
     ) -> None:
         widths = {name: A.shape[1] for name, A in problem.matrices.items()}
@@ -150,9 +149,9 @@ class Split:
         self._width = edges[-1]
         # confounds stand between the two
         self._full, self._end = self._width - len(training.diagonal), len(training.gram)
-        self.rows = None if numbers is None else TrainingRows(problem, numbers)
-        self.whole, self._rows = whole, held_out
+        self.problem, self.whole, self._rows = problem, whole, held_out
         self._dependent: dict[str, int] = {}
+        self.reread = 0.0
         zero = np.zeros_like(training.mean)
         self._point = (training.origin, training.mean) if problem.center else (zero, zero)
         self._adjust(problem, training)
@@ -165,9 +164,8 @@ class Split:
         """Compute the slopes of confounds and the factors of columns from training rows, and what rounding does."""
         S, squares = training.about(*self._point), training.squares_about(*self._point)
         Sz = S[self._full :, self._full : self._end]
-        T = whitening(Sz, EPS if self.rows is None else HIDDEN)
-        if self.rows is not None and T.shape[1] < len(Sz):
-            T = self.rows.turn
+        T = whitening(Sz, EPS)
+        self.rounding, self.hides = ROUNDING, whitening(Sz, HIDDEN).shape[1] < len(Sz)
         self._confounds = T.shape[1]
         self._slopes = T @ (T.T @ self._columns_of(S[self._full :]))
         layout = problem.solution.layout
@@ -178,38 +176,36 @@ class Split:
         explained = left <= EXPLAINED * squares
         explained[self._full :] = False
         self._factors = np.where(explained, 0.0, 1.0)
-        self.rounding, self.hides = ROUNDING, False
         if self._confounds:
+            self.hides |= bool(np.any(explained & (squares > 0)))
             live = ~explained & (left > 0)
             condition = float(np.linalg.norm(np.sqrt(np.diag(Sz))[:, None] * T, 2)) ** 2
             self.rounding *= condition * float(np.max(squares[live] / left[live], initial=1.0))
         for name, place in self._places.items():
-            some = np.flatnonzero(explained[place] & (squares[place] > 0))
-            if self.rows is not None and self._confounds and len(some):
-                self.hides |= self.rows.vary_beside_confounds(name, some)
             if problem.scale and name in layout.scaled:
                 lengths = np.sqrt(np.where(explained[place], 0.0, left[place]) / training.count)
                 self._factors[place] = reciprocal(lengths)
 
-    @property
-    def reread(self) -> float:
-        """How often rows were read again for what their Gram matrices hide."""
-        return 0.0 if self.rows is None else self.rows.passes
-
     def lacks_directions(self, name: str, norm: Metric) -> bool:
         """Whether the norm of the Gram matrix of training rows may have omitted directions longer than rounding."""
-        if self.rows is None or norm.rank >= self.rank:
+        if norm.rank >= self.rank:
             return False
-        known = 0 if self.whole is None else self.whole.dependent(name)
-        return self._omitted(name, norm) > known and self.rows.have_short(name, norm)
+        return self._omitted(name, norm) > (self.whole or self).dependent(name)
 
     def dependent(self, name: str) -> int:
-        """The dimension by which columns that vary are dependent, to rounding of the rows themselves."""
-        assert self.rows is not None  # noqa: S101
+        """The dimension by which columns that vary are dependent, to rounding of the rows, which are read again."""
         if name not in self._dependent:
-            norm = norm_of(self.rows.problem.matrices[name], self.training[name, name])
-            self._dependent[name] = 0 if self.rows.have_short(name, norm) else self._omitted(name, norm)
+            norm = norm_of(self.problem.matrices[name], self.training[name, name])
+            omitted = self._omitted(name, norm)
+            short = omitted and (self.problem.sweeps == 1 or self._cuts_short_ones(name, norm))
+            self._dependent[name] = 0 if short else omitted
         return self._dependent[name]
+
+    def _cuts_short_ones(self, name: str, norm: Metric) -> bool:
+        moments = OnRows(with_values(self.problem, shared=None, given=None)).moments(Passes())
+        short = cuts_short_ones(moments, list(self.problem.matrices).index(name), norm)
+        self.reread += moments.passes.count
+        return short
 
     def _omitted(self, name: str, norm: Metric) -> int:
         return int(np.count_nonzero(np.diag(self.training[name, name]))) - norm.rank
@@ -300,7 +296,6 @@ def split_of(
     problem: Any,
     training: Cell,
     held_out: Cell,
-    numbers: HostArray | None = None,
     whole: Split | None = None,
 ) -> Split:
     """Adjust the moments of training and held-out rows by the means, slopes and scales of the training rows.
@@ -312,10 +307,9 @@ def split_of(
     training, held_out : Cell
         Moments of the columns of the matrices, followed by the confounds. If there are columns beside, they follow the
         confounds, and are columns of the last matrix.
-    numbers : numpy.ndarray of int, optional
-        The numbers of the training rows, if they can be read again where Gram matrices hide what is exactly dependent.
     whole : Split, optional
-        The moments of all rows. What is dependent on all rows is so on the training rows, without another reading.
+        The moments of all rows, which are read again where their Gram matrices hide what is exactly dependent. What is
+        dependent on all rows is so on the training rows. By default these are the training rows.
 
     Examples
     --------
@@ -329,75 +323,9 @@ def split_of(
     >>> splits[0].training["A", "B"], splits[0].held_out.means["A"]
     (array([[5.]]), array([-3.]))
     """
-    return Split(problem, training, held_out, numbers, whole)
+    return Split(problem, training, held_out, whole)
 
 
 def norm_of(A: Any, S: HostArray, ridge: float = 0.0) -> Metric:
     """The norm of (S + ridge·I)⁻¹ for a Gram matrix S of rows of A."""
     return Metric.of_gram(S, ridge, float(np.finfo(A.rounded_dtype).eps))
-
-
-class TrainingRows:
-    """The training rows themselves, which show what rounding of their Gram matrices hides."""
-
-    def __init__(self, problem: Any, numbers: HostArray) -> None:
-        self.problem, self.numbers, self.passes = problem, numbers, 0.0
-
-    @cached_property
-    def moments(self) -> Moments:
-        """The moments of all rows, with weight 0 for rows that are not training rows."""
-        n = int(min(A.shape[0] for A in self.problem.matrices.values()))
-        weights, own = np.zeros(n), self.problem.sample_weight
-        weights[self.numbers] = 1.0 if own is None else own[self.numbers]
-        twin = with_values(self.problem, sample_weight=weights, shared=None, given=None)
-        found: Moments = moments_of(twin, Passes())
-        return found
-
-    def have_short(self, name: str, norm: Metric) -> bool:
-        """Whether a norm has omitted directions longer than rounding; True if rows cannot be read again."""
-        if not norm.null.shape[1] or self.problem.sweeps == 1:
-            return bool(norm.null.shape[1])
-        made = self.moments.passes.count
-        short = cuts_short_ones(self.moments, list(self.problem.matrices).index(name), norm)
-        self.passes += self.moments.passes.count - made
-        return short
-
-    @cached_property
-    def pre(self) -> Preprocessing:
-        """The weights, means and confounds of these rows."""
-        problem = self.problem.given or self.problem
-        w, Z = problem.sample_weight, problem.confounds
-        weights = None if w is None else w[self.numbers]
-        return Preprocessing.of(center=bool(problem.center), weights=weights, confounds=Z[self.numbers])
-
-    @property
-    def turn(self) -> HostArray:
-        """Combinations of the confounds that are orthonormal over these rows.
-
-        Of those that make the same slopes on these rows, solvers take the shortest ones of the confounds as they were
-        given. So combinations of these are expressed by the orthonormal confounds.
-        """
-        problem, B, turn = self.problem, self.problem.confounds, self.pre.turn
-        assert turn is not None  # noqa: S101
-        if problem.given is None:
-            return turn
-        given = problem.given.confounds
-        weighted = B if problem.sample_weight is None else B * problem.sample_weight[:, None]
-        turned: HostArray = weighted.T @ (given - given[self.numbers[0]] * bool(problem.center)) @ turn
-        return turned
-
-    def vary_beside_confounds(self, name: str, columns: HostArray) -> bool:
-        """Whether confounds leave more than rounding of some columns; True if rows cannot be read again."""
-        A = self.problem.matrices[name]
-        if A.sweeps == 1:
-            return True
-        self.passes += 1.0
-        chosen = np.eye(A.shape[1])[:, columns]
-        rows = np.asarray(to_host(A.matmat(A.home.place(chosen, A.dtype))), dtype=np.float64)[self.numbers]
-        if self.pre.w is not None:
-            rows = rows * np.sqrt(self.pre.w)[:, None]
-        left, L = rows, self.pre.taken(len(rows))
-        for _ in range(2):
-            left = left - L @ (L.T @ left)
-        unit = DEPENDENT / EPS * float(np.finfo(A.rounded_dtype).eps)
-        return bool(np.any(np.linalg.norm(left, axis=0) > unit * np.linalg.norm(rows, axis=0)))

@@ -47,10 +47,6 @@ class PredictionScore(HeldOutScore):
             found[i] = share_lost(off * (2 * length + off), length**2)
         return found
 
-    def sizes(self, scores: HostArray) -> HostArray:
-        """Return the squared errors, up to a factor."""
-        return scores
-
     def of_errors(self, error: float, total: float, count: float, columns: int) -> float:
         """Compute the score.
 
@@ -71,9 +67,6 @@ class RSquared(PredictionScore):
 
     label = "R²"
     higher = True
-
-    def sizes(self, scores: HostArray) -> HostArray:
-        return 1 - scores
 
     def of_errors(self, error: float, total: float, count: float, columns: int) -> float:
         return float(r_squared(error, total))

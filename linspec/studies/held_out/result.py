@@ -17,11 +17,7 @@ from linspec.registry.keywords import hinted
 from linspec.solving.problem import Problem
 from linspec.solving.ridge_values import ridge_columns, ridge_in_words, size_of_ridge
 from linspec.solving.solve import solve
-from linspec.solving.summary import table_as_html
 from linspec.studies.held_out.scores import LOST
-
-MOST_ROWS = 8
-"""The largest number of settings in the HTML table."""
 
 
 class Setting(NamedTuple):
@@ -70,7 +66,7 @@ class CrossValidation:
         The standard error of each score, if generalized cross-validation estimated the trace by random signs;
         otherwise None.
     rounding : numpy.ndarray of shape (splits, ridges, ks) or None
-        An estimate of the rounding error of each score, relative to the mean over the splits of what it is an error of.
+        An estimate of the rounding error of each score, relative to what it is an error of on this split.
         For least squares this is the squared error of the predictions (for "r2", too). For the library's scores of
         other problems it is the score, or 1 if the score is smaller in size. Infinite if a solve ended without the
         digits of its answer, or without reaching its tolerance. None if no score was computed from second moments, and
@@ -266,22 +262,14 @@ class CrossValidation:
             mask[self._place(self.best)] = True
         return mask
 
-    def _signed(self) -> HostArray:
-        """Mean scores, negated if lower scores are better; -inf in place of NaN."""
-        gains = self.mean if self.higher else -self.mean
-        return np.where(np.isnan(gains), -math.inf, gains)
-
     def _gains(self) -> HostArray:
-        """Signed mean scores, if they tell one setting from another."""
-        gains = self._signed()
-        if np.all(gains == -math.inf):
+        """Mean scores, negated if lower scores are better, -inf in place of NaN, if they tell one from another."""
+        gains = self.mean if self.higher else -self.mean
+        gains = np.where(np.isnan(gains), -math.inf, gains)
+        if np.all(gains == -math.inf) or (self.higher and not np.any(self.scores[self.counted])):
             raise MissingCapability(
-                f"no mean {self.label} is a number: some held-out rows do not vary. Take fewer, larger folds."
-            )
-        if self.higher and not np.any(self.scores[self.counted]):
-            raise MissingCapability(
-                f"each {self.label} is 0: no setting has a component that varies over held-out rows. Take other data, "
-                "or fewer, larger folds."
+                f"no mean {self.label} is a number other than 0: some held-out rows do not vary, or no setting has a "
+                "component that does. Take fewer, larger folds, or other data."
             )
         return gains
 
@@ -296,38 +284,15 @@ class CrossValidation:
         return Setting(self.ridges[i], self.ks[j])
 
     def __repr__(self) -> str:
-        return f"<CrossValidation of {self.problem.name}: {self._headline()}>"
-
-    def _headline(self) -> str:
-        ridges = count_of(len(self.ridges), "ridge")
-        settings = f"{ridges} x {len(self.ks)} k" if self.ks != (None,) else ridges
-        if self.ridges == (None,):
-            settings = f"{len(self.ks)} k"
-        splits = f" x {count_of(len(self.scores), 'split')}" if self.method == "folds" else ""
-        passes = count_of(self.passes, "pass")
-        passes += "" if self.one_pass else ", each ridge and split solved"
-        try:
-            best, (i, j) = _in_words(self.best), self._place(self.best)
-        except MissingCapability:
-            return f"{settings}{splits}, {passes}, no setting can be chosen"
-        error = self.standard_error[i, j]
-        value = f"{self.mean[i, j]:.6g}" + (f" ± {error:.2g}" if math.isfinite(error) else "")
+        tried = f"{count_of(self.mean.size, 'setting')}, {count_of(len(self.scores), 'split')}"
+        tried += f", {count_of(self.passes, 'pass')}"
         if self.uncertain.any():
-            passes += f", {int(self.uncertain.sum())} of {self.uncertain.size} uncertain by rounding"
-        return f"{settings}{splits}, {passes}, best {best}: {self.label} {value}"
-
-    def _repr_html_(self) -> str:
-        """An HTML table of the best settings with their scores."""
-        worst_last = np.argsort(-self._signed(), axis=None)
-        rows = []
-        for place in worst_last[:MOST_ROWS].tolist():
-            i, j = divmod(place, len(self.ks))
-            mean = f"{self.mean[i, j]:.6g}" + (" (rounding)" if self.uncertain[i, j] else "")
-            k = "" if self.ks[j] is None else str(self.ks[j])
-            rows.append((ridge_in_words(self.ridges[i]), k, mean, f"{self.standard_error[i, j]:.2g}"))
-        return table_as_html(self._headline(), ("ridge", "k", self.label, "standard error"), rows)
-
-
-def _in_words(setting: Setting) -> str:
-    parts = [f"ridge {ridge_in_words(setting.ridge)}"] if setting.ridge is not None else []
-    return ", ".join(parts + ([f"k {setting.k}"] if setting.k is not None else []))
+            tried += f", {int(self.uncertain.sum())} of {self.uncertain.size} uncertain by rounding"
+        try:
+            best, (i, j) = self.best, self._place(self.best)
+        except MissingCapability:
+            return f"<CrossValidation of {self.problem.name}: {tried}, no setting can be chosen>"
+        words = {"ridge": "" if best.ridge is None else ridge_in_words(best.ridge), "k": best.k}
+        named = ", ".join(f"{name} {value}" for name, value in words.items() if value)
+        value = f"{self.label} {self.mean[i, j]:.6g} ± {self.standard_error[i, j]:.2g}"
+        return f"<CrossValidation of {self.problem.name}: {tried}, best {named}: {value}>"

@@ -171,15 +171,6 @@ class HeldOutScore(ABC):
         """
         raise NotImplementedError
 
-    def sizes(self, scores: HostArray) -> HostArray:
-        """Return what `Rounded.rounding` is relative to, for each score: by default the score, or 1 if it is smaller.
-
-        Parameters
-        ----------
-        scores : numpy.ndarray
-        """
-        return np.maximum(np.abs(scores), 1.0)
-
     def generalized(
         self,
         problem: Any,

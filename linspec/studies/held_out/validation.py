@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from linspec import cost
-from linspec.arrays import HostArray, at_home
+from linspec.arrays import at_home
 from linspec.errors import (
     AccuracyWarning,
     InvalidOption,
@@ -36,20 +36,30 @@ from linspec.registry.options import is_number
 from linspec.solving.checks import check_choice, several
 from linspec.solving.problem import Problem
 from linspec.solving.ridges import checked_ridges
+from linspec.solving.select import estimated, has_trait
 from linspec.solving.stating import check_range_of_ridges
 from linspec.studies.held_out.by_solving import scored_by_solving
-from linspec.studies.held_out.cells import cells_of, training_and_held_out, with_orthogonal_confounds
+from linspec.studies.held_out.cells import (
+    bytes_held,
+    cells_of,
+    training_and_held_out,
+    with_orthogonal_confounds,
+)
 from linspec.studies.held_out.defaults import default_scores
 from linspec.studies.held_out.folds import Folds, folds_of
-from linspec.studies.held_out.forms import estimates_of
 from linspec.studies.held_out.grams import Split, split_of
 from linspec.studies.held_out.result import CrossValidation
 from linspec.studies.held_out.scores import LOST, HeldOutScore, Ks, Rounded
 
 __all__ = ["cross_validate"]
 
-LISTED = 5
-"""Largest number of splits that a warning lists."""
+MERGING = 40
+"""Cost of merging and adjusting the Gram matrices of one split, in units of reading each entry of one d x d matrix.
+
+d is the number of columns of all matrices and confounds."""
+
+A_SOLVE = 2e-3
+"""Seconds that a solve takes for the smallest problem."""
 
 Grid = tuple[tuple[Any, ...], tuple[int | None, ...]]
 """The ridges and the ks of a grid of settings."""
@@ -193,11 +203,14 @@ def cross_validate(  # noqa: PLR0913
     folds = folds_of(splitter, rows, y=y, groups=groups, rng=rng)
     most = max((k for k in ks if k is not None), default=0)
     largest = problem.with_numbers(k=most or None)
-    _check_training(largest, folds, most)
-    _check_counted(problem, folds)
+    if most:
+        largest.check_sizes()
+    folds.check_counted(problem.sample_weight)
+    for name in problem.matrices:
+        folds.check_counted(problem.weights_of(name), name, sides=("training",))
     asked = _form(scored, form, solver, options)
     memory = problem.sizes().free_memory() / 2
-    held, reason = _chosen(estimates_of(largest, folds, scored, ridges, solver), asked, memory)
+    held, reason = _chosen(_estimates(largest, folds, scored, ridges, solver), asked, memory)
     by_moments = held
     if held:
         made, passes = _of_moments(problem, folds, scored, ridges, ks)
@@ -208,7 +221,6 @@ def cross_validate(  # noqa: PLR0913
         how = form if form in ("sparse", "implicit") else "auto"
         options = {"rng": rng, **options}
         made, passes = scored_by_solving(largest, folds, scored, ridges, ks, solver, how, options)
-    rounding = _of_the_whole(made.rounding, scored.sizes(made.scores))
     sizes = tuple((len(training), len(held_out)) for training, held_out in folds.splits)
     return _result(
         CrossValidation(
@@ -223,7 +235,7 @@ def cross_validate(  # noqa: PLR0913
             sizes,
             problem,
             reason,
-            rounding=rounding if by_moments or rounding.any() else None,
+            rounding=made.rounding if by_moments or made.rounding.any() else None,
         )
     )
 
@@ -236,35 +248,22 @@ def _result(found: CrossValidation) -> CrossValidation:
     without = np.flatnonzero(~found.counted)
     if len(without):
         warn(
-            f"cross_validate: {count_of(len(without), 'split')} of {len(found.scores)} ({_listed(without)}) left out "
-            f"of the mean, for lack of a number as {found.label}: over the held-out rows some target or variate does "
-            "not vary, or they are too few. Take fewer, larger folds.",
+            f"cross_validate: {count_of(len(without), 'split')} of {len(found.scores)} (the first is {without[0]}) "
+            f"left out of the mean, for lack of a number as {found.label}: over the held-out rows some target or "
+            "variate does not vary, or they are too few. Take fewer, larger folds.",
             AccuracyWarning,
         )
     count = int(found.uncertain.sum())
     if count:
         assert found.rounding is not None  # noqa: S101
-        named = _listed(np.flatnonzero(np.any(found.rounding > LOST, axis=(1, 2))))
+        first = int(np.argmax(np.any(found.rounding > LOST, axis=(1, 2))))
         warn(
             f"cross_validate: {count} of {found.uncertain.size} mean scores may be rounding by more than a share of "
             f"{LOST:g}, or by choice (`uncertain`), because second moments of the rows, or solutions, do not hold "
-            f"their digits, or the next component is as good, on splits {named}. Do not choose by them: pass "
+            f"their digits, or the next component is as good, first on split {first}. Do not choose by them: pass "
             'form="implicit" with a solver such as "direct", center=True, or larger ridges.',
             AccuracyWarning,
         )
-    return found
-
-
-def _listed(splits: HostArray) -> str:
-    return f"{', '.join(map(str, splits[:LISTED]))}{', …' * (len(splits) > LISTED)}"
-
-
-def _of_the_whole(rounding: HostArray, sizes: HostArray) -> HostArray:
-    """Return rounding relative to the mean size over the splits, from rounding relative to the size of each split."""
-    known = ~np.isnan(sizes)
-    total = np.sum(np.where(known, sizes, 0.0), axis=0)
-    share = np.divide(sizes * len(sizes), total, out=np.ones_like(sizes), where=known & (total > 0))
-    found: HostArray = np.multiply(rounding, share, out=np.zeros_like(rounding), where=known & (share > 0))
     return found
 
 
@@ -304,16 +303,15 @@ def _of_moments(
     """Compute all scores and their rounding from the moments of one sweep; return the number of passes, too."""
     problem = with_orthogonal_confounds(problem)
     cells, union, passes = cells_of(problem, folds)
-    whole = split_of(problem, union, union, np.arange(folds.rows))
+    whole = split_of(problem, union, union)
     found, rounding, moved = np.zeros((3, len(folds.splits), len(ridges), len(ks)))
     for number, (training, held_out) in enumerate(training_and_held_out(cells, folds)):
-        split = split_of(problem, training, held_out, folds.splits[number][0], whole)
+        split = split_of(problem, training, held_out, whole)
         _check_rank(split, number, ks)
         made = score.of_moments(problem, split, ridges, ks)
         found[number], lost, off = made if isinstance(made, Rounded) else (made, 0.0, None)
         rounding[number] = np.inf if split.hides else lost
         moved[number] = 0.0 if off is None else off
-        passes += split.reread
     return Rounded(found, rounding, moved), passes + whole.reread
 
 
@@ -407,35 +405,6 @@ def _ks(problem: Problem[Any], ks: Any) -> tuple[int | None, ...]:
     return tuple(int(k) for k in given)
 
 
-def _check_training(problem: Problem[Any], folds: Folds, most: int) -> None:
-    """Raise an error, before any row is read, if k exceeds the columns or the rows of a training set."""
-    if most:
-        problem.check_sizes()
-    for number, (training, _) in enumerate(folds.splits):
-        if most > len(training):
-            raise InvalidProblem(
-                f"k must be at most the {len(training)} training rows of split {number}; got {most}. Pass smaller ks, "
-                "or fewer folds."
-            )
-
-
-def _check_counted(problem: Problem[Any], folds: Folds) -> None:
-    """Refuse splits of which a side has no row that counts, and warn of held-out rows that a matrix lacks."""
-    folds.check_counted(problem.sample_weight)
-    for name in problem.matrices:
-        weights = problem.weights_of(name)
-        folds.check_counted(weights, name, sides=("training",))
-        absent = [
-            i for i, (_, rows) in enumerate(folds.splits) if weights is not None and not weights[rows].any()
-        ]
-        if absent:
-            warn(
-                f"cross_validate: the held-out rows of split {', '.join(map(str, absent))} are all absent from {name}: "
-                f"scores of these splits say nothing about {name}.",
-                AccuracyWarning,
-            )
-
-
 def _check_rank(split: Split, number: int, ks: Ks) -> None:
     most = max(k or 0 for k in ks)
     if most > split.rank:
@@ -466,20 +435,40 @@ def _form(score: HeldOutScore, form: str, solver: Any, options: dict[str, Any]) 
     return form if free or form == "dense" else "solve"
 
 
+def _estimates(
+    problem: Problem[Any], folds: Folds, score: HeldOutScore, ridges: tuple[Any, ...], solver: Any
+) -> dict[str, cost.Estimate]:
+    """Estimated time and memory of the forms "dense" and "solve", without a form that data or score do not permit."""
+    found, splits, sizes = {}, len(folds.splits), problem.sizes()
+    if score.by_moments:
+        columns = sum(A.shape[1] for A in problem.matrices.values())
+        columns += 0 if problem.confounds is None else problem.confounds.shape[1]
+        forming = cost.moments_estimates(sizes, 0, 1).get("dense")
+        seconds = 0.0 if forming is None else forming.seconds
+        merging = MERGING * float(columns) ** 2 * cost.READING / cost.DENSE_RATE
+        seconds += splits * (merging + score.seconds_of_split(problem, len(ridges)))
+        note = f"the Gram matrices of {len(folds.cells)} sets of rows of {columns} columns"
+        found["dense"] = cost.Estimate(seconds, bytes_held(columns, folds), note)
+    if all(A.access == "rows" for A in problem.matrices.values()):
+        path = hasattr(problem, "path") and (solver == "auto" or has_trait(problem, solver, "path"))
+        runs = splits * (1 if path else len(ridges))
+        stated = problem.with_numbers(ridge=ridges if path else ridges[0])
+        name, one = estimated(stated, solver, stated.sizes())
+        if one is not None:
+            seconds = runs * (one.seconds + A_SOLVE)
+            found["solve"] = cost.Estimate(seconds, one.bytes + 16.0 * sizes.nnz, f"{runs} solves by {name}")
+    return found
+
+
 def _chosen(estimates: dict[str, cost.Estimate], form: str, memory: float) -> tuple[bool, str]:
     """Whether to hold the Gram matrices of all sets of rows in memory, and a text with the reason."""
-    costs = "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())
-    if form == "dense" and estimates["dense"].bytes > memory:
-        raise NoSuitableSolver(
-            f"{estimates['dense'].note} take {cost.human_bytes(estimates['dense'].bytes)}; "
-            f'{cost.human_bytes(memory)} may be used. Pass form="implicit", or fewer folds.'
-        )
-    if form != "auto":
-        return form == "dense", f"{form}, as was asked: {costs}."
-    name = cost.least_time(estimates, memory)
-    if not name:
-        return False, f"solve, since nothing else fits into {cost.human_bytes(memory)}: {costs}."
-    return (
-        name == "dense",
-        f"{name} takes the least time of those within {cost.human_bytes(memory)}: {costs}.",
+    costs, room = (
+        "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items()),
+        cost.human_bytes(memory),
     )
+    if form == "dense" and estimates["dense"].bytes > memory:
+        raise NoSuitableSolver(f'{costs}; {room} may be used. Pass form="implicit", or fewer folds.')
+    why = "as was asked"
+    if form == "auto":
+        form, why = cost.least_time(estimates, memory) or "solve", f"by the time within {room}"
+    return form == "dense", f"{form}, {why}: {costs}."

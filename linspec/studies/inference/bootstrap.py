@@ -32,7 +32,6 @@ from scipy.special import ndtri
 
 from linspec.arrays import HostArray, random_generator, reciprocal, to_host
 from linspec.errors import (
-    AccuracyWarning,
     ConvergenceWarning,
     InvalidOption,
     InvalidProblem,
@@ -44,7 +43,7 @@ from linspec.process.plurals import count_of
 from linspec.solving.checks import check_choice, check_count, check_fraction
 from linspec.solving.linear_solution import as_several
 from linspec.solving.problem import Problem
-from linspec.solving.select import check_fits, chosen_solver, has_trait
+from linspec.solving.select import chosen_solver, has_trait
 from linspec.solving.solution import weights_by_matrix
 from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
@@ -257,8 +256,6 @@ class Side:
 class Draws:
     """The results of the draws so far, rotated to the components of all rows."""
 
-    arrays: ClassVar = 1  # as large as the weights, of each draw
-
     def __init__(self, problem: Problem[Any], solution: Any, level: float, method: str) -> None:
         self.problem, self.solution, self.level, self.method = problem, solution, level, method
         self.count = self.unconverged = 0
@@ -391,23 +388,15 @@ def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
     if solution is None:
         solution = solve_on_host(problem, solver, rng=generator, **options)
     check_solution(solution, problem)
-    columns = sum(problem.matrices[name].shape[1] for name in weights_by_matrix(solution))
-    # with the copies of quantiles
-    needed = 8.0 * 3 * draws * kind.arrays * columns * len(values_of(solution))
-    what = "the weights" if kind.arrays == 1 else "loadings and weights"
-    check_fits(needed, f"{what} of {draws} draws", "Ask for fewer draws or components.")
     if has_trait(problem, solver, "warm-start") and len(values_of(solution)):
         options = {"start": solution, **options}
-    into, again, stop = kind(problem, solution, level, method), 0, Request()
+    matrices = list(problem.matrices)
+    into, stop = kind(problem, solution, level, method), Request()
 
     def draw(_: int) -> None:
-        nonlocal again
-        while True:
-            w = drawn_counts(generator, counted, numbers)
-            drawn = with_values(problem, sample_weight=w)
-            if all(np.any(drawn.weights_of(name)) for name in drawn.matrices):
-                break
-            again += 1  # some matrix has none of these rows
+        w = drawn_counts(generator, counted, numbers)
+        while not all(np.any(with_values(problem, sample_weight=w).weights_of(name)) for name in matrices):
+            w = drawn_counts(generator, counted, numbers)  # some matrix had none of these rows
         # groups of other sizes: values may grow with the number of rows
         w = np.asarray(w * (float(counted.sum()) / w.sum()))
         found = solve_on_host(with_values(problem, sample_weight=w), solver, rng=generator, **options)
@@ -426,12 +415,6 @@ def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
             f"bootstrap: {into.unconverged} of {into.count} draws have not converged; they count as they are. Raise "
             "max_iterations, loosen tol, or choose a direct solver.",
             ConvergenceWarning,
-        )
-    if again:
-        warn(
-            f"bootstrap: {count_of(again, 'more draw')} had no row of some matrix, from which rows are absent. Others "
-            "replaced them, so the intervals are those of draws that have rows of all matrices.",
-            AccuracyWarning,
         )
     return result
 

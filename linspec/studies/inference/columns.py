@@ -12,12 +12,12 @@ Where we differ: Horn draws normal numbers; permutations keep the distribution o
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from linspec.arrays import HostArray
 from linspec.errors import MissingCapability
 from linspec.operators import LinearOperator, as_operator
 from linspec.solving.select import check_fits
@@ -62,34 +62,7 @@ def with_columns_permuted(A: LinearOperator, generator: np.random.Generator) -> 
 def _sparse(matrix: Any, generator: np.random.Generator) -> Any:
     columns = scipy.sparse.csc_array(matrix, copy=True)
     columns.sum_duplicates()  # two stored numbers of one entry move together
-    rows = _random_rows(columns.indptr, columns.shape[0], generator)
+    n, rows, edges = columns.shape[0], np.empty(columns.nnz, dtype=np.intp), columns.indptr
+    for a, b in pairwise(edges.tolist()):
+        rows[a:b] = generator.choice(n, b - a, replace=False)
     return scipy.sparse.csc_array((columns.data, rows, columns.indptr), shape=columns.shape).tocsr()
-
-
-def _random_rows(edges: HostArray, n: int, generator: np.random.Generator) -> HostArray:
-    """Draw a row for each stored entry, so that those of one column are different.
-
-    Every entry gets any row, and entries that meet another one of their column draw again. No step prefers one row to
-    another, so all ways to place the entries of a column are equally likely. A column that stores more than half of its
-    entries would draw often, so it takes the first rows of a random order of all.
-
-    Parameters
-    ----------
-    edges : numpy.ndarray of shape (p + 1,)
-        The entries of column j are those from edges[j] to edges[j + 1].
-    n : int
-        The number of rows.
-    """
-    counts = np.diff(edges).astype(np.intp)
-    columns = np.repeat(np.arange(len(counts)), counts)
-    rows = np.empty(len(columns), dtype=np.intp)
-    full = counts > n // 2
-    for j in np.flatnonzero(full):
-        rows[edges[j] : edges[j + 1]] = generator.permutation(n)[: counts[j]]
-    places = np.flatnonzero(~full[columns])
-    open_places = places
-    while len(open_places):
-        rows[open_places] = generator.integers(n, size=len(open_places))
-        _, first = np.unique(columns[places] * n + rows[places], return_index=True)
-        open_places = np.delete(places, first)
-    return rows

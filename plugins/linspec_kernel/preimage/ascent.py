@@ -5,12 +5,11 @@ Method: all pairs are columns of one block, so a product serves all. A step goes
 
     u ← Proj(u + a g),   v ← Proj(v + b h)
 
-with the gradients g, h and Barzilai-Borwein steps a, b of each column and view, |s|²/sᵀy and sᵀy/|y|² in turn. A step
+with the gradients g, h and Barzilai-Borwein steps a, b of each column and view, |s|²/sᵀy. A step
 is taken if the value exceeds the least of the last five values by at least 1e-4 of the increase that the gradient
 predicts. Otherwise the column stays, and its step is divided by four for the next iteration: no column waits for the
-line search of another. A column rests when its residual is at most the tolerance, or after five steps that change the
-value by less than 1e-7 of itself, or a hundred without progress. Once the best column rests, the other columns have as
-many iterations again.
+line search of another. A column rests when its residual is at most the tolerance, or after five steps without progress,
+a hundred in a final climb. Once the best column rests, the other columns have as many iterations again.
 Source: Birgin, Martínez & Raydan 2000, SIAM J. Optim. 10(4), doi:10.1137/S1052623497330963; Barzilai & Borwein 1988,
 doi:10.1093/imanum/8.1.141.
 Where we differ: steps are projected onto a set that need not be convex, where the theory covers convex ones.
@@ -37,12 +36,10 @@ RANGE = 1e3
 """Largest factor by which a step may differ from the previous step."""
 
 QUIET, STILL = 5, 1e-7
-"""A column rests after QUIET steps with a relative change of the value of at most STILL."""
-
-WAITS, FALLS, RISES = 100, 0.9, 1e-9
-"""A column rests after WAITS iterations in which neither its residual fell below FALLS times its least one, nor its
-value rose by the fraction RISES of itself."""
-
+WAITS, RISES = 100, 1e-9
+FALLS = 0.9
+"""A column rests after QUIET iterations, or WAITS in a final climb, in which its residual has not fallen below FALLS
+times its least one, and its value has not risen by the fraction STILL, or RISES, of itself."""
 AGREES = 0.01
 """Starts agree with the best one if their value is below it by at most this share."""
 
@@ -110,8 +107,6 @@ class Climb:
     values: HostArray
     residuals: HostArray
     past: HostArray
-    odd: HostArray
-    quiet: HostArray
     failed: HostArray
     since: HostArray
     least: HostArray
@@ -177,8 +172,10 @@ class Search:
         objective: Objective,
         tol: float,
         still: float = STILL,
+        patience: int = QUIET,
     ) -> None:
-        self.views, self.objective, self.tol, self.still = views, objective, tol, still
+        self.views, self.objective, self.tol = views, objective, tol
+        self.still, self.patience = still, patience
         self.home = views[0].home
 
     # ---- the spectral projected gradient --------------------------------------------------------
@@ -187,7 +184,7 @@ class Search:
         """State of an ascent from these points of the sets: one product with each view, and one with its transpose."""
         sides, index = self.at(U, V), np.arange(U.shape[1])
         values, (g, h), m = self.values(sides, index), self.gradients(sides, index), len(index)
-        quiet, failed, since, age = np.zeros((4, m), dtype=int)
+        failed, since, age = np.zeros((3, m), dtype=int)
         return self._judged(
             Climb(
                 U=U,
@@ -199,8 +196,6 @@ class Search:
                 values=values,
                 residuals=np.full(m, np.inf),
                 past=np.tile(values, (MEMORY, 1)),
-                odd=np.ones(m, dtype=bool),
-                quiet=quiet,
                 failed=failed,
                 since=since,
                 least=np.full(m, np.inf),
@@ -233,21 +228,17 @@ class Search:
 
     def _moved(self, c: Climb, points: Points, gradients: Points, values: HostArray) -> Climb:
         """Columns at new points, with the lengths of the next step."""
-        (U, V), (g, h), quiet = points, gradients, c.quiet
-        if self.still:
-            quiet = np.where(np.abs(values - c.values) <= self.still * np.abs(values), quiet + 1, 0)
+        (U, V), (g, h) = points, gradients
         return replace(
             c,
             U=U,
             V=V,
             g=g,
             h=h,
-            a=_spectral_steps(c.a, U - c.U, c.g - g, c.odd),
-            b=_spectral_steps(c.b, V - c.V, c.h - h, c.odd),
+            a=_spectral_steps(c.a, U - c.U, c.g - g),
+            b=_spectral_steps(c.b, V - c.V, c.h - h),
             values=values,
             past=np.vstack([c.past[1:], values]),
-            odd=~c.odd,
-            quiet=quiet,
         )
 
     def _judged(self, climb: Climb) -> Climb:
@@ -255,9 +246,9 @@ class Search:
         x, y = self.views
         residuals = np.maximum(distances(x.bound, climb.U, climb.g), distances(y.bound, climb.V, climb.h))
         values = climb.values
-        gains = (residuals < FALLS * climb.least) | (values > climb.highest + RISES * np.abs(values))
+        gains = (residuals < FALLS * climb.least) | (values > climb.highest + self.still * np.abs(values))
         since = np.where(gains, 0, climb.since + 1)
-        rests = (climb.quiet >= QUIET) | (climb.failed >= SHORTENINGS) | (since >= WAITS)
+        rests = (climb.failed >= SHORTENINGS) | (since >= self.patience)
         return replace(
             climb,
             residuals=residuals,
@@ -289,11 +280,11 @@ def _first_steps(W: HostArray, G: HostArray) -> HostArray:
     return found
 
 
-def _spectral_steps(steps: HostArray, s: HostArray, y: HostArray, odd: HostArray) -> HostArray:
+def _spectral_steps(steps: HostArray, s: HostArray, y: HostArray) -> HostArray:
     """Barzilai-Borwein steps for a maximum, where y is the decrease of the gradient along s."""
-    sy, ss, yy = (np.sum(a * b, axis=0) for a, b in ((s, y), (s, s), (y, y)))
+    sy, ss = np.sum(s * y, axis=0), np.sum(s * s, axis=0)
     falls = sy > 0
-    quotient = np.where(odd, ss / np.where(falls, sy, 1.0), sy / np.where(falls, yy, 1.0))
+    quotient = ss / np.where(falls, sy, 1.0)
     moved = np.where(ss > 0, LONGER * steps, steps)
     found: HostArray = np.clip(np.where(falls, quotient, moved), steps / RANGE, steps * RANGE)
     return found

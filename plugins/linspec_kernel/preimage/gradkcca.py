@@ -12,8 +12,7 @@ k(X, u) of a function at the rows, centred by H and made orthogonal to the ortho
 (I − QQᵀ)H k(X, u). So later pairs are not correlated with earlier ones, whatever the kernel; X is not changed. All
 starts of a pair are columns of one block, so a product with X serves all. They are pairs of columns that are related as
 single variables, and some random points. The functions k(X, eᵢ) and k(Y, eⱼ) are compared, all with all by one product;
-a pair of columns counts for no more than four times its value in either half of the rows, since two columns with one
-entry each may be perfectly related by chance, in one half. Each start climbs by a spectral projected gradient (see
+Each start climbs by a spectral projected gradient (see
 `linspec_kernel.preimage.ascent`). Where there are many rows, starts climb on 2,000 of them, and the one that is best on
 all rows makes a final climb on all. For HSIC they climb with few features of the Gaussian kernel of a variate (see
 `linspec_kernel.preimage.objectives`), and the best makes a final climb with many. An iteration takes two passes over
@@ -44,7 +43,7 @@ from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec.features import drawn_rows
 from linspec.iteration import Context, Iterate
 from linspec.solving import Solver
-from linspec_kernel.preimage.ascent import STILL, Points, Search
+from linspec_kernel.preimage.ascent import RISES, STILL, WAITS, Points, Search
 from linspec_kernel.preimage.hunt import (
     RANDOM,
     Hunt,
@@ -65,12 +64,6 @@ features) follows."""
 
 EXPECTED = 60
 """Expected iterations of a pair, for the estimate of costs."""
-
-HALVES = 4.0
-"""Limit of the value of a pair: this multiple of its value on each half of the rows, so that no single row decides."""
-
-SCREENED = "Starts were sought among {} and {} columns drawn at random, since there are many."
-
 
 CLIMBING_FEATURES = 16
 """Number of features of each variate while starts climb."""
@@ -120,13 +113,10 @@ class GradKCCA(FromStarts):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """Estimated cost of iterations with one column on all rows, and with a block of starts on a sample."""
-        one = sweeps_estimate(replace(sizes, k=1), EXPECTED * sizes.k)
-        share = min(1.0, SAMPLE / max(sizes.n, 1))
-        few = replace(sizes, k=8, n=min(sizes.n, SAMPLE), nnz=int(sizes.nnz * share))
-        starts = sweeps_estimate(few, EXPECTED * sizes.k)
+        """Estimated cost of iterations with a few columns on all rows."""
+        found = sweeps_estimate(replace(sizes, k=4), EXPECTED * sizes.k)
         held = 8.0 * (6.0 * sizes.n + SAMPLE * min(sizes.p + sizes.q, 2000))
-        return Estimate(one.seconds + starts.seconds, one.bytes + held, f"{EXPECTED} iterations a pair")
+        return Estimate(found.seconds, found.bytes + held, f"{EXPECTED} iterations a pair")
 
 
 class PairHunt(Hunt):
@@ -158,15 +148,13 @@ class PairHunt(Hunt):
         rough, exact = solver.objectives(problem, context)
         self.is_rough = rough is not exact or climbing is not self.views
         self.rough = Search(climbing, rough, context.tol, ROUGHLY if self.is_rough else STILL)
-        self.exact = Search(self.views, exact, context.tol, still=0.0)
+        self.exact = Search(self.views, exact, context.tol, RISES, WAITS)
 
     @cached_property
     def screened(self) -> list[tuple[HostArray, Array]]:
         """For each view the compared single columns, and their functions: a product, which only new pairs need."""
         problem, rng = self.problem, self.rng(2)
         x, y = (drawn_columns(view, problem.value.width, rng) for view in self.few)
-        if (len(x), len(y)) != (problem.X.shape[1], problem.Y.shape[1]):
-            self.context.note(None, SCREENED.format(len(x), len(y)))
         # A sign of u matters where the kernel is neither even nor odd, unless the sign of v is free.
         signed = problem.parities[0] == 0 and problem.parities[1] != -1
         columns = signed_columns(x) if signed else 2 * x, 2 * y
@@ -182,13 +170,9 @@ class PairHunt(Hunt):
         """
         (x, y), ((columns, K), (others, L)), objective = self.few, self.screened, self.problem.value
         P, Q, parities = x.variates(K), y.variates(L), self.problem.parities
-        middle = P.shape[0] // 2
-        C, one, other = (
-            objective.of_all(x.centred(P[rows, :]), y.centred(Q[rows, :]), x.home)
-            for rows in (slice(0, None), slice(0, middle), slice(middle, None))
-        )
+        C = objective.of_all(x.centred(P), y.centred(Q), x.home)
         odd, signs = -1 in parities, np.where(C < 0, -1.0, 1.0)
-        size = np.minimum(np.abs(C) if odd else C, HALVES * np.minimum(one * signs, other * signs))
+        size = np.abs(C) if odd else C
         size *= np.outer(share(x, K, P), share(y, L, Q))
         found, count = np.arange(size.size), min(count, size.size)
         if count < size.size:

@@ -78,7 +78,6 @@ class Hunt:
             ]
             x, y = (np.hstack([W, R[:, W.shape[1] :]]) for W, R in ((U, x), (V, y)))
         self.spare: Points = (x, y)
-        self.extra: dict[str, Array] = {}
 
     def of_start(self, what: str) -> Points:
         """Points of the start, moved into their sets."""
@@ -104,7 +103,7 @@ class Hunt:
         return climb
 
     def iterate(self, pairs: Sequence[PointPair], climbing: Points | None = None, **how: Any) -> Iterate:
-        """Iterate of these pairs, and of the points of starts that climb."""
+        """Iterate of these pairs."""
         residual = max((pair.residual for pair in pairs), default=0.0)
         return Iterate(residual, partial(self.arrays, tuple(pairs), climbing), **{"doubt": ENDED, **how})
 
@@ -117,7 +116,7 @@ class Hunt:
         found = {"x_preimages": x, "y_preimages": y, "agreeing": agreeing, "starts": np.asarray(self.starts)}
         if climbing is not None:
             found |= {"x_climbing": climbing[0], "y_climbing": climbing[1]}
-        return {**found, "seed": np.asarray(self.seed), **self.extra}
+        return {**found, "seed": np.asarray(self.seed)}
 
 
 COLUMNS = 1000

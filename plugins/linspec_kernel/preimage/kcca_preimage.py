@@ -8,8 +8,8 @@ minimise, for each pair and view,
     ‖f − k(·, u)‖² = 1 − 2 Σ aᵢ k(xᵢ, u) + k(u, u)
 
 by steps u ← Proj(u − a ∂‖f − k(·, u)‖²/∂u), the spectral projected gradient of `linspec_kernel.preimage.ascent`, from
-the single columns that are nearest and from random points. If (f, g) is a canonical pair then so is (−f, −g): both are
-tried at once, and the nearer pair is kept.
+the single columns that are nearest. If (f, g) is a canonical pair then so is (−f, −g): both are tried at once, and the
+nearer pair is kept.
 Source: Uurtio, Bhadra & Rousu 2019, ICML, PMLR 97, the comparison with KCCA; preimages, Mika, Schölkopf, Smola, Müller,
 Scholz & Rätsch 1999, NIPS 11, Kernel PCA and de-noising in feature spaces.
 Where we differ: f and g have unit length, which matters in a ball only; the published search takes plain gradient steps
@@ -18,25 +18,22 @@ from one random point, for one sign.
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from linspec import KernelOperator, Status, as_operator, limit_option, option, part, solve, tol_option
-from linspec.arrays import Array, HostArray, to_host
-from linspec.errors import InvalidOption, InvalidProblem
+from linspec import Status, as_operator, limit_option, option, part, tol_option
+from linspec.arrays import Array, HostArray, reciprocal, to_host
+from linspec.errors import InvalidOption
 from linspec.iteration import Context, Iterate
 from linspec.solving import Solver
+from linspec_kernel.certificate import functions
 from linspec_kernel.preimage.ascent import Climb, PointPair, Points, Search
 from linspec_kernel.preimage.hunt import (
-    RANDOM,
     Hunt,
     drawn_columns,
-    random_points,
     signed_columns,
     single_columns,
 )
@@ -51,9 +48,6 @@ NEAR = (
 
 SIGNS = (1.0, -1.0)
 """Signs with which f and g are approximated together."""
-
-SOLVED, AFTER = 6.0, 5.0
-"""Least passes of kernel CCA, and passes after it: lengths of functions, compared columns and the first gradient."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,12 +65,13 @@ class KCCAPreimage(Solver):
     def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield, after each step, the pairs found and the best points so far of the pair in progress."""
         context.note(Status.APPROXIMATE, NEAR)
-        hunt = PreimageHunt(self, problem, moments, context, start or {})
+        hunt = PreimageHunt(self, problem, moments, context)
         while (j := len(hunt.found)) < hunt.count:
             f, g = (dual[:, j : j + 1] for dual in hunt.duals)
-            search = Nearness(hunt.views, context.tol, (f, g), np.repeat(SIGNS, hunt.starts))
+            starts = hunt.starts_of(j)
+            search = Nearness(hunt.views, context.tol, (f, g), np.repeat(SIGNS, starts[0].shape[1] // 2))
             # u ← Proj(u − a ∂‖f − k(·, u)‖²/∂u), and v likewise
-            climb = yield from hunt.climbed(search, hunt.climbing(j) or hunt.starts_of(j))
+            climb = yield from hunt.climbed(search, starts)
             hunt.found.append(search.nearest(climb))
         yield hunt.iterate(hunt.found, final=True, doubt="")
 
@@ -100,21 +95,13 @@ class PreimageHunt(Hunt):
         For each view the numbers of single columns u, k(u, u), and the inner products of f with k(·, u), pair by pair.
     """
 
-    def __init__(
-        self, solver: KCCAPreimage, problem: Any, moments: Any, context: Context, start: Mapping[str, Any]
-    ) -> None:
-        super().__init__(problem, moments, context, start, solver.repeats)
+    def __init__(self, solver: KCCAPreimage, problem: Any, moments: Any, context: Context) -> None:
+        super().__init__(problem, moments, context, {}, solver.repeats)
         singles, rng = [], self.rng(1)
         for view in self.views:  # whose first products settle the dtype of rows
             columns = signed_columns(drawn_columns(view, 2, rng))
             singles.append((columns, view.at(single_columns(view, columns))))
-        if start:
-            place = self.views[0].home.place
-            self.duals = place(start["x_duals"]), place(start["y_duals"])
-            self.found = [replace(pair, residual=0.0) for pair in self.given]
-        else:
-            self.duals = self.canonical_functions(solver)
-        self.extra = {"x_duals": self.duals[0], "y_duals": self.duals[1]}
+        self.duals = self.canonical_functions(solver)
         self.count = int(self.duals[0].shape[1])
         self.singles = [
             (columns, to_host(view.kernel.diagonal(side.points.T)), to_host(dual.T @ side.variates))
@@ -124,47 +111,33 @@ class PreimageHunt(Hunt):
     def canonical_functions(self, solver: KCCAPreimage) -> tuple[Array, Array]:
         """Coefficients of the canonical functions, scaled to unit length."""
         problem, passes = self.problem, self.context.passes
-        room = passes.most - passes.count - passes.reserved - AFTER
-        if room < SOLVED:
-            passes.take(SOLVED + AFTER)  # is refused
-        rows = [
-            A.in_dtype(view.A.dtype) or A for A, view in zip((problem.X, problem.Y), self.views, strict=True)
-        ]
-        matrices = [
-            KernelOperator(A, kernel, center=problem.center, name=name)
-            for A, kernel, name in zip(rows, self.kernels, "XY", strict=True)
-        ]
-        traces = [float(to_host(op.diagonal()).sum()) for op in matrices]
-        ridge = tuple(solver.penalty * (trace or 1.0) for trace in traces)  # any does for a matrix of zeros
         x, y = self.kernels
-        inner = KernelCCA(rows[0], rows[1], problem.k, x, y, ridge=ridge, center=problem.center)
-        most = {"max_passes": room, "max_seconds": max(passes.until - time.perf_counter(), 1e-3)}
-        limits: dict[str, Any] = {name: limit for name, limit in most.items() if limit < math.inf}
-        found: Any = solve(inner, solver.kcca, rng=self.context.rng, **limits)
-        passes.interrupted |= found.status is Status.INTERRUPTED
-        passes.take(found.passes + 2)  # with the rows of the matrices, and their products
-        passes.columns, passes.flops = passes.columns + found.columns, passes.flops + found.flops
-        try:
-            duals = found.x_dual, found.y_dual
-        except InvalidProblem as error:
-            raise InvalidOption(
-                "kcca must find combinations of the kernel functions of rows: kcca, nystrom-lobpcg or nystrom-kcca."
-            ) from error
+        inner: Any = KernelCCA(problem.X, problem.Y, problem.k, x, y, ridge=1.0, center=problem.center)
+        moments = inner.moments_of_its_own(passes)
+        passes.reserved -= inner.certificate_products  # its answer is not certified
+        traces = [float(to_host(op.diagonal()).sum()) for op in moments.operators]
+        ridge = tuple(solver.penalty * (trace or 1.0) for trace in traces)  # any does for a matrix of zeros
+        moments.ridges = ridge
+        found = solver.kcca.answered(inner.with_numbers(ridge=ridge), moments, self.context)
         units = []
-        for op, dual in zip(matrices, duals, strict=True):
-            f = op.home.place(dual)
-            squares = np.maximum(to_host(op.home.xp.sum(f * op.matmat(f), axis=0)), 0.0)
-            units.append(f / op.home.place(np.where(squares > 0, np.sqrt(squares), 1.0)))
+        for name, op, features in zip("xy", moments.operators, moments.maps, strict=True):
+            if features is not None:
+                raise InvalidOption(
+                    "kcca must find combinations of the kernel functions of rows: kcca, nystrom-lobpcg or nystrom-kcca."
+                )
+            W = op.home.place(found[f"{name}_weights"])[:, : problem.k]
+            f = functions(op, W, found.get(f"{name}_landmarks"))
+            units.append(f.dual * op.home.place(reciprocal(np.sqrt(np.maximum(np.diag(f.squares), 0.0)))))
         return units[0], units[1]
 
     def starts_of(self, j: int) -> Points:
-        """Starts of pair j, for both signs: the single columns that are nearest, and random points."""
-        most, rng = self.starts - self.starts // RANDOM, self.rng(2, j)
+        """Starts of pair j, for both signs: the single columns that are nearest."""
+        most = min(self.starts, *(len(columns) for columns, _, _ in self.singles))
         starts: list[list[HostArray]] = [[], []]
         for sign in SIGNS:
             for view, (columns, own, inner), into in zip(self.views, self.singles, starts, strict=True):
                 chosen = columns[np.argsort(own - 2 * sign * inner[j], kind="stable")[:most]]
-                into += [single_columns(view, chosen), random_points(view, self.starts - len(chosen), rng)]
+                into.append(single_columns(view, chosen))
         return np.hstack(starts[0]), np.hstack(starts[1])
 
 

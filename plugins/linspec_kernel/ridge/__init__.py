@@ -1,4 +1,4 @@
 """Kernel ridge regression: the problem, its law and its solvers.
 
-Read `problem` first, then `direct` and `nystrom_pcg`.
+Read `problem` first, then `solvers`.
 """

@@ -139,8 +139,6 @@ class Bootstrap(ComponentBootstrap):
 class DrawnPairs(Draws):
     """The results of the draws so far, rotated to the pairs of all rows."""
 
-    arrays: ClassVar = 2
-
     def begun(self) -> list[Side]:
         self.whole = self._related(self.solution, self.problem.sample_weight)
         return [Side(view.lengths) for view in self.whole]

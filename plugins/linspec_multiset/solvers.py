@@ -1,7 +1,8 @@
-"""Multiset CCA by locally optimal block preconditioned conjugate gradients, with a subspace for each view.
+"""Multiset CCA from the Gram matrices, or by locally optimal block preconditioned conjugate gradients.
 
-Problem: the leading solutions of A w = λ B w of views too large for their Gram matrices.
-Method: the Ritz vectors of the pencil within subspaces of the views have the residual
+Problem: the leading solutions of A w = λ B w, where the Gram matrices of all views fit into memory, and where not.
+Method: "gram" forms them in one pass. The eigenvectors of one symmetric matrix in whitened coordinates are the answer
+(`linspec_multiset.pencil`). In "lobpcg" the Ritz vectors of the pencil within subspaces of the views have the residual
 
     ϱ = A w − λ B w,    measured in the norm of B⁻¹.    (1)
 
@@ -10,11 +11,13 @@ Its part of view i is multiplied by a preconditioner of Sᵢ,
     Zᵢ = Pᵢ⁻¹ϱᵢ,    (2)
 
 and added to the subspace of the view. One pass multiplies all new blocks by all Gram and cross matrices.
-Source: Knyazev 2001, doi:10.1137/S1064827500366124 (LOBPCG); restarts with the vectors before the last step as in
-Stathopoulos 2007, doi:10.1137/050631574 (GD+k). `linspec.linalg.lobpcg_steps` has both, for any pencil.
-Where we differ: there is a subspace for each view, and not one of stacked vectors. The preconditioner is that of the
-norm: the inverse of held Gram matrices, or of a sketch that rides on the first pass, or one made of random signs beside
-the first block. Vectors with a residual far below the tolerance stay in the subspaces, and need no more products.
+Source: Kettenring 1971, doi:10.1093/biomet/58.3.433; Knyazev 2001, doi:10.1137/S1064827500366124 (LOBPCG); restarts
+with the vectors before the last step as in Stathopoulos 2007, doi:10.1137/050631574 (GD+k).
+`linspec.linalg.lobpcg_steps` has both, for any pencil.
+Where we differ: nearly singular Gram matrices are cut at the rounding of their entries, as in CCA. There is a subspace
+for each view, and not one of stacked vectors. The preconditioner is that of the norm: the inverse of held Gram
+matrices, or of a sketch that rides on the first pass, or one made of random signs beside the first block. Vectors with
+a residual far below the tolerance stay in the subspaces, and need no more products.
 """
 
 from __future__ import annotations
@@ -27,12 +30,37 @@ import numpy as np
 
 from linspec import cost, form_option, limit_option, option, tol_option
 from linspec.arrays import Array, HostArray
-from linspec.cost import Estimate, Sizes
+from linspec.certificates import norms_of_held
+from linspec.cost import CHOLESKY_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.iteration import Context, Iterate, ritz_iterates
-from linspec.linalg import RitzBlocks, lobpcg_steps, ratio
+from linspec.linalg import RitzBlocks, leading_eigenpairs, lobpcg_steps, ratio
 from linspec.rows import Moments
 from linspec.solving import Solver
-from linspec_multiset.pencil import Pencil
+from linspec_multiset.pencil import Pencil, forming
+
+
+@dataclass(frozen=True, kw_only=True)
+class GramMultiset(Solver):
+    """One pass, Cholesky whitening and one eigendecomposition (Kettenring 1971)."""
+
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+        """Yield the answer."""
+        pencil = Pencil.of(problem, moments)
+        moments.gram()
+        metrics = norms_of_held(moments, problem.ridge, every=True) or []
+        moments.metrics = metrics
+        M = pencil.whitened(metrics)
+        values, U = leading_eigenpairs(M, min(problem.k, len(M)))
+        answer = {"weights": pencil.split(U[:, ::-1], metrics), "eigenvalues": values[::-1]}
+        yield Iterate(0.0, lambda: answer, final=True)
+
+    @classmethod
+    def estimate(cls, sizes: Sizes) -> Estimate | None:
+        """Estimated cost of the Gram matrices, their factors, and the eigenvectors of order Σpᵢ."""
+        side = float(sizes.p + sizes.q)
+        seconds = forming(sizes) + side**3 * (1.0 / CHOLESKY_RATE + 4.0 / 3.0 / FACTOR_RATE)
+        return Estimate(seconds, 8.0 * 4.0 * side**2, f"Gram matrices and eigenvectors of order {side:.0f}")
+
 
 EXPECTED = 30
 """Expected number of passes, for the decision whether to hold Gram matrices."""

@@ -1,8 +1,9 @@
-"""Components of a PLS regression, each by one product with X.
+"""Components of a PLS regression, from the Gram matrices or each by one product with X.
 
-Problem: k components where XᵀX is too large to hold, or costs more than k sweeps.
-Method: the components of NIPALS (Wold, Sjöström & Eriksson 2001) by products XᵀX w instead of a deflated X. For one
-right-hand side they are those of Golub & Kahan: with k components, the coefficients are the k-th iterate of LSQR.
+Problem: k components where p x (p + q) numbers can be held, and where XᵀX is too large or costs more than k sweeps.
+Method: "gram" forms XᵀX and XᵀY in one pass; the components need nothing else of the data (Dayal & MacGregor 1997).
+"nipals" has the components of NIPALS (Wold, Sjöström & Eriksson 2001) by products XᵀX w instead of a deflated X. For
+one right-hand side they are those of Golub & Kahan: with k components, the coefficients are the k-th iterate of LSQR.
 Where we differ: weights are singular vectors of the held XᵀY, not limits of a power iteration, and X is not changed.
 """
 
@@ -15,11 +16,31 @@ from typing import Any
 
 from linspec import form_option
 from linspec.arrays import Home
-from linspec.cost import Estimate, Sizes, sweeps_estimate
+from linspec.cost import DENSE_RATE, Estimate, Sizes, moments_estimates, sweeps_estimate
 from linspec.iteration import Context, Iterate
 from linspec.rows import Moments
 from linspec.solving import Solver
-from linspec_pls.regression.components import Components, component_seconds
+from linspec_pls.regression.components import Components, component_seconds, deflated
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gram(Solver):
+    """One pass, then deflation of XᵀY (Dayal & MacGregor 1997)."""
+
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+        """Yield the answer."""
+        C = moments.gram()[0][1]
+        found = deflated(C, moments.gram_product, problem.k, Home.of(C))
+        yield Iterate(0.0, partial(dict, x_weights=found.W), final=True)
+
+    @classmethod
+    def estimate(cls, sizes: Sizes) -> Estimate | None:
+        """Estimated cost of the Gram matrices, of a product, and of a decomposition for each component."""
+        if not sizes.readable:
+            return None
+        formed = moments_estimates(sizes, 0, 1)["dense"]
+        own = 2.0 * sizes.p**2 / DENSE_RATE + component_seconds(sizes)
+        return Estimate(formed.seconds + sizes.k * own, formed.bytes, "Gram matrices and components")
 
 
 @dataclass(frozen=True, kw_only=True)

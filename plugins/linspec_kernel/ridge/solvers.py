@@ -1,19 +1,21 @@
-"""Kernel ridge regression by block conjugate gradients with a Nyström preconditioner, without an n x n array.
+"""Kernel ridge regression by Cholesky, or by block conjugate gradients with a Nyström preconditioner.
 
-Problem: (M + r I) B = T for all targets and ridges, where a product with the kernel matrix M costs n² p, and with a
-block of columns it costs hardly more than with one column.
-Method: a system for each ridge; one product with M serves the directions of all of them. With W = (LLᵀ + r I)⁻¹ and
-A = M + r I, an iteration is
+Problem: (M + r I) B = T for all targets and ridges r, with the kernel matrix M of n rows, which fits into memory or
+not. A product with it costs n² p, and with a block of columns hardly more than with one column.
+Method: "direct" makes LLᵀ = M + r I for each ridge, n³/3 multiplications. Where M + r I is not positive definite by
+rounding, the ridge is below the rounding of M: then M = U diag(w) Uᵀ, and b = U (w + r)⁻¹ Uᵀt with negative w set to
+zero. "nystrom-pcg" has a system for each ridge; one product with M serves the directions of all of them. With
+W = (LLᵀ + r I)⁻¹ and A = M + r I, an iteration is
 
     G = PᵀAP,   B ← B + P G⁻¹ z,   Q τ ← Q − A P G⁻¹ with QᵀWQ = I,   z ← τ z,   P ← W Q + P τᵀ,   R = Q z.
 
 LLᵀ is the Nyström approximation of M from m landmarks, which randomly pivoted Cholesky draws. Dependent directions
 leave Q. Random columns widen narrow blocks: they deflate large eigenvalues of W A that the landmarks miss.
-Source: Dubrulle 2001, ETNA 12:216 (`linspec.linalg.cg_steps`); Ji & Li 2017, BIT Numer. Math. 57,
-doi:10.1007/s10543-016-0631-z, for blocks whose directions become dependent; Frangella, Tropp & Udell 2023, SIAM J.
-Matrix Anal. Appl. 44(2), doi:10.1137/21M1466244, and Díaz, Epperly, Frangella, Tropp & Webber 2023, arXiv:2304.12465,
-for the preconditioner; Chen, Epperly, Tropp & Webber 2025, Comm. Pure Appl. Math. 78(5), doi:10.1002/cpa.22234, for the
-landmarks.
+Source: Saunders, Gammerman & Vovk 1998, ICML, Ridge regression learning algorithm in dual variables; Dubrulle 2001,
+ETNA 12:216 (`linspec.linalg.cg_steps`); Ji & Li 2017, BIT Numer. Math. 57, doi:10.1007/s10543-016-0631-z, for blocks
+whose directions become dependent; Frangella, Tropp & Udell 2023, SIAM J. Matrix Anal. Appl. 44(2),
+doi:10.1137/21M1466244, and Díaz, Epperly, Frangella, Tropp & Webber 2023, arXiv:2304.12465, for the preconditioner;
+Chen, Epperly, Tropp & Webber 2025, Comm. Pure Appl. Math. 78(5), doi:10.1002/cpa.22234, for the landmarks.
 Where we differ: outside the span of L the preconditioner is 1/r, not 1/(λ + r) with the least eigenvalue λ of LLᵀ.
 Then almost all eigenvalues of W A are 1, and the few large ones cost an iteration each. Residuals are computed anew
 where the certificate finds them larger than the recurrence says.
@@ -27,15 +29,57 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from linspec import limit_option, option, tol_option
-from linspec.arrays import Array, Home
+from linspec.arrays import HOST, Array, Home, HostArray
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.features import drawn_rows
 from linspec.iteration import ROUNDING, Context, Iterate, solved_by_ridge
 from linspec.linalg import Steps, cg_steps
 from linspec.solving import Solver
+from linspec_kernel.kcca import eigen_of
 from linspec_kernel.nystrom import PER_ENTRY, Nystrom, default_landmarks
+
+
+@dataclass(frozen=True, kw_only=True)
+class Direct(Solver):
+    """A Cholesky factorisation of M + r I for each ridge (Saunders, Gammerman & Vovk 1998)."""
+
+    def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
+        """Yield the answer."""
+        moments.settle(context.rng, form="tiled")
+        T = HOST.place(moments.targets.unit)
+        M = HOST.place(moments.op.dense())
+        found, last = [], len(problem.ridges) - 1
+        for i, r in enumerate(problem.ridges):
+            b = solved(M if i == last else M.copy(), r, T)
+            if b is None:
+                w, U = eigen_of(moments.op)  # negative values by rounding count as zero
+                found = [U @ ((U.T @ T) / (w + r)[:, None]) for r in problem.ridges]
+                break
+            found.append(b)
+        dual = moments.home.place(np.hstack(found))
+        yield Iterate(0.0, lambda: {"dual": dual, **moments.learnt()}, final=True)
+
+    @classmethod
+    def estimate(cls, sizes: Sizes) -> Estimate | None:
+        """Estimated cost of forming the kernel, a factorisation, and the product of the certificate."""
+        n = float(sizes.n)
+        seconds = n**3 / 3 / FACTOR_RATE + 2 * n**2 * (sizes.p + sizes.k) / DENSE_RATE
+        return Estimate(seconds, 8 * 3 * n**2, f"a Cholesky factorisation of order {sizes.n}")
+
+
+def solved(M: HostArray, ridge: float, T: HostArray) -> HostArray | None:
+    """Solve (M + r I) B = T by Cholesky, overwriting M; return None if M + r I is not positive definite."""
+    M[np.diag_indices(len(M))] += ridge
+    try:
+        factor = scipy.linalg.cho_factor(M.T, lower=True, overwrite_a=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        return None
+    found: HostArray = scipy.linalg.cho_solve(factor, T, check_finite=False)
+    return found
+
 
 COLUMNS = 20
 """Least number of columns of the blocks of all ridges together; random columns are added to fewer."""
