@@ -16,9 +16,9 @@ itself can be judged.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -195,8 +195,6 @@ class KernelMap(FeatureMap):
     ('KernelMap', True)
     """
 
-    shapes: ClassVar[Mapping[str, str]] = {"turn": "m D", "numbers": "m"}
-
     def __init__(
         self,
         landmarks: Points,
@@ -248,8 +246,6 @@ class FourierMap(FeatureMap):
     >>> features(np.ones((1, 2))).matmat(np.eye(4)).round(3)  # the root of 2 / 4, times cos 0
     array([[0.707, 0.707, 0.707, 0.707]])
     """
-
-    shapes: ClassVar[Mapping[str, str]] = {"W": "p D", "b": "D"}
 
     def __init__(self, W: HostArray, b: HostArray) -> None:
         self.W, self.b = W, b

@@ -19,7 +19,7 @@ import ast
 import dataclasses
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
@@ -727,8 +727,6 @@ class Points:
     array([[1., 2.],
            [2., 4.]])
     """
-
-    shapes: ClassVar[Mapping[str, str]] = {"rows": "m p | m", "center": "p", "statistics": "m"}
 
     def __init__(
         self, rows: Any, kernel: Kernel, center: HostArray | None = None, statistics: Array | None = None

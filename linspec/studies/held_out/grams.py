@@ -22,6 +22,7 @@ from linspec.arrays import HostArray, reciprocal
 from linspec.certificates import Metric, cuts_short_ones
 from linspec.linalg.small_matrices import EPS, whitening
 from linspec.rows import EXPLAINED, Cell, Passes
+from linspec.solving.on_rows import moments_of
 from linspec.solving.stating import with_values
 
 ROUNDING = 4 * EPS
@@ -202,7 +203,7 @@ class Split:
         return self._dependent[name]
 
     def _cuts_short_ones(self, name: str, norm: Metric) -> bool:
-        moments = OnRows(with_values(self.problem, shared=None, given=None)).moments(Passes())
+        moments = moments_of(with_values(self.problem, shared=None, given=None), Passes())
         short = cuts_short_ones(moments, list(self.problem.matrices).index(name), norm)
         self.reread += moments.passes.count
         return short
