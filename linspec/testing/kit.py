@@ -10,19 +10,15 @@ Where we differ: pytest loads no plugin of ours. Expected failures carry a reaso
 from __future__ import annotations
 
 import inspect
-import json
 import re
 import signal
-import subprocess
-import sys
 import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
-from functools import cache, partial
-from importlib import metadata
+from functools import partial
 from io import StringIO
 from os.path import relpath
 from pathlib import Path
@@ -39,23 +35,6 @@ from linspec.testing.solvers import REFUSED, CheckFailed, Skip, Solver, data, re
 __all__ = ["CheckFailed", "Checks", "Report", "conformance", "run_checks"]
 
 TIME_LIMIT = 300.0
-
-IMPORTS = """
-import contextlib, importlib, json, sys, time
-import linspec
-began = time.perf_counter()
-importlib.import_module({table!r})
-took = time.perf_counter() - began
-loaded = sorted({{"numpy", "scipy", "torch", "cupy", "jax", "sklearn", "dask"}} & {{*sys.modules}})
-from linspec.testing.solvers import left_behind
-changes = dict()
-for module in {modules!r}:
-    with contextlib.suppress(Exception):
-        left = left_behind(lambda: importlib.import_module(module))
-        changes[module] = [change for change in left if "warns" not in change]
-print(json.dumps([took, loaded, changes]))
-"""
-"""Run in a fresh interpreter: how long a table takes, what it loads, and what the modules of its records change."""
 
 
 class Overdue(BaseException):
@@ -97,7 +76,7 @@ class Report:
 
 
 def declaration(spec: Any, cls: Any) -> None:
-    """Summary, reference and docstring are there; the table loads no array library, and imports change nothing."""
+    """Summary, reference and docstring are there, and options are declared."""
     require(
         re.fullmatch(r"[^\Wa-z].*\s\S+\s.*\.", spec.summary),
         f"the summary must be one sentence, from a capital to a full stop; got {spec.summary!r}",
@@ -116,36 +95,6 @@ def declaration(spec: Any, cls: Any) -> None:
             documented, f"{cls.__name__} must have a docstring; it has none. State the method and its source"
         )
     ls.describe(spec.qualified)  # reads the options, which must be declared
-    imports(spec)
-
-
-def imports(spec: Any) -> None:
-    """The table loads no array library and is quick; the module of the record changes nothing of the process."""
-    provider, module = registry.provider_of(spec), getattr(spec, "target", "").partition(":")[0]
-    distribution, _, entry = provider.partition(":")
-    try:
-        points = metadata.distribution(distribution).entry_points
-    except metadata.PackageNotFoundError:
-        return  # the record was registered by hand
-    (table,) = (point.module for point in points.select(group="linspec", name=entry))
-    took, loaded, changes = imported(provider, table)
-    require(not loaded, f"a table must load no array library; importing {table} loads {', '.join(loaded)}")
-    require(
-        took < 1, f"a table must be imported in less than 1 s; {table} takes {took:.2g} s. Do no work there"
-    )
-    left = "; ".join(changes.get(module, ()))
-    require(not left, f"an import must leave the process as it was; {module}: {left}")
-
-
-@cache
-def imported(provider: str, table: str) -> tuple[float, list[str], dict[str, list[str]]]:
-    """Import a table and the modules of its records in a fresh interpreter; return what it notices."""
-    names = next(info.provides for info in ls.plugins() if info.identity == provider)
-    targets = {getattr(registry.get_spec(None, name), "target", "").partition(":")[0] for name in names}
-    code = IMPORTS.format(table=table, modules=[*targets])
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
-    took, loaded, changes = json.loads(done.stdout.splitlines()[-1])
-    return took, loaded, changes
 
 
 @contextmanager
