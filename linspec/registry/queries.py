@@ -37,7 +37,6 @@ from linspec.errors import (
     PluginWarning,
     UnknownName,
     one_line,
-    suggestion,
     warn,
 )
 from linspec.registry.keywords import COUNTERPARTS, RUN_ARGUMENTS
@@ -229,29 +228,23 @@ class Registry:
 
     def _warn_about_unwanted(self, plugins: list[PluginInfo]) -> None:
         """Warn of names in the environment variable that are those of no plugin."""
-        by_name = {_normalized(name): name for info in plugins for name in (info.distribution, info.identity)}
-        for word in sorted(self._unwanted() - by_name.keys() - {"", "*"}):
-            near = [name for name in by_name if name.endswith(f":{word}")] or get_close_matches(word, by_name)
-            meant = f" Did you mean {' or '.join(repr(by_name[name]) for name in near)}?" if near else ""
+        known = {_normalized(name) for info in plugins for name in (info.distribution, info.identity)}
+        if wrong := sorted(self._unwanted() - known - {"", "*"}):
             warn(
-                f"LINSPEC_DISABLE_PLUGINS must list plugins, by package or package:name; got {word!r}, which is none, "
-                f"and nothing is disabled by it.{meant} `linspec plugins` lists them.",
+                f"LINSPEC_DISABLE_PLUGINS must list plugins, by package or package:name, as `linspec plugins` does; got "
+                f"{', '.join(wrong)}, by which nothing is disabled.",
                 PluginWarning,
             )
 
     def _warn_about(self, entries: Iterable[Entry]) -> None:
-        """Warn of records whose bare name belongs to another record, and of solvers whose problem seems misspelt."""
-        problems = self.names("problem")
+        """Warn of records whose bare name belongs to another record."""
         for spec, info, _, listed in entries:
-            text = f"{spec.qualified}, registered by {info.identity},"
             if listed != spec.name:
                 warn(
-                    f"{text} is listed as {listed!r}: another record has the name {spec.name!r}.",
+                    f"{spec.qualified}, registered by {info.identity}, is listed as {listed!r}: another record has the "
+                    f"name {spec.name!r}.",
                     PluginWarning,
                 )
-            known = spec.kind != "solver" or spec.problem in problems
-            if meant := "" if known else suggestion(spec.problem, problems, cutoff=0.8):
-                warn(f"{text} solves no problem that is registered.{meant}", PluginWarning)
 
     def names(self, kind: str, problem: str | None = None) -> tuple[str, ...]:
         """Return the sorted names of one kind; if `problem` is None, names of solvers begin with their problem."""
@@ -322,25 +315,18 @@ class Registry:
     def _not_found(self, name: str, kinds: Collection[str], scope: str | None) -> str:
         """Return the message for a name that is not registered, with suggestions."""
         listed = [known for kind in kinds for known in self.names(kind, scope if kind == "solver" else None)]
-        bare = _split(name)[2]
-        close = get_close_matches(bare.lower().replace("_", "-"), [_split(known)[2] for known in listed], 3)
-        near = [repr(known) for known in listed if _split(known)[2] in close]
-        elsewhere = [e.full for e in self.entries() if e.spec.name == bare and e.full not in listed]
-        what = " or ".join(kind.replace("-", " ") for kind in kinds)
-        missing = [
-            f"Plugin {info.identity} is {info.status}{f' ({info.error})' if info.error else ''}."
-            for info in self.plugins()
-            if info.status != "loaded"
-        ]
-        there = any(_normalized(info.distribution) == PROJECT for info in self.plugins())
+        near = get_close_matches(name.lower().replace("_", "-"), listed, 3)
+        elsewhere = [e.full for e in self.entries() if e.spec.name == _split(name)[2] and e.full not in listed]
+        what = " or ".join(kinds).replace("-", " ")
         parts = [
             f"no {scope} {what} is named {name!r}." if scope else f"no {what} is named {name!r}.",
-            f"Did you mean {' or '.join(near)}?" if near else "",
+            f"Did you mean {' or '.join(map(repr, near))}?" if near else "",
             f"There is {', '.join(elsewhere)}." if elsewhere else "",
-            *missing,  # before the long list: the name may belong to a plugin that could not be loaded
-            ""
-            if there
-            else "linspec's own methods are not registered: install it (pip install -e . in its source).",
+            *(  # before the long list: the name may belong to a plugin that could not be loaded
+                f"Plugin {info.identity} is {info.status}{f' ({info.error})' if info.error else ''}."
+                for info in self.plugins()
+                if info.status != "loaded"
+            ),
             f"Available: {', '.join(listed) or 'none'}.",
         ]
         return " ".join(filter(None, parts))

@@ -815,7 +815,7 @@ PACKAGES = {  # name: table, module of the solver, what is said
     "misspells a field of a record": (
         RECORD.replace("{field}", "problme"),
         "",
-        "no field 'problme'. Did you mean",
+        "unexpected keyword argument 'problme'",
     ),
     "raises where its table is imported": (
         "raise RuntimeError('no licence')\n",
