@@ -83,10 +83,8 @@ class Program(click.Group):
         run: Any = super().main
         if not standalone_mode:
             return run(*args, standalone_mode=False, **extra)
-        for name in ("stdout", "stderr"):  # one that is closed from the start becomes the null device
-            stream: Any = getattr(sys, name) or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+        for stream in (sys.stdout, sys.stderr):
             getattr(stream, "reconfigure", dict)(errors="backslashreplace")
-            setattr(sys, name, stream)
         try:
             code = run(*args, standalone_mode=False, **extra) or 0
         except click.exceptions.NoArgsIsHelpError as error:
@@ -136,22 +134,13 @@ def _as_failure(error: Exception) -> Failure:
 
 
 def _show_versions(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
-    """Print the versions of linspec, of Python, of packages and of the BLAS, one on each line, and exit."""
+    """Print the versions of linspec, of Python and of packages, one on each line, and exit."""
     if not asked or ctx.resilient_parsing:
         return
     rows = {"linspec": linspec.__version__, "Python": f"{platform.python_version()} ({platform.platform()})"}
     for name in PACKAGES.split():
         with suppress(PackageNotFoundError):
             rows[name] = version(name)
-    try:
-        import scipy.linalg  # noqa: F401  # it loads its BLAS
-        import threadpoolctl
-
-        pools = [pool for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
-        names = [f"{pool['internal_api']} {pool['version']} ({pool.get('architecture')})" for pool in pools]
-        rows["BLAS"] = ", ".join(dict.fromkeys(names)) or "unknown to threadpoolctl"
-    except ImportError as error:  # users report versions mostly when an installation is broken
-        rows["BLAS"] = f"unknown: {error}"
     show_facts(rows.items())
     ctx.exit()
 

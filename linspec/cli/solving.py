@@ -16,7 +16,7 @@ from linspec import plots, registry
 from linspec.cli import data, output
 from linspec.cli.commands import AUTO, BUDGETS, GROUPS, HELD_OUT, ROWS, SETTINGS, SOLVER, SOLVERS, option
 from linspec.cli.output import Failure, Values, echo, refuse, show_facts, show_table
-from linspec.cli.problems import ROW_FILES, Request, in_words, pair_of, solve_line, typed
+from linspec.cli.problems import ROW_FILES, Request, in_words, pair_of, solve_line
 from linspec.process.paths import is_there
 from linspec.process.plurals import count_of
 from linspec.process.progress import report_progress
@@ -25,7 +25,6 @@ from linspec.solving import checkpoints
 from linspec.solving.linear_solution import as_several
 from linspec.solving.select import estimated
 from linspec.solving.solution import weights_by_matrix
-from linspec.solving.summary import percent
 from linspec.studies.comparison import measured, solvers_to_compare, split, spread
 from linspec.studies.held_out.scores import beside
 
@@ -35,10 +34,6 @@ drawn, and of rows in each."""
 
 TIMES, LEAST_SECONDS = 20, 1.0
 """Without ``--solvers``, a solver has this many times the estimate of the fastest one, and at least these seconds."""
-
-OF_ONE = ("out", "plot", "ridge_y", "explained", "loadings", "workers", "checkpoint", "start")
-"""The options of `solve` that need one answer."""
-
 
 # ---- solve --------------------------------------------------------------------------------------
 
@@ -57,11 +52,6 @@ SOLVE = [
     option(
         "--plot", help="Draw values, how the run converged, and variates of the leading pairs, to FILE.png."
     ),
-    option(
-        "--workers",
-        type=click.IntRange(1, 1024),
-        help="Put the rows on so many processes, by way of dask.",
-    ),
     option("--explained", is_flag=True, help="Show how much of each matrix the answer explains."),
     option(
         "--loadings",
@@ -73,37 +63,23 @@ SOLVE = [
         is_flag=True,
         help="Prove that nothing is missing, if a matrix with a row for every column fits into memory.",
     ),
-    option("--verbose", is_flag=True, help='Show the estimates by which "auto" chose the solver.'),
 ]
 
 
 def _solve(request: Request) -> None:
     """Run `linspec solve`; as much as possible is checked before the data are read, the rest before the run."""
-    combinations, context = request.values("ridge"), click.get_current_context()
-    several = len(combinations) > 1
-    each = several and not request.cls.stated.fields["ridge"].path
+    stated = request.cls.stated
+    path = stated.ridge and stated.fields[stated.ridge].path
+    combinations = request.values("ridge") if path else request.values()
     out = output.check_target("--out", request["out"], (".npz", ".json"), request.inputs)
     plot = output.check_plot(request["plot"], request.inputs, out)
     solver = _as_begun(request)
     options = request.options(solver, request["options"])
-    for name in filter(request.__getitem__, OF_ONE if each else ()):
-        raise Failure(f"{typed(name)} is for one answer; got several ridges. Name one, or leave it out.")
-    refuse(
-        request["workers"] and request["held_out"],
-        "--held-out takes rows out, and those on workers stay together. Leave one of them out.",
-    )
     matrices, rows = request.read()
-    if request["workers"]:
-        matrices = context.with_resource(data.on_workers(request["workers"], request.files, matrices))
-    values = {**combinations[0], **({"ridge": [one["ridge"] for one in combinations]} if several else {})}
+    values = dict(combinations[0])
+    if len(combinations) > 1:
+        values["ridge"] = [one["ridge"] for one in combinations]
     facts = request.facts(values, matrices)
-    if each:
-        problems = {f"ridge {one['ridge']:g}": request.state(one, matrices, rows) for one in combinations}
-        table = _compared(request, problems, {solver: solver}, options)
-        with output.finishing(table):
-            show_facts(facts)
-            _show(request, table.entries, of=True)
-        return
     problem, held = request.state(values, matrices, rows), None
     if request["held_out"]:
         problem, held = split(problem, request["held_out"], request["seed"])
@@ -111,10 +87,9 @@ def _solve(request: Request) -> None:
     with _limits(request, solver) as limits:
         entry = measured(problem, solver, options, rows=held, **begun, **limits)
     with output.finishing(entry.solution):
-        chosen = linspec.select(problem).reason if request["verbose"] and request["solver"] == AUTO else ""
-        show_facts([*facts, ("solver", entry.solver), ("chosen", chosen), *_facts_of(entry, held)])
+        show_facts([*facts, ("solver", entry.solver), *_facts_of(entry, held)])
         _show_answer(request, entry.solution, problem, held)
-        asked = {"drop_missing": context.meta.get(data.DROPPED), "score": entry.score}
+        asked = {"drop_missing": click.get_current_context().meta.get(data.DROPPED), "score": entry.score}
         asked |= request.some("ids", "held_out")
         asked = {name: value for name, value in asked.items() if value is not None}
         about = request.about(values, "seed", options=options, seconds=entry.seconds, **asked)
@@ -217,11 +192,11 @@ def _compare(request: Request) -> None:
         run = {name for name, _, _ in runs.values()}
         absent = [name for name in registry.solvers(request.name) if name not in run]
         if not request["solvers"] and (absent or slow or request["max_seconds"]):
-            names = f"{', '.join(absent) or 'none'}; as slow: {', '.join(slow) or 'none'}"
             echo(
-                f"\nleft out as demonstrations of failure: {names}. The limit of each was {request['max_seconds']} s."
+                f"\nleft out as demonstrations of failure: {', '.join(absent) or 'none'}; as slow: "
+                f"{', '.join(slow) or 'none'}. Each had {request['max_seconds']} s. --solvers NAME,NAME runs others, "
+                "without a limit."
             )
-            echo("To run them, or without a limit, name solvers: --solvers NAME,NAME")
         figures = []
         for row in table.rows:
             name, texts, _ = runs[row["solver"]]
@@ -294,11 +269,9 @@ def _compared(request: Request, problems: Values, solvers: Values, options: Valu
 
 def _show(request: Request, entries: Sequence[Any], *, of: bool) -> None:
     """Print a row for each run, and the errors of solvers that failed; with `of`, of which problem each one is."""
-    layout, k, rows = request.cls.solution.layout, (request["k"] or [1])[0], []
+    layout, rows = request.cls.solution.layout, []
     values = f"{layout.value_label}s"
-    best = max((entry.objective or 0.0 for entry in entries), default=0.0)
     for entry in entries:
-        share = (entry.objective or 0.0) / best if best and not of else None
         shown = getattr(entry.solution, layout.value or "", ())[: output.SHOWN] if of else ()
         figures = {
             "solver": entry.solver,
@@ -306,11 +279,9 @@ def _show(request: Request, entries: Sequence[Any], *, of: bool) -> None:
             values: "  ".join(f"{value:.4f}" for value in shown),
             "held out": entry.score,
             layout.objective or f"sum of {values}": entry.objective and f"{entry.objective:.7g}",
-            "of best": share and percent(share),
             "residual": entry.residual,
             "status": entry.status.lower().replace("_", " "),
             "passes": entry.passes,
-            f"products of {k}": entry.products and entry.products / k,
             "seconds": entry.seconds,
             "CPU": entry.cpu_seconds,
         }

@@ -93,7 +93,6 @@ COMMANDS: dict[str, list[str]] = {
         "largest weights",
     ],
     "cca X.npy Y.npy -k 2 --explained --loadings": ["of X by that of Y", "loadings of Y"],
-    "cca X.npy Y.npy -k 2 --ridge 1,10": [f"{correlations(X, Y, r)[0]:.4f}" for r in (1.0, 10.0)],
     "cca X.npy Y.npy -k 2 --held-out 0.25": ["held out", "on 30 rows not fitted"],
     "svd X.npy -k 2": [f"{value:.5g}" for value in np.linalg.svd(X, compute_uv=False)[:2]],
     "svd S.npz -k 2": ["sparse", "singular value"],
@@ -155,7 +154,6 @@ def test_compare_tries_each_value_and_leaves_out_demonstrations(folder: Path) ->
     assert out.count("als, oversample=") == 2
     out, _ = run("compare cca X.npy Y.npy -k 1")
     assert "left out as demonstrations of failure: naive-gradient" in out
-    assert "100.000 %" in out
     out, _ = run("compare kernel-cca X.npy Y.npy -k 1 --ridge 1 --kernel rbf,rbf(factor=0.5) --solvers auto")
     assert "rbf(factor=0.5)" in out
 
@@ -172,12 +170,6 @@ def test_a_run_goes_on_from_its_checkpoint(folder: Path) -> None:
     assert "--start" in run(f"solve svd W.npy -k 4 {line}")[0]
     out, _ = run("solve svd W.npy -k 4 -o form=implicit --start c.ckpt")
     assert "block-krylov" in out
-
-
-def test_rows_on_workers_give_the_same_answer(folder: Path) -> None:
-    pytest.importorskip("distributed")
-    out, _ = run("solve cca X.npy Y.npy -k 2 --workers 1")
-    assert f"{correlations(X, Y)[0]:.5g}" in out
 
 
 def test_pictures(folder: Path) -> None:
@@ -268,7 +260,7 @@ REFUSED = {
     "solve svd X.npy -k 2 --out no/a.npz": "cannot be written",
     "solve svd X.npy -k 2 --nothing": "No such option",
     "solve cca X.npy -k 2": "Missing argument 'Y-FILE'",
-    "solve cca X.npy Y.npy -k 2 --ridge 1,2 --out a.npz": "--out is for one answer",
+    "solve cca X.npy Y.npy -k 2 --ridge 1,2": "--ridge must be one value here",
     "solve kernel-cca X.npy Y.npy -k 1": "Missing option '--ridge'",
     "solve pca X.npy -k 2": "linspec solve svd FILE -k K --center",
     "solve nothing X.npy": "nothing",
@@ -331,7 +323,7 @@ def test_listings() -> None:
     assert "gram (solver)" in run("describe cca/gram")[0]
     assert "linspec" in run("plugins")[0]
     out, _ = run("--version")
-    for name in ("linspec", "Python", "numpy", "BLAS"):
+    for name in ("linspec", "Python", "numpy", "scipy"):
         assert name in out
 
 

@@ -16,12 +16,9 @@ PAGES = TEMPLATES.parents[1] / "docs" / "extend"
 PAGE = PAGES / "write-a-plugin.md"
 PROBLEM_PAGE = PAGES / "a-problem-of-your-own.md"
 PROBLEM_PACKAGE = TEMPLATES / "problem" / "linspec_mca"
-PAIRS_PAGE = PAGES / "a-solver-for-pairs.md"
-PAIRS_PACKAGE = TEMPLATES / "cca-solver" / "linspec_heavy_ball"
 DATA_PACKAGE = TEMPLATES / "data" / "linspec_npz_shards"
 PACKAGES = {
     PACKAGE: "two-point",
-    PAIRS_PACKAGE: "heavy-ball",
     PROBLEM_PACKAGE: "mca",
     DATA_PACKAGE: "npz-shards",
 }
@@ -107,16 +104,6 @@ def test_the_page_shows_the_template_as_it_is() -> None:
     assert f"```toml\n{table}\n```" in page
     test = (PACKAGE.parent / "tests" / "test_two_point.py").read_text("utf-8")
     assert 'test_conformance = conformance("least-squares/two-point")\n' in test
-
-
-def test_the_page_of_pairs_shows_its_template_as_it_is() -> None:
-    def written(text: str) -> list[str]:
-        tree = ast.parse(text)
-        return [ast.unparse(node) for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
-
-    page = PAIRS_PAGE.read_text("utf-8").split("```python\n")[1].split("```")[0]
-    template = (PAIRS_PACKAGE / "heavy_ball.py").read_text("utf-8")
-    assert written(page) == written(template)
 
 
 # ------------------------------------------------------------------------------------------ the problem template
