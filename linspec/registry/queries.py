@@ -316,7 +316,9 @@ class Registry:
         """Return the message for a name that is not registered, with suggestions."""
         listed = [known for kind in kinds for known in self.names(kind, scope if kind == "solver" else None)]
         near = get_close_matches(name.lower().replace("_", "-"), listed, 3)
-        elsewhere = [e.full for e in self.entries() if e.spec.name == _split(name)[2] and e.full not in listed]
+        elsewhere = [
+            e.full for e in self.entries() if e.spec.name == _split(name)[2] and e.full not in listed
+        ]
         what = " or ".join(kinds).replace("-", " ")
         parts = [
             f"no {scope} {what} is named {name!r}." if scope else f"no {what} is named {name!r}.",

@@ -25,13 +25,10 @@ from linspec.arrays import (
     HostArray,
     at_home,
     check_bare,
-    host_dtype,
-    is_array,
     reciprocal,
     to_host,
-    working_dtype,
 )
-from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData
+from linspec.errors import InvalidOption, InvalidProblem, UnsupportedData, shown
 from linspec.frames import check_order, index_of
 from linspec.operators.base import LinearOperator
 from linspec.operators.opening import adapter_of_labels
@@ -55,8 +52,7 @@ __all__ = ["cca", "hsl", "lda", "opls"]
 LAPLACIANS = ("zhou", "clique", "star")
 
 SMALLEST, LARGEST = 1e-50, 1e50
-"""Smallest and largest magnitude of labels and weights that are not zero. Squares of entries outside this range, and
-products of several such entries, may over- or underflow in float64."""
+"""Smallest and largest magnitude of a label that `cca` squares."""
 
 # ---- the four targets ------------------------------------------------------------------------------
 
@@ -243,7 +239,12 @@ def cca(Y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     ((4, 2), True)
     """
     labels = _varying(_read(Y, unlabelled, sample_weight))
-    _check_range("labels", np.maximum(*np.abs(labels.extremes())))
+    sizes = np.maximum(*np.abs(labels.extremes()))
+    if sizes.min() < SMALLEST or sizes.max() > LARGEST:
+        raise InvalidProblem(
+            f"the magnitudes of labels must lie between {SMALLEST:g} and {LARGEST:g}, so that their squares can be "
+            f"represented; got {sizes.min():g} to {sizes.max():g}. Scale them."
+        )
     return _in_order_of(Y, labels.whitened())
 
 
@@ -296,8 +297,8 @@ def hsl(
     ------
     InvalidProblem
         Negative labels or weights; a number of weights that differs from the number of labels; no label that has both
-        a row and a positive weight; a label whose largest entry is above 1e50, or positive and below 1e-50; a weight
-        above 1e50, or positive and below 1e-50; no rows or columns; a number of dimensions other than one or two.
+        a row and a positive weight; weights that are not finite; no rows or columns; a number of dimensions other than one
+        or two.
         Without self-loops also: no label with two rows, where a row of weight 2 counts as two; a `sample_weight`
         between 0 and 1.
     InvalidOption
@@ -345,11 +346,10 @@ def hsl(
         )
     keep = (high > 0) & (w > 0) & (labels.sums() > 0)
     if not self_loops:
-        between = labels.often[(labels.often > 0) & (labels.often < 1)]
-        if len(between):
+        if ((labels.often > 0) & (labels.often < 1)).any():
             raise InvalidProblem(
                 "self_loops=False takes sample_weight of 0 or at least 1, because a row that counts less than once has "
-                f"no tie to itself to leave out; got {between[0]:g}. Multiply them by a constant."
+                "no tie to itself to leave out; got numbers between. Multiply them by a constant."
             )
         members = labels.of(labels.home.blocks.xp.astype(labels.entries != 0, labels.entries.dtype))
         keep &= members.sums() > 1
@@ -358,7 +358,6 @@ def hsl(
             "hsl needs a label with rows and a positive weight"
             f"{'' if self_loops else ', and without self-loops with two rows'}; got none. Check Y and the weights."
         )
-    _check_range("labels", high[keep])
     labels, w = labels.take(keep), w[keep]
     size, ties = labels.sums(), labels
     of_columns, of_degrees = {
@@ -393,33 +392,16 @@ def _weights(weights: Any, count: int) -> HostArray:
         return np.ones(count)
     check_bare(weights, "weights")
     try:
-        working_dtype(host_dtype(weights if is_array(weights) else to_host(weights)), "weights")
-        host: HostArray = np.array(to_host(weights), dtype=np.float64)
-    except ValueError as error:
+        host = np.asarray(to_host(weights))
+    except ValueError:  # rows of different lengths
+        host = np.empty(0)
+    fits = host.shape == (count,) and host.dtype.kind in "biuf"
+    if not fits or not (np.isfinite(host) & (host >= 0)).all():
         raise InvalidProblem(
-            f"weights must be {count} numbers, one for each label; got {weights!r}."
-        ) from error
-    if host.shape != (count,):
-        raise InvalidProblem(f"weights must have shape ({count},), one for each label; got {host.shape}.")
-    if not np.isfinite(host).all():
-        at = int(np.flatnonzero(~np.isfinite(host))[0])
-        raise NonFiniteData(f"weights must be finite; got {host[at]} for label {at}. Weight 0 drops a label.")
-    if host.min() < 0:
-        raise InvalidProblem(
-            f"weights must be zero or more; got {host.min():g} for label {int(host.argmin())}."
+            f"weights must be {count} finite numbers of at least 0, one for each label; got {shown(weights)}. Weight 0 "
+            "drops a label."
         )
-    _check_range("weights", host[host > 0])
-    host /= max(host.max(), SMALLEST)
-    return host
-
-
-def _check_range(what: str, sizes: HostArray) -> None:
-    outside = sizes[(sizes < SMALLEST) | (sizes > LARGEST)]
-    if len(outside):
-        raise InvalidProblem(
-            f"the magnitudes of {what} must be zero or between {SMALLEST:g} and {LARGEST:g}, so that their products "
-            f"can be represented; got {outside[0]:g}. Scale them."
-        )
+    return host / (float(host.max()) or 1.0)
 
 
 def _varying(labels: Labels) -> Labels:

@@ -61,7 +61,9 @@ def test_a_header_of_numbers_alone_is_asked_about(name: str, rows: np.ndarray, t
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "txt", "csv.gz"])
 @pytest.mark.parametrize("rows", [FRACTIONS, COUNTS], ids=["fractions", "counts"])
 @pytest.mark.parametrize("name", HEADERS)
-def test_a_header_with_a_name_that_is_no_number_is_a_header(name: str, rows: np.ndarray, suffix: str, tmp_path: Path) -> None:
+def test_a_header_with_a_name_that_is_no_number_is_a_header(
+    name: str, rows: np.ndarray, suffix: str, tmp_path: Path
+) -> None:
     marks = {"csv": ",", "tsv": "\t", "txt": " ", "csv.gz": ";"}
     found = ls.open_rows(put(tmp_path / f"a.{suffix}", HEADERS[name], rows, marks[suffix]))
     np.testing.assert_array_equal(found.dense(), rows)

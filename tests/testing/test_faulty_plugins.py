@@ -163,18 +163,6 @@ FAULTS = [
         "must have a docstring; it has none",
     ),
     Fault(
-        "has a summary of one word",
-        solver(f.Honest, summary="fast"),
-        "declaration",
-        "must be one sentence.* got 'fast'",
-    ),
-    Fault(
-        "has a reference without a year",
-        solver(f.Honest, reference="Somebody"),
-        "declaration",
-        "an author and a year",
-    ),
-    Fault(
         "has an option without a declaration",
         solver(after(f.Honest, step=0.1, __annotations__={"step": float})),
         "declaration",
