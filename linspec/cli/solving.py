@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import product
@@ -18,7 +18,6 @@ from linspec.cli.commands import AUTO, BUDGETS, GROUPS, HELD_OUT, ROWS, SETTINGS
 from linspec.cli.output import Failure, Values, echo, refuse, show_facts, show_table
 from linspec.cli.problems import ROW_FILES, Request, in_words, pair_of, solve_line
 from linspec.process.paths import is_there
-from linspec.process.plurals import count_of
 from linspec.process.progress import report_progress
 from linspec.registry import options as solver_options
 from linspec.solving import checkpoints
@@ -78,6 +77,10 @@ def _solve(request: Request) -> None:
     matrices, rows = request.read()
     values = dict(combinations[0])
     if len(combinations) > 1:
+        refuse(
+            request["held_out"],
+            "--held-out scores one answer; `linspec cross-validate` scores several ridges.",
+        )
         values["ridge"] = [one["ridge"] for one in combinations]
     facts = request.facts(values, matrices)
     problem, held = request.state(values, matrices, rows), None
@@ -88,7 +91,7 @@ def _solve(request: Request) -> None:
         entry = measured(problem, solver, options, rows=held, **begun, **limits)
     with output.finishing(entry.solution):
         show_facts([*facts, ("solver", entry.solver), *_facts_of(entry, held)])
-        _show_answer(request, entry.solution, problem, held)
+        _show_answer(request, entry.solution, problem)
         asked = {"drop_missing": click.get_current_context().meta.get(data.DROPPED), "score": entry.score}
         asked |= request.some("ids", "held_out")
         asked = {name: value for name, value in asked.items() if value is not None}
@@ -120,14 +123,10 @@ def _facts_of(entry: Any, held: Any) -> list[tuple[str, str]]:
     return [*facts, ("held out", score), ("accuracy", f"{accuracy:.6f}, on these rows")]
 
 
-def _show_answer(request: Request, solution: Any, problem: Any, held: Any) -> None:
+def _show_answer(request: Request, solution: Any, problem: Any) -> None:
     """Print the values, the columns with the largest weights, and what ``--explained`` and ``--loadings`` ask for."""
-    rows = []
-    for one in solution.along_path() if getattr(solution, "path", False) else ():
-        score = {} if held is None else {"held out": one.score(*held.matrices.values(), **beside(held))}
-        rows.append({"ridge": one.ridge, **dict(one.facts()), **score, "residual": one.residual})
-    if rows or solution.summary():
-        show_table(rows or solution.summary(), output.SHOWN)
+    if solution.summary():
+        show_table(solution.summary(), output.SHOWN)
     weights = weights_by_matrix(solution)
     for name in filter(solution.column_names.__contains__, weights):
         columns = solution.leading_columns(LARGEST, name)
@@ -188,7 +187,8 @@ def _compare(request: Request) -> None:
     with output.finishing(table):
         held = f", {request['held_out']:g} of the rows held out" if request["held_out"] else ""
         echo(f"{request.words(shared)}{held}: {', '.join(request.files.values())}")
-        _show(request, table.entries, of=several)
+        echo(f"\n{table}")
+        show_facts([(entry.solver, entry.message) for entry in table.entries if entry.failed])
         run = {name for name, _, _ in runs.values()}
         absent = [name for name in registry.solvers(request.name) if name not in run]
         if not request["solvers"] and (absent or slow or request["max_seconds"]):
@@ -267,30 +267,6 @@ def _compared(request: Request, problems: Values, solvers: Values, options: Valu
         return linspec.compare(problems, solvers, held_out=request["held_out"], **limits, **options)
 
 
-def _show(request: Request, entries: Sequence[Any], *, of: bool) -> None:
-    """Print a row for each run, and the errors of solvers that failed; with `of`, of which problem each one is."""
-    layout, rows = request.cls.solution.layout, []
-    values = f"{layout.value_label}s"
-    for entry in entries:
-        shown = getattr(entry.solution, layout.value or "", ())[: output.SHOWN] if of else ()
-        figures = {
-            "solver": entry.solver,
-            "variant": entry.problem * of,
-            values: "  ".join(f"{value:.4f}" for value in shown),
-            "held out": entry.score,
-            layout.objective or f"sum of {values}": entry.objective and f"{entry.objective:.7g}",
-            "residual": entry.residual,
-            "status": entry.status.lower().replace("_", " "),
-            "passes": entry.passes,
-            "seconds": entry.seconds,
-            "CPU": entry.cpu_seconds,
-        }
-        rows.append(figures)
-    filled = [name for name in rows[0] if any(row[name] not in (None, "") for row in rows)]
-    show_table([{name: row[name] for name in filled} for row in rows])
-    show_facts([(entry.solver, entry.message) for entry in entries if entry.failed])
-
-
 # ---- studies ------------------------------------------------------------------------------------
 
 Report = tuple[list[Any], Values]
@@ -363,15 +339,8 @@ def _cross_validate(request: Request) -> None:
 def _scores(request: Request, values: Values, result: Any) -> Report:
     """Show the mean score of each setting, and the line for the chosen one; return the score of each split."""
     setting = result.best if request["rule"] == "best" else result.one_standard_error
-    fitted, held = (_range(sizes) for sizes in zip(*result.sizes, strict=True)) if result.sizes else ("", "")
-    folds = f"{len(result.sizes)}, with {fitted} rows fitted and {held} held out"
-    better = f"{result.label}, {'higher' if result.higher else 'lower'} is better"
-    show_facts([("folds", folds * bool(fitted)), ("score", better), ("passes", f"{result.passes:.3g}")])
-    settings = [(ridge, k) for ridge in result.ridges for k in result.ks]
-    table = result.table(library="")
-    for one, row in zip(settings, table, strict=True):
-        row |= {"best": row["best"] or "", "rounding": row["rounding"] or "", "": "chosen" * (one == setting)}
-    show_table(table)
+    echo(f"\n{result}")
+    show_table(result.table(library=""))
     chosen = {"k": setting.k, "ridge": _ridges(setting)[0]}
     chosen = {name: value for name, value in chosen.items() if value is not None}
     echo(f"\nThe chosen setting on all rows: {solve_line(request, {**values, **chosen})}")
@@ -381,10 +350,6 @@ def _scores(request: Request, values: Values, result: Any) -> Report:
         figures = {"split": row.split, "ridge": ridge, "ridge_y": ridge_y, "k": row.k, "score": row.score}
         rows.append({name: value for name, value in figures.items() if value is not None})
     return rows, {"chosen": setting._asdict(), "score": result.label}
-
-
-def _range(sizes: tuple[int, ...]) -> str:
-    return " to ".join(map(str, sorted({min(sizes), max(sizes)})))
 
 
 def _ridges(setting: Any) -> Any:
@@ -401,25 +366,10 @@ def _permute(request: Request) -> None:
     asked = request.some("permutations", "statistic", "max_seconds")
 
     def report(result: Any) -> Report:
-        solved, least = hasattr(result, "solution"), 1 / (1 + result.permutations)
-        how = "each permutation solved" if solved else "stepwise, all pairs, without a ridge"
-        count = f"{count_of(result.permutations, 'permutation')}{', interrupted' * result.interrupted}"
-        components = count_of(len(result.values), "component")
-        facts = {
-            "test": f"{result.statistic}, {how}",
-            "permutations": f"{count}; the least possible p-value is {least:.2g}",
-            "significant": f"{result.components()} of {components} at 5 %",
-            "values": "with the ridge" * (ridge and solved),
-        }
-        show_facts(facts.items())
-        names, rows = ("component", "value", "p_value", "uncorrected"), []
         table = result.table(library="")
-        for row in table:
-            rows.append(dict(zip(names, row.values(), strict=True)))
-            for name in {"p value", "uncorrected"} & row.keys():  # the least possible one is an upper bound
-                row[name] = f"<= {row[name]:.2g}" if row[name] <= least else row[name]
+        echo(f"\n{result}")
         show_table(table, values.get("k") or output.SHOWN)
-        return rows, {"permutations": result.permutations, "statistic": result.statistic}
+        return table, {"permutations": result.permutations, "statistic": result.statistic}
 
     def compute(problem: Any, **more: Any) -> Any:
         return linspec.permutation_test(problem, solver, **asked, **more)
@@ -431,39 +381,18 @@ def _permute(request: Request) -> None:
 
 
 def _bootstrap(request: Request) -> None:
-    values, ridge = _of_components(request, "sample_weight")
+    values, _ = _of_components(request, "sample_weight")
 
     def report(result: Any) -> Report:
-        ties = ", ".join(f"{group[0] + 1} to {group[-1] + 1}" for group in result.groups() if len(group) > 1)
-        draws = f"{count_of(result.draws, 'draw')}{', interrupted' * result.interrupted}"
-        facts = {
-            "solver": result.solution.solver,
-            "draws": f"{draws}, {100 * result.level:g} % intervals",
-            "ties": ties and f"components {ties} may have equal values: their span is known, not each",
-            "values": "with the ridge" * ridge,
-        }
-        show_facts(facts.items())
-        table = result.table(library="")
+        table, rows = result.table(library=""), []
+        echo(f"\n{result}")
         show_table(table)
-        rows = [{name: value for name, value in row.items() if name != "component"} for row in table]
-        return _weights(result), {"values": rows, "draws": result.draws, "level": result.level}
+        for matrix in weights_by_matrix(result.solution):
+            rows += [{"matrix": matrix, **row} for row in result.weights_table(matrix, library="")]
+        return rows, {"values": table, "draws": result.draws, "level": result.level}
 
     study = partial(linspec.bootstrap, solver=request.solver, **request.some("draws", "level"))
     _study(request, values, request.some("draws", "level", "groups"), study, report)
-
-
-def _weights(result: Any) -> list[Any]:
-    """Return the interval of each weight, with the name of its column."""
-    rows, layout = [], result.solution.layout
-    for matrix in weights_by_matrix(result.solution):
-        table = result.weights_table(matrix, library="")
-        for i in range(len(result.bias)):
-            vector = f"{layout.vector}{i + 1}"
-            names = {"weight": vector, "lower": f"{vector} lower", "upper": f"{vector} upper"}
-            for row in table:
-                figures = {name: row[column] for name, column in names.items()}
-                rows.append({"matrix": matrix, "column": row["column"], layout.component: i + 1, **figures})
-    return rows
 
 
 COMMANDS = {

@@ -145,7 +145,7 @@ def test_compare_does_what_the_function_does(folder: Path) -> None:
     for row, entry in zip(rows, expected.entries, strict=True):
         assert (row["variant"], row["status"]) == (entry.problem, entry.status)
         assert row["score"] == pytest.approx(entry.score, rel=1e-9)
-        assert f"{entry.score:.5g}" in out
+        assert f"{entry.score:.6g}" in out
     assert rows[1]["options"] == ["oversample=0"]
 
 
