@@ -176,16 +176,6 @@ def as_array(rows: Any) -> Any:
     return array[:, 0] if array.ndim > 1 and array.shape[1] == 1 else array
 
 
-def described(rows: Any) -> str:
-    """Return shape, dtype and kind of a matrix in words."""
-    if rows.dtype.kind in "OU":
-        return f"{len(rows)} texts"
-    shape, stored = " x ".join(map(str, rows.shape)), getattr(rows, "stored_array", rows)
-    if hasattr(stored, "nnz"):
-        return f"{shape}, sparse, {stored.nnz} entries"
-    return f"{shape}, {rows.dtype}{', read in slices' * (stored is None)}"
-
-
 def read_all(
     texts: Mapping[str, str], labels: Collection[str] = (), *, drop: bool = False, ids: str | None = None
 ) -> tuple[dict[str, Any], list[str]]:

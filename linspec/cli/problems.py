@@ -222,24 +222,9 @@ class Request:
             chosen["sample_weight"] = data.as_array(rows["sample_weight"])
         return self.cls.from_command(list(matrices.values()), chosen)
 
-    def facts(self, values: Values, matrices: Values) -> list[tuple[str, str]]:
-        """Return the problem and its files in words."""
-        facts = [("problem", self.words(values))]
-        for name, text in self.files.items():
-            facts.append((name, f"{text} ({data.described(matrices[name])})"))
-        return facts
-
-    def words(self, values: Values) -> str:
-        """Return the problem and the values of its options in words, such as "cca, k = 2, ridge 1, centred"."""
-        words = [self.name]
-        for name, value in values.items():
-            if name == "k":
-                words.append("k by rank" if value is None else f"k = {value}")
-            elif name == "center":
-                words.append("centred" if value else "not centred")
-            elif value not in (None, False):  # also a ridge of 0
-                words.append(name.replace("_", " ") + f" {in_words(value)}" * (value is not True))
-        return ", ".join(words)
+    def facts(self, problem: Any) -> list[tuple[str, str]]:
+        """Return the problem, and the files of its matrices."""
+        return [("problem", repr(problem)), *self.files.items()]
 
     def about(self, values: Values, *names: str, **more: Any) -> dict[str, Any]:
         """Return the request for a file: the values, the named arguments, and more."""

@@ -82,7 +82,6 @@ def _solve(request: Request) -> None:
             "--held-out scores one answer; `linspec cross-validate` scores several ridges.",
         )
         values["ridge"] = [one["ridge"] for one in combinations]
-    facts = request.facts(values, matrices)
     problem, held = request.state(values, matrices, rows), None
     if request["held_out"]:
         problem, held = split(problem, request["held_out"], request["seed"])
@@ -90,7 +89,7 @@ def _solve(request: Request) -> None:
     with _limits(request, solver) as limits:
         entry = measured(problem, solver, options, rows=held, **begun, **limits)
     with output.finishing(entry.solution):
-        show_facts([*facts, ("solver", entry.solver), *_facts_of(entry, held)])
+        show_facts([*request.facts(problem), ("solver", entry.solver), *_facts_of(entry, held)])
         _show_answer(request, entry.solution, problem)
         asked = {"drop_missing": click.get_current_context().meta.get(data.DROPPED), "score": entry.score}
         asked |= request.some("ids", "held_out")
@@ -185,8 +184,7 @@ def _compare(request: Request) -> None:
     options = {"tol": request["tol"]} if AUTO in solvers and request["tol"] else {}
     table, several = _compared(request, problems, solvers, options), len(variants) > 1
     with output.finishing(table):
-        held = f", {request['held_out']:g} of the rows held out" if request["held_out"] else ""
-        echo(f"{request.words(shared)}{held}: {', '.join(request.files.values())}")
+        show_facts([*request.files.items(), *((label, repr(problem)) for label, problem in problems.items())])
         echo(f"\n{table}")
         show_facts([(entry.solver, entry.message) for entry in table.entries if entry.failed])
         run = {name for name, _, _ in runs.values()}
@@ -290,10 +288,11 @@ def _study(
     options = request.options(request.solver, request["options"])
     matrices, rows = request.read("groups")
     groups = {"groups": data.as_array(rows.pop("groups"))} if "groups" in rows else {}
-    result = compute(request.state(values, matrices, rows), rng=request["seed"], **groups, **options)
+    problem = request.state(values, matrices, rows)
+    result = compute(problem, rng=request["seed"], **groups, **options)
     with output.finishing(result):
         shown = {name: value for name, value in values.items() if f"{name}s" not in asked}
-        show_facts(request.facts(shown, matrices))
+        show_facts(request.facts(problem))
         table, content = report(result)
         about = request.about(shown, "ids", "drop_missing", "solver", "seed", **asked, options=options)
         output.write_all((out, partial(output.write_rows, {**content, "about": about}, table)))

@@ -85,7 +85,7 @@ def test_the_table_marks_the_setting_with_the_best_mean_and_prints_a_command_tha
     (line,) = (line.partition(": ")[2] for line in out.splitlines() if line.startswith("The chosen"))
     assert line.startswith("linspec solve cca X.npy Y.npy ")
     solved = run(*shlex.split(line)[1:])
-    assert f"k = {k}" in solved
+    assert f"k={k}" in solved
     rho = ls.solve(ls.CCA(X, Y, k, ridge=ridge)).correlations
     assert f"{rho.sum():.7g}" in solved
 

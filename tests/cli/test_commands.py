@@ -95,20 +95,20 @@ COMMANDS: dict[str, list[str]] = {
     "cca X.npy Y.npy -k 2 --explained --loadings": ["of X by that of Y", "loadings of Y"],
     "cca X.npy Y.npy -k 2 --held-out 0.25": ["held out", "on 30 rows not fitted"],
     "svd X.npy -k 2": [f"{value:.5g}" for value in np.linalg.svd(X, compute_uv=False)[:2]],
-    "svd S.npz -k 2": ["sparse", "singular value"],
+    "svd S.npz -k 2": ["SparseOperator", "singular value"],
     "svd both.npz:Y -k 1 --solver lanczos --tol 1e-8": [f"{np.linalg.norm(Y, 2):.5g}"],
     "svd big.csv -k 1 --center": ["the column 'big'", "scale=True"],
-    "svd X.npy -k 2 --sample-weight w.npy --confounds Z.npy": ["sample weight w.npy", "confounds Z.npy"],
-    "least-squares X.npy y.npy": ["intercept", "centred"],
-    "least-squares X.npy y.npy --no-center --ridge 1,10": ["not centred", "coefficients", "residual"],
+    "svd X.npy -k 2 --sample-weight w.npy --confounds Z.npy": ["sample_weight=array", "confounds=array"],
+    "least-squares X.npy y.npy": ["center=True", "residual"],
+    "least-squares X.npy y.npy --no-center --ridge 1,10": ["center=False", "ridge=(1.0, 10.0)"],
     "discriminant people.csv --columns age..score --target-column kind": ["elm", "oak", "rows)"],
     "discriminant X.npy Y.npy --target none -k 1": ["eigenvalue"],
     "kernel-cca X.npy Y.npy -k 1 --ridge 1 --kernel rbf(scale=2)": ["RBF(scale=2, factor=1.0)"],
     "kernel-ridge X.npy y.npy --ridge 0.1,1 --kernel polynomial(degree=3)": ["Polynomial(degree=3"],
-    "preimage-cca X.npy Y.npy -k 1 --bound 1.5": ["bound x 1.5", "starts that agree"],
+    "preimage-cca X.npy Y.npy -k 1 --bound 1.5": ["bound_x=1.5", "starts that agree"],
     "reduced-rank-regression X.npy Y.npy -k 2 --ridge 1": ["explained"],
     "ridge-many-targets X.npy Y.npy --ridges 1,10 --bands 2,3": ["held-out R²", "band2"],
-    "multiset-cca X.npy Y.npy Z.npy -k 1 --view-weights 1,2,1": ["view weights 1, 2, 1", "agreement of X3"],
+    "multiset-cca X.npy Y.npy Z.npy -k 1 --view-weights 1,2,1": ["view_weights=", "agreement of X3"],
     "sumcor-cca X.npy Y.npy Z.npy -k 1": ["upper bound"],
 }
 # What `linspec solve` shows; the first figures of some are those of a dense reference.
@@ -198,7 +198,7 @@ def test_a_problem_of_another_package_gets_its_commands(
     solver = {"target": f"{place}:Dense", "summary": "All eigenvectors.", "reference": "Kettenring 1971"}
     ls.register(ls.SolverSpec(name="dense", problem="agreement", traits=("direct",), **solver))
     assert "What views share." in run("solve --help")[0]
-    assert "k = 1, ridge 1" in run("solve agreement X.npy Y.npy Z.npy -k 1 --ridge 1")[0]
+    assert "k=1, ridge=" in run("solve agreement X.npy Y.npy Z.npy -k 1 --ridge 1")[0]
 
 
 # ---- columns and files --------------------------------------------------------------------------
