@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -292,19 +291,3 @@ def in_words(value: Any) -> str:
     if isinstance(value, tuple | list):
         return ", ".join(map(in_words, value))
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def solve_line(request: Request, values: Values) -> str:
-    """Return the line of `linspec solve` for values of the problem's options."""
-    words = ["linspec", "solve", request.name, *request.files.values()]
-    words += [word for text in request["options"] for word in ("--option", text)]
-    more = request.some("tol", "ids", "drop_missing", "solver")
-    more["header"] = click.get_current_context().meta.get(data.HEADER)
-    if more["solver"] == AUTO:
-        del more["solver"]
-    for name, value in {**values, **more}.items():
-        if isinstance(value, bool):
-            words += [typed(name)] if value else [f"--no-{name}"] * (name in (*FLAGS, "header"))
-        elif value is not None:
-            words += [typed(name), in_words(value).replace(" ", "")]
-    return shlex.join(words)

@@ -27,7 +27,7 @@ import click
 
 import linspec
 from linspec import registry
-from linspec.cli.commands import Command, ProblemGroup, check_no_method, later
+from linspec.cli.commands import Command, ProblemGroup, later
 from linspec.cli.new import new
 from linspec.cli.output import (
     INTERRUPTED,
@@ -57,10 +57,6 @@ class Program(click.Group):
         """Names of the commands, in order of definition."""
         return list(self.commands)
 
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Find a command; the name of a method that has none is refused with the command to use."""
-        return super().get_command(ctx, check_no_method(name))
-
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; turn errors into a Failure, and each warning into one line."""
         try:
@@ -83,8 +79,10 @@ class Program(click.Group):
         run: Any = super().main
         if not standalone_mode:
             return run(*args, standalone_mode=False, **extra)
-        for stream in (sys.stdout, sys.stderr):
+        for name in ("stdout", "stderr"):  # one that is closed from the start becomes the null device
+            stream: Any = getattr(sys, name) or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
             getattr(stream, "reconfigure", dict)(errors="backslashreplace")
+            setattr(sys, name, stream)
         try:
             code = run(*args, standalone_mode=False, **extra) or 0
         except click.exceptions.NoArgsIsHelpError as error:

@@ -16,7 +16,7 @@ from linspec import plots, registry
 from linspec.cli import data, output
 from linspec.cli.commands import AUTO, BUDGETS, GROUPS, HELD_OUT, ROWS, SETTINGS, SOLVER, SOLVERS, option
 from linspec.cli.output import Failure, Values, echo, refuse, show_facts, show_table
-from linspec.cli.problems import ROW_FILES, Request, in_words, pair_of, solve_line
+from linspec.cli.problems import ROW_FILES, Request, in_words, pair_of
 from linspec.process.paths import is_there
 from linspec.process.progress import report_progress
 from linspec.registry import options as solver_options
@@ -332,17 +332,16 @@ def _cross_validate(request: Request) -> None:
         values["k"] = max(study["ks"])
     study |= {"method": request["method"], "splitter": request["folds"], "score": request["score"]}
     compute = partial(linspec.cross_validate, **study)
-    _study(request, values, asked, compute, partial(_scores, request, values))
+    _study(request, values, asked, compute, partial(_scores, request))
 
 
-def _scores(request: Request, values: Values, result: Any) -> Report:
-    """Show the mean score of each setting, and the line for the chosen one; return the score of each split."""
+def _scores(request: Request, result: Any) -> Report:
+    """Show the mean score of each setting, and the chosen one; return the score of each split."""
     setting = result.best if request["rule"] == "best" else result.one_standard_error
     echo(f"\n{result}")
     show_table(result.table(library=""))
-    chosen = {"k": setting.k, "ridge": _ridges(setting)[0]}
-    chosen = {name: value for name, value in chosen.items() if value is not None}
-    echo(f"\nThe chosen setting on all rows: {solve_line(request, {**values, **chosen})}")
+    ridges = "" if setting.ridge is None else f" ridge {in_words(setting.ridge)}"
+    echo(f"\nThe chosen setting:{ridges}{'' if setting.k is None else f' k {setting.k}'}")
     rows = []
     for row in result.rows:
         ridge, ridge_y = _ridges(row)
@@ -425,8 +424,8 @@ COMMANDS = {
             *_out("the score of each setting and fold"),
         ],
         _cross_validate,
-        """Score several ridges and several k on rows that were not fitted, and choose. The line of `linspec solve` for
-the chosen setting is printed. Means, scales and effects of confounds are those of the fitted rows.""",
+        """Score several ridges and several k on rows that were not fitted, and choose. Means, scales and effects of
+confounds are those of the fitted rows.""",
     ),
     "permute": (
         [

@@ -105,7 +105,7 @@ COMMANDS: dict[str, list[str]] = {
     "discriminant X.npy Y.npy --target none -k 1": ["eigenvalue"],
     "kernel-cca X.npy Y.npy -k 1 --ridge 1 --kernel rbf(scale=2)": ["RBF(scale=2, factor=1.0)"],
     "kernel-ridge X.npy y.npy --ridge 0.1,1 --kernel polynomial(degree=3)": ["Polynomial(degree=3"],
-    "preimage-cca X.npy Y.npy -k 1 --bound 1.5": ["bound_x=1.5", "starts that agree"],
+    "preimage-cca X.npy Y.npy -k 1 --bound 1.5": ["PreimageCCA(", "starts that agree"],
     "reduced-rank-regression X.npy Y.npy -k 2 --ridge 1": ["explained"],
     "ridge-many-targets X.npy Y.npy --ridges 1,10 --bands 2,3": ["held-out R²", "band2"],
     "multiset-cca X.npy Y.npy Z.npy -k 1 --view-weights 1,2,1": ["view_weights=", "agreement of X3"],

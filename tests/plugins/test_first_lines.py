@@ -264,16 +264,6 @@ def test_the_command_asks_and_is_told(tmp_path: Path) -> None:
         assert run(command, "svd", path, "-k", 1, "--header").exit_code == 0
 
 
-def test_the_command_that_is_printed_has_the_option_of_the_header(tmp_path: Path) -> None:
-    head, rows = UNSURE["even by chance"]
-    path, other = put(tmp_path / "a.csv", head, rows), put(tmp_path / "b.csv", [7, 3], rows[:, :2])
-    for option in ("--header", "--no-header"):
-        found = run("cross-validate", "least-squares", path, other, "--ridge", 1, "--folds", 2, option)
-        words = found.stdout.splitlines()[-1].partition("linspec ")[2].split()
-        assert option in words
-        assert run(*words).exit_code == 0
-
-
 def test_the_command_leaves_labels_out(tmp_path: Path) -> None:
     rows = np.column_stack([[f"s{i}" for i in range(12)], FRACTIONS])
     for name, order in (("x", slice(None)), ("y", slice(None, None, -1))):
