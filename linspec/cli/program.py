@@ -189,8 +189,7 @@ def describe(name: str) -> None:
     matrices the source and the options follow; for solvers also the problem, and the access to the data that the solver
     needs; for problems the constructor and the solvers.
 
-    NAME is a bare name, or cca/gram, normalizer/qr, DISTRIBUTION:NAME. If several records have the bare name, their
-    full names are listed.
+    NAME is a bare name, or cca/gram, normalizer/qr, DISTRIBUTION:NAME.
     """
     echo(str(registry.describe(name)))
 

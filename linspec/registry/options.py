@@ -298,8 +298,8 @@ def part(
     """
     if kind not in PART_KINDS or (kind == "solver") != (problem is not None):
         raise InvalidDeclaration(
-            f"a part is one of {', '.join(PART_KINDS)}, and a solver has a problem, such as problem='least-squares'; got "
-            f"{kind!r} with problem={problem!r}"
+            f"a part is one of {', '.join(PART_KINDS)}, and a solver has a problem, such as problem='least-squares'; "
+            f"got {kind!r} with problem={problem!r}"
         )
     return _field(default, help=help, kind=str, part_kind=kind, part_problem=problem, part_method=method)
 

@@ -103,7 +103,7 @@ class Description:
     Parameters
     ----------
     kind : {"solver", "normalizer", "test-matrix", "operator", "problem"}
-        The kind of the record; "" if several records share the name.
+        The kind of the record.
     name, summary, reference, traits
         The fields of the record.
     problem : str or None
@@ -145,8 +145,7 @@ class Description:
             "traits": ", ".join(self.traits),
             "provider": f"{self.provider} {self.version}".strip(),
         }
-        kind = f" ({self.kind.replace('-', ' ')})" if self.kind else ""
-        lines = [f"{self.name}{kind}", "", self.summary, ""]
+        lines = [f"{self.name} ({self.kind.replace('-', ' ')})", "", self.summary, ""]
         lines += [f"{label:<11}{fact}" for label, fact in facts.items() if fact]
         lines += [] if self.options is None else ["", "options" if self.options else "no options"]
         lines += [f"  {o.name} = {o.default!r}\n      {o.help} [{o.expects}]" for o in self.options or ()]
@@ -231,8 +230,8 @@ class Registry:
         known = {_normalized(name) for info in plugins for name in (info.distribution, info.identity)}
         if wrong := sorted(self._unwanted() - known - {"", "*"}):
             warn(
-                f"LINSPEC_DISABLE_PLUGINS must list plugins, by package or package:name, as `linspec plugins` does; got "
-                f"{', '.join(wrong)}, by which nothing is disabled.",
+                f"LINSPEC_DISABLE_PLUGINS must list plugins, by package or package:name, as `linspec plugins` does; "
+                f"got {', '.join(wrong)}, by which nothing is disabled.",
                 PluginWarning,
             )
 
@@ -257,15 +256,7 @@ class Registry:
         )
 
     def find(self, name: Any, kinds: Collection[str], problem: Any = None) -> Entry:
-        """Return the record that a name means; raise if no record or several records have the name."""
-        found = self.find_all(name, kinds, problem)
-        if len({entry.scope for entry in found}) > 1:
-            names = " or ".join(repr(entry.full) for entry in found)
-            raise AmbiguousName(f"{name!r} may be {names}; ask for one of these")
-        return found[0]
-
-    def find_all(self, name: Any, kinds: Collection[str], problem: Any = None) -> list[Entry]:
-        """Return the records that a name may mean; raise if no record has the name.
+        """Return the record that a name means; raise if no record or several records have the name.
 
         The name may be bare (``gram``), or begin with the problem or kind (``cca/gram``), with the distribution
         (``acme:gram``), or with both (``cca/acme:gram``). `problem` restricts solvers to those of one problem.
@@ -290,7 +281,10 @@ class Registry:
         ]
         if not found:
             raise UnknownName(self._not_found(name, kinds, scope))
-        return found
+        if len({entry.scope for entry in found}) > 1:
+            names = " or ".join(repr(entry.full) for entry in found)
+            raise AmbiguousName(f"{name!r} may be {names}; ask for one of these")
+        return found[0]
 
     def _read(self) -> Iterator[tuple[PluginInfo, list[Spec]]]:
         """Read the table of every plugin, those of linspec first; a plugin that fails keeps its fault."""
@@ -669,12 +663,11 @@ def describe(name: str) -> Description:
     Returns
     -------
     Description
-        The fields of the record and the options; ``print`` shows them as help. For a bare name that several records
-        have, such as "gram", the kind is "" and the summary lists these records.
+        The fields of the record and the options; ``print`` shows them as help.
 
     Raises
     ------
-    UnknownName, BrokenPlugin
+    UnknownName, AmbiguousName, BrokenPlugin
         As for :func:`get_solver`.
 
     Examples
@@ -683,14 +676,8 @@ def describe(name: str) -> Description:
     >>> print(ls.describe("cca/gram").reference)
     Lu 2015, Fast linear algorithms for machine learning (thesis), Lemma 4.1.2
     """
-    entry, *others = sorted(default_registry().find_all(name, KINDS), key=lambda entry: entry.full)
+    entry = default_registry().find(name, KINDS)
     spec: Any = entry.spec
-    if others:
-        listed = "\n".join(f"  {each.full:<24}  {each.spec.summary}" for each in (entry, *others))
-        summary = (
-            f"{1 + len(others)} records have this name. Describe one of them by its full name.\n\n{listed}"
-        )
-        return Description(kind="", name=spec.name, summary=summary)
     cls: Any = _implementation(entry) if spec.base else None
     facts = ("kind", "name", "summary", "problem", "reference", "needs", "traits")
     return Description(

@@ -297,8 +297,8 @@ def hsl(
     ------
     InvalidProblem
         Negative labels or weights; a number of weights that differs from the number of labels; no label that has both
-        a row and a positive weight; weights that are not finite; no rows or columns; a number of dimensions other than one
-        or two.
+        a row and a positive weight; weights that are not finite; no rows or columns; a number of dimensions other than
+        one or two.
         Without self-loops also: no label with two rows, where a row of weight 2 counts as two; a `sample_weight`
         between 0 and 1.
     InvalidOption

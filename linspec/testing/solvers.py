@@ -314,7 +314,7 @@ def preprocessing(s: Solver, asked: Sequence[str], effect: str) -> None:
 
 
 def bad_data(s: Solver) -> None:
-    """NaN, infinity and negative weights are refused; data times 1e±160 are refused, or answered rightly."""
+    """NaN, infinity and negative weights are refused."""
     for position in range(len(s.case.matrices)):
         for value in (np.nan, np.inf):
             spoilt = s.case.mapped(np.copy)
@@ -331,10 +331,6 @@ def bad_data(s: Solver) -> None:
         require(
             False, "weights that are negative, and too few, must be refused. Call super().__post_init__()"
         )
-    for unit in () if s.reference.unitless else (1e160, 1e-160):
-        case = replace(s.case.mapped(partial(np.multiply, unit)), name=f"data times {unit:g}")
-        with suppress(errors.LinspecError):
-            s.right(case, s.solve(case))
 
 
 def answers(s: Solver) -> None:
