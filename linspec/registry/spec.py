@@ -284,11 +284,6 @@ class OperatorSpec(_Spec):
     sample : str, optional
         A function ``"package.module:function"`` for the conformance kit. It takes no arguments and returns a
         small object to adapt, of at most some hundred rows. Without it the adapter fails the kit.
-    labels : callable, optional
-        ``labels(data) -> (engine, handles)`` for class labels in blocks of rows. The :class:`linspec.workers.Engine`
-        holds the blocks, and ``handles`` has its handle of each block, in the order of the rows. The blocks stay as
-        they were passed: they may hold strings, which an operator cannot hold. :func:`linspec.targets.lda` calls this
-        function.
     suffixes : tuple of str, default ()
         The suffixes of the files that the adapter reads, such as ``(".csv", ".csv.gz")``: `matches` accepts
         :class:`linspec.operators.RowFiles` with these suffixes.
@@ -325,7 +320,6 @@ class OperatorSpec(_Spec):
     adapt: Callable[[Any], Any]
     summary: str
     sample: str | None = None
-    labels: Callable[[Any], tuple[Any, Any]] | None = None
     suffixes: tuple[str, ...] = ()
     column_names: Callable[[Any], Any] | None = None
     texts: Callable[[Any], Any] | None = None
@@ -422,7 +416,6 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "matches": _A_FUNCTION,
     "adapt": _A_FUNCTION,
-    "labels": _A_FUNCTION,
 }
 """For each field the check of a value that is not the default, and the words for a valid one."""
 
