@@ -85,7 +85,7 @@ def _check_name(kind: str, name: str, example: str, files: dict[str, str]) -> No
     code = "\n".join(f"/{path}\n{text}" for path, text in files.items() if path.endswith(".py"))
     others = _renamed(code, example, "of-the-example")
     names = {
-        "solver": registry.solvers("least-squares"),
+        "solver": [full.rpartition("/")[2] for full in registry.solvers()],
         "problem": [*registry.problems(), "solver", "normalizer", "test-matrix", "operator", "problem"],
         "data": [spec.name for spec in registry.operator_adapters()],
     }

@@ -309,14 +309,14 @@ class Registry:
     def _not_found(self, name: str, kinds: Collection[str], scope: str | None) -> str:
         """Return the message for a name that is not registered, with suggestions."""
         listed = [known for kind in kinds for known in self.names(kind, scope if kind == "solver" else None)]
-        near = get_close_matches(name.lower().replace("_", "-"), listed, 3)
+        near = get_close_matches(name.lower().replace("_", "-"), listed, 1)
         elsewhere = [
             e.full for e in self.entries() if e.spec.name == _split(name)[2] and e.full not in listed
         ]
         what = " or ".join(kinds).replace("-", " ")
         parts = [
             f"no {scope} {what} is named {name!r}." if scope else f"no {what} is named {name!r}.",
-            f"Did you mean {' or '.join(map(repr, near))}?" if near else "",
+            f"Did you mean {near[0]!r}?" if near else "",
             f"There is {', '.join(elsewhere)}." if elsewhere else "",
             *(  # before the long list: the name may belong to a plugin that could not be loaded
                 f"Plugin {info.identity} is {info.status}{f' ({info.error})' if info.error else ''}."
