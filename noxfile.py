@@ -33,7 +33,6 @@ QUICK = (
 """Tests that show within a minute whether an installed linspec finds its solvers and computes."""
 TEMPLATES = {
     "two-point": ("solver",),
-    "heavy-ball": ("solver", "--problem", "cca"),
     "mca": ("problem",),
     "npz-shards": ("data",),
 }

@@ -20,7 +20,6 @@ theorem is right.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +27,7 @@ import numpy as np
 import scipy.sparse
 
 from linspec.arrays import HostArray, random_generator, to_host
-from linspec.errors import InvalidProblem, NonFiniteData
+from linspec.errors import InvalidProblem
 from linspec.registry.options import is_number
 
 __all__ = [
@@ -220,8 +219,12 @@ def steep_spectrum(
     (60, 40)
     """
     n, p = _sizes(n, p, least=len(STEEP))
-    below = f"lie below the leading singular values, lowest ≤ highest < {STEEP[-1]:.4g}"
-    low, high = _pair(tail, "tail", lambda low, high: low <= high < STEEP[-1], below)
+    low, high = _pair(tail, "tail")
+    if not low <= high < STEEP[-1]:
+        raise InvalidProblem(
+            f"tail must lie below the leading singular values, lowest ≤ highest < {STEEP[-1]:.4g}; got ({low:g}, "
+            f"{high:g}). Pass other numbers."
+        )
     rng = random_generator(seed, "seed")
     return _rotated(rng, n, np.concatenate([STEEP, _uniform(rng, low, high, p - len(STEEP))]), sigma)
 
@@ -400,17 +403,16 @@ def planted_word_views(  # noqa: PLR0913 (sizes and kinds, each with a default)
             f"views of words need n, per_row and shared of at least 1, and {FEWEST} columns for each topic shared; "
             f"got n={n}, p={p}, q={q}, per_row={per_row}, shared={shared}. Ask for fewer topics, or more columns."
         )
-    ends = _pair(
-        strength,
-        "strength",
-        lambda first, last: 1 >= first >= last,
-        "be fractions of a row's words, 1 ≥ first ≥ last ≥ 0",
-    )
+    first, last = _pair(strength, "strength")
+    if not 1 >= first >= last:
+        raise InvalidProblem(
+            f"strength must be fractions of a row's words, 1 ≥ first ≥ last ≥ 0; got ({first:g}, {last:g})."
+        )
     if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise InvalidProblem(f"dtype must be float32 or float64; got {np.dtype(dtype)}.")
     rng = random_generator(seed, "seed")
     topics = rng.integers(0, shared, n)
-    shares = np.linspace(*ends, shared)[topics]
+    shares = np.linspace(first, last, shared)[topics]
     X, Y = (_words(rng, topics, shares, shared, columns, per_row, counts, dtype) for columns in (p, q))
     return WordViews(X, Y, topics)
 
@@ -510,21 +512,13 @@ def _sizes(n: int, p: int, least: int) -> tuple[int, ...]:
     return sizes
 
 
-def _pair(value: Any, name: str, fits: Callable[[float, float], bool], words: str) -> tuple[float, float]:
-    """Check that a value is a pair of numbers that fits; `words` say what must hold."""
+def _pair(value: Any, name: str) -> tuple[float, float]:
     if not isinstance(value, tuple | list) or len(value) != 2:
         raise InvalidProblem(f"{name} must be a pair of numbers; got {value!r}. Pass two.")
-    first, last = (_number(end, name) for end in value)
-    if not fits(first, last):
-        raise InvalidProblem(f"{name} must {words}; got ({first:g}, {last:g}). Pass other numbers.")
-    return first, last
+    return _number(value[0], name), _number(value[1], name)
 
 
 def _number(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise InvalidProblem(f"{name} must be a number; got {value!r}. Pass a float.")
-    if not math.isfinite(value):
-        raise NonFiniteData(f"{name} must be finite; got {value!r}.")
-    if value < 0:
-        raise InvalidProblem(f"{name} must be at least 0; got {value!r}.")
+    if not is_number(value) or not 0 <= value < math.inf:
+        raise InvalidProblem(f"{name} must be a finite number of at least 0; got {value!r}.")
     return float(value)

@@ -382,23 +382,13 @@ def _magnitudes(u: Any, support: Any) -> tuple[HostArray, HostArray]:
 
 
 def _mask(chosen: HostArray, length: int) -> HostArray:
-    if chosen.dtype == np.bool_:
-        if chosen.shape != (length,):
-            raise InvalidProblem(f"support, as a mask, must have shape ({length},); got {chosen.shape}.")
+    if chosen.dtype == np.bool_ and chosen.shape == (length,):
         return chosen
-    if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
+    whole = chosen.ndim == 1 and chosen.dtype.kind in "iu"
+    if not whole or len({*chosen.tolist()} & {*range(length)}) < len(chosen):
         raise InvalidProblem(
-            f"support must be a mask of bools or an array of indices; got dtype {chosen.dtype}, shape "
-            f"{chosen.shape}."
-        )
-    if chosen.size and not (chosen.min() >= 0 and chosen.max() < length):
-        raise InvalidProblem(
-            f"support, as indices, must lie between 0 and {length - 1}; got {chosen.min()} to {chosen.max()}."
-        )
-    if len(np.unique(chosen)) != len(chosen):
-        raise InvalidProblem(
-            "support, as indices, must name each entry once; got repeated ones. If it is a mask of zeros "
-            "and ones, convert it to bool."
+            f"support must be a mask of {length} bools, or an array of distinct indices below {length}; got dtype "
+            f"{chosen.dtype}, shape {chosen.shape}. Convert a mask of zeros and ones to bool."
         )
     mask = np.zeros(length, dtype=bool)
     mask[chosen.astype(np.intp)] = True

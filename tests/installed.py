@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 TEMPLATES = Path(__file__).parents[1] / "linspec" / "templates"
-PACKAGE = TEMPLATES / "least-squares-solver" / "linspec_two_point"
+PACKAGE = TEMPLATES / "solver" / "linspec_two_point"
 
 PROBLEM = """
 import json, warnings

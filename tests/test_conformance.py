@@ -1,4 +1,4 @@
-"""All that is registered keeps the contract: each check of the public kit, on each kind of data."""
+"""All that is registered keeps the contract: each check of the public kit, on each kind of data, and of resources."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from importlib.util import find_spec
 import pytest
 
 import linspec as ls
-from linspec.registry import operator_adapters
+from linspec.registry import get_spec, operator_adapters
 from linspec.testing import BACKENDS, conformance
+from tests import resources
 
 # What is registered -> check -> why it fails. Strict: whoever mends one must take it out here.
 EXPECTED_FAILURES: dict[str, dict[str, str]] = {
@@ -30,11 +31,26 @@ PARTS += [
 ]
 PARTS += [f"problem/{name}" for name in ls.problems()]
 
+CASES = [
+    (name, check)
+    for name in (*SOLVERS, *PARTS)
+    for check in (*resources.CHECKS[get_spec(None, name).kind], "imports")
+]
+
 for _name in (*SOLVERS, *PARTS):
-    _test = conformance(_name, expected_failures=EXPECTED_FAILURES.get(_name))
+    _test = conformance(_name)
     globals()["test_" + _name.replace("/", "_").replace("-", "_")] = pytest.mark.filterwarnings("ignore")(
         _test
     )
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("name", "check"), CASES)
+def test_a_part_takes_and_leaves_what_it_may(name, check):
+    outcome, text = resources.checks_of(name, EXPECTED_FAILURES.get(name)).run(check)
+    if outcome == "skipped":
+        pytest.skip(text)
+    assert outcome in ("passed", "expected"), text
 
 
 def test_the_kit_has_not_shrunk():

@@ -26,7 +26,7 @@ ON_THE_SITE = {
 }
 """Files of the repository, and the pages that have their place on the site."""
 
-TEMPLATES = ("least-squares-solver", "cca-solver", "problem", "data")
+TEMPLATES = ("solver", "problem", "data")
 """Folders of `linspec/templates`, which pages link to."""
 
 LINK = re.compile(r"(?<=\]\()([^)\s#:]+)(?=(#[^)\s]*)?\))")

@@ -16,17 +16,15 @@ import os
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
-from importlib.util import find_spec
-from itertools import accumulate, combinations, pairwise
+from itertools import accumulate, combinations, zip_longest
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
-from linspec.cli.output import Failure, Values, echo, in_one_line, missing_package, refuse
+from linspec.cli.output import Failure, Values, echo, in_one_line, refuse
 from linspec.errors import shown
 from linspec.frames import RowNames, check_order
 from linspec.operators import (
@@ -178,16 +176,6 @@ def as_array(rows: Any) -> Any:
     return array[:, 0] if array.ndim > 1 and array.shape[1] == 1 else array
 
 
-def described(rows: Any) -> str:
-    """Return shape, dtype and kind of a matrix in words."""
-    if rows.dtype.kind in "OU":
-        return f"{len(rows)} texts"
-    shape, stored = " x ".join(map(str, rows.shape)), getattr(rows, "stored_array", rows)
-    if hasattr(stored, "nnz"):
-        return f"{shape}, sparse, {stored.nnz} entries"
-    return f"{shape}, {rows.dtype}{', read in slices' * (stored is None)}"
-
-
 def read_all(
     texts: Mapping[str, str], labels: Collection[str] = (), *, drop: bool = False, ids: str | None = None
 ) -> tuple[dict[str, Any], list[str]]:
@@ -257,16 +245,11 @@ def _read_ids(paths: Iterable[str], column: str) -> list[Any]:
         files = replace(_files(path), columns=tuple(places(names, in_quotes([column]), path)), as_text=True)
         ids = list(texts_of_column(files) or ())
         first, wanted = first or path, wanted or ids
-        if ids == wanted:
-            continue
-        pairs = enumerate(zip(ids, wanted, strict=False))
-        row = next((row for row, (one, other) in pairs if one != other), None)
-        what = f"have {len(ids)} and {len(wanted)} rows"
-        if row is not None:
-            what = f"differ in row {row}, from 0: {shown(ids[row])} and {shown(wanted[row])}"
-        raise Failure(
-            f"{path} and {first} must have the same ids in the column {column!r}, as rows are paired by their "
-            f"places; they {what}; sort both files alike."
+        row = next((row for row, (a, b) in enumerate(zip_longest(ids, wanted)) if a != b), None)
+        refuse(
+            row is not None,
+            f"{path} and {first} must have the same ids in the column {column!r}, as rows are paired by their places; "
+            f"got {len(ids)} and {len(wanted)} rows that differ in row {row}, counted from 0. Sort both files alike.",
         )
     return wanted
 
@@ -286,12 +269,10 @@ def _complete(rows: Values, ids: list[str]) -> tuple[dict[str, Any], list[str]]:
     gone = np.logical_or.reduce([*lost.values()])
     where = ", ".join(f"{mask.sum()} in {name}" for name, mask in lost.items() if mask.any())
     text = f"{gone.sum()} of {count_of(len(gone), 'row')} lack a value{f' ({where})' * bool(where)}"
-    if gone.all():
-        gaps = {name: sum(block.sum(axis=0) for block in _missing(matrix)) for name, matrix in rows.items()}
-        name = max(gaps, key=lambda name: gaps[name].max())
-        names = getattr(rows[name], "column_names", None)
-        worst = f", such as --columns {shlex.quote(REST + names[gaps[name].argmax()])}" if names else ""
-        raise Failure(f"--drop-missing leaves no row: {text}. Leave columns with many gaps out{worst}.")
+    refuse(
+        gone.all(),
+        f"--drop-missing leaves no row: {text}. Leave columns with many gaps out: --columns {REST}NAME.",
+    )
     text = f"--drop-missing: {text}{' and are left out' * bool(gone.any())}."
     click.get_current_context().meta[DROPPED] = text
     echo(text, err=True)
@@ -316,58 +297,3 @@ def _missing(matrix: Any) -> Iterator[Any]:
     step = max(1, BLOCK // matrix.shape[1])
     for start in range(0, matrix.shape[0], step):
         yield np.isnan(matrix.rows(slice(start, min(start + step, matrix.shape[0]))).dense())
-
-
-# ---- workers ------------------------------------------------------------------------------------
-
-ROWS, BLOCKS = 256, 64
-"""Least number of rows in a block on a worker, and largest number of blocks."""
-
-SETTINGS = {
-    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 268435456,
-    "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 67108864,
-    "distributed.admin.low-level-log-length": 10,
-    "distributed.admin.large-graph-warning-threshold": "1TB",
-}
-"""Memory of the size of a block is kept for the next task, and messages for developers of dask are dropped."""
-
-
-@contextmanager
-def on_workers(count: int, files: Mapping[str, str], matrices: Values) -> Iterator[dict[str, Any]]:
-    """Put the rows of matrices in memory or in .npy files on processes of dask while the block runs; yield all.
-
-    Rows of a `.npy` file are read by the worker that keeps them; others are read here and sent once. The number of
-    blocks depends only on the number of rows, so that the answer does not depend on the number of workers.
-    """
-    if find_spec("distributed") is None:
-        raise missing_package("--workers needs dask", "dask")
-    import dask
-    from distributed import Client, LocalCluster
-
-    def placed(name: str, rows: Any) -> Any:
-        stored = getattr(rows, "stored_array", None)
-        if stored is None:
-            return rows
-        cuts = np.linspace(0, rows.shape[0], max(1, min(BLOCKS, rows.shape[0] // ROWS)) + 1, dtype=int)
-        delayed, path = dask.delayed, files[name]
-        blocks = [
-            delayed(_rows_of_file)(path, a, b) if is_npy(path) else delayed(stored[a:b])
-            for a, b in pairwise(cuts.tolist())
-        ]
-        operator = as_operator(blocks, name)
-        operator.column_names = rows.column_names
-        return operator
-
-    with (
-        dask.config.set(SETTINGS),
-        LocalCluster(
-            n_workers=count, threads_per_worker=1, dashboard_address=":0", silence_logs=50
-        ) as cluster,
-        Client(cluster),
-    ):
-        yield {name: placed(name, rows) for name, rows in matrices.items()}
-
-
-def _rows_of_file(path: str, start: int, stop: int) -> Any:
-    """Read some rows of a .npy file into memory."""
-    return np.array(np.load(path, mmap_mode="r", allow_pickle=False)[start:stop])

@@ -17,14 +17,11 @@ import click
 import linspec
 from linspec import registry
 from linspec.cli.commands import Command
-from linspec.cli.output import Failure, echo, refuse
+from linspec.cli.output import echo, refuse
 from linspec.process.paths import is_there
 from linspec.process.plurals import count_of
 
 TEMPLATES = Path(linspec.__file__).parent / "templates"
-
-SOLVER = "least-squares-solver"
-"""The template of a solver where no problem is named."""
 
 SUFFIXES = {".md", ".py", ".toml", ".typed"}
 """Suffixes of the files of a template that are copied."""
@@ -36,30 +33,19 @@ SUFFIXES = {".md", ".py", ".toml", ".typed"}
 @click.argument("kind", type=click.Choice(["solver", "problem", "data"]))
 @click.argument("name")
 @click.option("--folder", default=".", metavar="DIR", help="Where to write linspec-NAME.  [default: here]")
-@click.option("--problem", metavar="NAME", help="What a solver solves.  [default: least squares]")
-def new(kind: str, name: str, folder: str, problem: str | None) -> None:
+def new(kind: str, name: str, folder: str) -> None:
     """Write a package for a solver, a problem or a kind of data of your own.
 
     The folder linspec-NAME has a working example under your name, which can be installed and passes the conformance
     tests: replace the example by your method. NAME is lower-case words joined by hyphens, such as two-step.
     """
-    refuse(
-        problem is not None and kind != "solver",
-        f"--problem says what a solver solves; got it for {kind!r}. Leave it out.",
-    )
-    known = sorted(path.name.removesuffix("-solver") for path in TEMPLATES.glob("*-solver"))
-    refuse(
-        problem is not None and problem not in known,
-        f"there are templates of solvers for {', '.join(known)}; got --problem {problem}. Begin with one of these, and "
-        "change `problem` in plugin.py and the arrays that it iterates.",
-    )
-    template = TEMPLATES / ((f"{problem}-solver" if problem else SOLVER) if kind == "solver" else kind)
+    template = TEMPLATES / kind
     paths = [path for path in sorted(template.rglob("*")) if path.suffix in SUFFIXES and path.is_file()]
     files = {path.relative_to(template).as_posix(): path.read_text("utf-8") for path in paths}
     (example,) = {
         path.partition("/")[0].removeprefix("linspec_") for path in files if path.startswith("linspec_")
     }
-    _check_name(kind, name, template.name.removesuffix("-solver"), example, files)
+    _check_name(kind, name, example, files)
     target = Path(folder) / f"linspec-{name}"
     refuse(is_there(target), f"{target} exists already. Choose another name or --folder, or remove it.")
     for path, text in files.items():
@@ -88,28 +74,25 @@ def _renamed(text: str, example: str, name: str) -> str:
     return re.sub("|".join(map(re.escape, forms)), lambda match: forms[match[0]], text)
 
 
-def _check_name(kind: str, name: str, problem: str, example: str, files: dict[str, str]) -> None:
+def _check_name(kind: str, name: str, example: str, files: dict[str, str]) -> None:
     """Refuse a name that no record or module can have, that is taken, or that the template uses for something else."""
-    if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
-        words = re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+", name)
-        better = "-".join(words).lower().lstrip("0123456789-") or "two-step"
-        raise Failure(
-            "NAME must be lower-case words of letters and digits joined by hyphens, and begin with a letter; "
-            f"got {name!r}. Try {better!r}."
-        )
+    refuse(
+        not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name),
+        "NAME must be lower-case words of letters and digits joined by hyphens, such as two-step, and begin with a "
+        f"letter; got {name!r}.",
+    )
     module, class_name = name.replace("-", "_"), _class_name(name)
     code = "\n".join(f"/{path}\n{text}" for path, text in files.items() if path.endswith(".py"))
     others = _renamed(code, example, "of-the-example")
     names = {
-        "solver": registry.solvers(problem) if kind == "solver" else [],
+        "solver": [full.rpartition("/")[2] for full in registry.solvers()],
         "problem": [*registry.problems(), "solver", "normalizer", "test-matrix", "operator", "problem"],
         "data": [spec.name for spec in registry.operator_adapters()],
     }
     used = re.search(rf"\b{class_name}(Solution)?\b|/{module}\.py$", others, re.MULTILINE)
-    for why, refused in {
-        "is a keyword of Python": keyword.iskeyword(module) or keyword.iskeyword(class_name),
-        f"is the name of a {kind} already": name in names[kind],
-        "is used by the package itself for something else": used,
-        f"has a package linspec_{module} already": find_spec(f"linspec_{module}") is not None,
-    }.items():
-        refuse(refused, f"the name {name!r} {why}. Choose another one, such as {f'my-{name}'!r}.")
+    keywords = {module, class_name} & {*keyword.kwlist}
+    refuse(
+        keywords or name in names[kind] or used or find_spec(f"linspec_{module}") is not None,
+        f"the name {name!r} is taken: by Python, by a {kind} or a package linspec_{module} that is here, or by the "
+        f"template itself. Choose another one, such as {f'my-{name}'!r}.",
+    )

@@ -153,21 +153,19 @@ def check_target(
 
 
 def write_all(*files: tuple[Target | None, Callable[[IO[bytes], str], None]]) -> None:
-    """Write files by functions of a stream and a suffix; a failure does not stop the other files."""
-    failures = []
+    """Write files by functions of a stream and a suffix."""
     for target, write in files:
         if target is None:
             continue
         try:
             with replaced(target.path) as stream:
                 write(stream, Path(target.name).suffix.lower())
-            echo(f"written: {target.name}")
         except (OSError, MemoryError) as error:
             why = getattr(error, "strerror", None) or str(error) or "out of memory"
-            failures.append(
+            raise Failure(
                 f"{target.option}: {target.name!r} could not be written: {why}. What stood there is as it was."
-            )
-    refuse(failures, " ".join(failures))
+            ) from error
+        echo(f"written: {target.name}")
 
 
 def write_rows(content: Values, rows: Sequence[Values], stream: IO[bytes], suffix: str) -> None:

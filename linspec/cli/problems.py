@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -222,24 +221,9 @@ class Request:
             chosen["sample_weight"] = data.as_array(rows["sample_weight"])
         return self.cls.from_command(list(matrices.values()), chosen)
 
-    def facts(self, values: Values, matrices: Values) -> list[tuple[str, str]]:
-        """Return the problem and its files in words."""
-        facts = [("problem", self.words(values))]
-        for name, text in self.files.items():
-            facts.append((name, f"{text} ({data.described(matrices[name])})"))
-        return facts
-
-    def words(self, values: Values) -> str:
-        """Return the problem and the values of its options in words, such as "cca, k = 2, ridge 1, centred"."""
-        words = [self.name]
-        for name, value in values.items():
-            if name == "k":
-                words.append("k by rank" if value is None else f"k = {value}")
-            elif name == "center":
-                words.append("centred" if value else "not centred")
-            elif value not in (None, False):  # also a ridge of 0
-                words.append(name.replace("_", " ") + f" {in_words(value)}" * (value is not True))
-        return ", ".join(words)
+    def facts(self, problem: Any) -> list[tuple[str, str]]:
+        """Return the problem, and the files of its matrices."""
+        return [("problem", repr(problem)), *self.files.items()]
 
     def about(self, values: Values, *names: str, **more: Any) -> dict[str, Any]:
         """Return the request for a file: the values, the named arguments, and more."""
@@ -307,19 +291,3 @@ def in_words(value: Any) -> str:
     if isinstance(value, tuple | list):
         return ", ".join(map(in_words, value))
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def solve_line(request: Request, values: Values) -> str:
-    """Return the line of `linspec solve` for values of the problem's options."""
-    words = ["linspec", "solve", request.name, *request.files.values()]
-    words += [word for text in request["options"] for word in ("--option", text)]
-    more = request.some("tol", "ids", "drop_missing", "solver")
-    more["header"] = click.get_current_context().meta.get(data.HEADER)
-    if more["solver"] == AUTO:
-        del more["solver"]
-    for name, value in {**values, **more}.items():
-        if isinstance(value, bool):
-            words += [typed(name)] if value else [f"--no-{name}"] * (name in (*FLAGS, "header"))
-        elif value is not None:
-            words += [typed(name), in_words(value).replace(" ", "")]
-    return shlex.join(words)

@@ -27,7 +27,7 @@ import click
 
 import linspec
 from linspec import registry
-from linspec.cli.commands import Command, ProblemGroup, check_no_method, later
+from linspec.cli.commands import Command, ProblemGroup, later
 from linspec.cli.new import new
 from linspec.cli.output import (
     INTERRUPTED,
@@ -56,10 +56,6 @@ class Program(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of the commands, in order of definition."""
         return list(self.commands)
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Find a command; the name of a method that has none is refused with the command to use."""
-        return super().get_command(ctx, check_no_method(name))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; turn errors into a Failure, and each warning into one line."""
@@ -136,22 +132,13 @@ def _as_failure(error: Exception) -> Failure:
 
 
 def _show_versions(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
-    """Print the versions of linspec, of Python, of packages and of the BLAS, one on each line, and exit."""
+    """Print the versions of linspec, of Python and of packages, one on each line, and exit."""
     if not asked or ctx.resilient_parsing:
         return
     rows = {"linspec": linspec.__version__, "Python": f"{platform.python_version()} ({platform.platform()})"}
     for name in PACKAGES.split():
         with suppress(PackageNotFoundError):
             rows[name] = version(name)
-    try:
-        import scipy.linalg  # noqa: F401  # it loads its BLAS
-        import threadpoolctl
-
-        pools = [pool for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
-        names = [f"{pool['internal_api']} {pool['version']} ({pool.get('architecture')})" for pool in pools]
-        rows["BLAS"] = ", ".join(dict.fromkeys(names)) or "unknown to threadpoolctl"
-    except ImportError as error:  # users report versions mostly when an installation is broken
-        rows["BLAS"] = f"unknown: {error}"
     show_facts(rows.items())
     ctx.exit()
 
@@ -202,8 +189,7 @@ def describe(name: str) -> None:
     matrices the source and the options follow; for solvers also the problem, and the access to the data that the solver
     needs; for problems the constructor and the solvers.
 
-    NAME is a bare name, or cca/gram, normalizer/qr, DISTRIBUTION:NAME. If several records have the bare name, their
-    full names are listed.
+    NAME is a bare name, or cca/gram, normalizer/qr, DISTRIBUTION:NAME.
     """
     echo(str(registry.describe(name)))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import product
@@ -16,16 +16,14 @@ from linspec import plots, registry
 from linspec.cli import data, output
 from linspec.cli.commands import AUTO, BUDGETS, GROUPS, HELD_OUT, ROWS, SETTINGS, SOLVER, SOLVERS, option
 from linspec.cli.output import Failure, Values, echo, refuse, show_facts, show_table
-from linspec.cli.problems import ROW_FILES, Request, in_words, pair_of, solve_line, typed
+from linspec.cli.problems import ROW_FILES, Request, in_words, pair_of
 from linspec.process.paths import is_there
-from linspec.process.plurals import count_of
 from linspec.process.progress import report_progress
 from linspec.registry import options as solver_options
 from linspec.solving import checkpoints
 from linspec.solving.linear_solution import as_several
 from linspec.solving.select import estimated
 from linspec.solving.solution import weights_by_matrix
-from linspec.solving.summary import percent
 from linspec.studies.comparison import measured, solvers_to_compare, split, spread
 from linspec.studies.held_out.scores import beside
 
@@ -35,10 +33,6 @@ drawn, and of rows in each."""
 
 TIMES, LEAST_SECONDS = 20, 1.0
 """Without ``--solvers``, a solver has this many times the estimate of the fastest one, and at least these seconds."""
-
-OF_ONE = ("out", "plot", "ridge_y", "explained", "loadings", "workers", "checkpoint", "start")
-"""The options of `solve` that need one answer."""
-
 
 # ---- solve --------------------------------------------------------------------------------------
 
@@ -57,11 +51,6 @@ SOLVE = [
     option(
         "--plot", help="Draw values, how the run converged, and variates of the leading pairs, to FILE.png."
     ),
-    option(
-        "--workers",
-        type=click.IntRange(1, 1024),
-        help="Put the rows on so many processes, by way of dask.",
-    ),
     option("--explained", is_flag=True, help="Show how much of each matrix the answer explains."),
     option(
         "--loadings",
@@ -73,37 +62,26 @@ SOLVE = [
         is_flag=True,
         help="Prove that nothing is missing, if a matrix with a row for every column fits into memory.",
     ),
-    option("--verbose", is_flag=True, help='Show the estimates by which "auto" chose the solver.'),
 ]
 
 
 def _solve(request: Request) -> None:
     """Run `linspec solve`; as much as possible is checked before the data are read, the rest before the run."""
-    combinations, context = request.values("ridge"), click.get_current_context()
-    several = len(combinations) > 1
-    each = several and not request.cls.stated.fields["ridge"].path
+    stated = request.cls.stated
+    path = stated.ridge and stated.fields[stated.ridge].path
+    combinations = request.values("ridge") if path else request.values()
     out = output.check_target("--out", request["out"], (".npz", ".json"), request.inputs)
     plot = output.check_plot(request["plot"], request.inputs, out)
     solver = _as_begun(request)
     options = request.options(solver, request["options"])
-    for name in filter(request.__getitem__, OF_ONE if each else ()):
-        raise Failure(f"{typed(name)} is for one answer; got several ridges. Name one, or leave it out.")
-    refuse(
-        request["workers"] and request["held_out"],
-        "--held-out takes rows out, and those on workers stay together. Leave one of them out.",
-    )
     matrices, rows = request.read()
-    if request["workers"]:
-        matrices = context.with_resource(data.on_workers(request["workers"], request.files, matrices))
-    values = {**combinations[0], **({"ridge": [one["ridge"] for one in combinations]} if several else {})}
-    facts = request.facts(values, matrices)
-    if each:
-        problems = {f"ridge {one['ridge']:g}": request.state(one, matrices, rows) for one in combinations}
-        table = _compared(request, problems, {solver: solver}, options)
-        with output.finishing(table):
-            show_facts(facts)
-            _show(request, table.entries, of=True)
-        return
+    values = dict(combinations[0])
+    if len(combinations) > 1:
+        refuse(
+            request["held_out"],
+            "--held-out scores one answer; `linspec cross-validate` scores several ridges.",
+        )
+        values["ridge"] = [one["ridge"] for one in combinations]
     problem, held = request.state(values, matrices, rows), None
     if request["held_out"]:
         problem, held = split(problem, request["held_out"], request["seed"])
@@ -111,10 +89,9 @@ def _solve(request: Request) -> None:
     with _limits(request, solver) as limits:
         entry = measured(problem, solver, options, rows=held, **begun, **limits)
     with output.finishing(entry.solution):
-        chosen = linspec.select(problem).reason if request["verbose"] and request["solver"] == AUTO else ""
-        show_facts([*facts, ("solver", entry.solver), ("chosen", chosen), *_facts_of(entry, held)])
-        _show_answer(request, entry.solution, problem, held)
-        asked = {"drop_missing": context.meta.get(data.DROPPED), "score": entry.score}
+        show_facts([*request.facts(problem), ("solver", entry.solver), *_facts_of(entry, held)])
+        _show_answer(request, entry.solution, problem)
+        asked = {"drop_missing": click.get_current_context().meta.get(data.DROPPED), "score": entry.score}
         asked |= request.some("ids", "held_out")
         asked = {name: value for name, value in asked.items() if value is not None}
         about = request.about(values, "seed", options=options, seconds=entry.seconds, **asked)
@@ -145,14 +122,10 @@ def _facts_of(entry: Any, held: Any) -> list[tuple[str, str]]:
     return [*facts, ("held out", score), ("accuracy", f"{accuracy:.6f}, on these rows")]
 
 
-def _show_answer(request: Request, solution: Any, problem: Any, held: Any) -> None:
+def _show_answer(request: Request, solution: Any, problem: Any) -> None:
     """Print the values, the columns with the largest weights, and what ``--explained`` and ``--loadings`` ask for."""
-    rows = []
-    for one in solution.along_path() if getattr(solution, "path", False) else ():
-        score = {} if held is None else {"held out": one.score(*held.matrices.values(), **beside(held))}
-        rows.append({"ridge": one.ridge, **dict(one.facts()), **score, "residual": one.residual})
-    if rows or solution.summary():
-        show_table(rows or solution.summary(), output.SHOWN)
+    if solution.summary():
+        show_table(solution.summary(), output.SHOWN)
     weights = weights_by_matrix(solution)
     for name in filter(solution.column_names.__contains__, weights):
         columns = solution.leading_columns(LARGEST, name)
@@ -211,17 +184,17 @@ def _compare(request: Request) -> None:
     options = {"tol": request["tol"]} if AUTO in solvers and request["tol"] else {}
     table, several = _compared(request, problems, solvers, options), len(variants) > 1
     with output.finishing(table):
-        held = f", {request['held_out']:g} of the rows held out" if request["held_out"] else ""
-        echo(f"{request.words(shared)}{held}: {', '.join(request.files.values())}")
-        _show(request, table.entries, of=several)
+        show_facts([*request.files.items(), *((label, repr(problem)) for label, problem in problems.items())])
+        echo(f"\n{table}")
+        show_facts([(entry.solver, entry.message) for entry in table.entries if entry.failed])
         run = {name for name, _, _ in runs.values()}
         absent = [name for name in registry.solvers(request.name) if name not in run]
         if not request["solvers"] and (absent or slow or request["max_seconds"]):
-            names = f"{', '.join(absent) or 'none'}; as slow: {', '.join(slow) or 'none'}"
             echo(
-                f"\nleft out as demonstrations of failure: {names}. The limit of each was {request['max_seconds']} s."
+                f"\nleft out as demonstrations of failure: {', '.join(absent) or 'none'}; as slow: "
+                f"{', '.join(slow) or 'none'}. Each had {request['max_seconds']} s. --solvers NAME,NAME runs others, "
+                "without a limit."
             )
-            echo("To run them, or without a limit, name solvers: --solvers NAME,NAME")
         figures = []
         for row in table.rows:
             name, texts, _ = runs[row["solver"]]
@@ -292,34 +265,6 @@ def _compared(request: Request, problems: Values, solvers: Values, options: Valu
         return linspec.compare(problems, solvers, held_out=request["held_out"], **limits, **options)
 
 
-def _show(request: Request, entries: Sequence[Any], *, of: bool) -> None:
-    """Print a row for each run, and the errors of solvers that failed; with `of`, of which problem each one is."""
-    layout, k, rows = request.cls.solution.layout, (request["k"] or [1])[0], []
-    values = f"{layout.value_label}s"
-    best = max((entry.objective or 0.0 for entry in entries), default=0.0)
-    for entry in entries:
-        share = (entry.objective or 0.0) / best if best and not of else None
-        shown = getattr(entry.solution, layout.value or "", ())[: output.SHOWN] if of else ()
-        figures = {
-            "solver": entry.solver,
-            "variant": entry.problem * of,
-            values: "  ".join(f"{value:.4f}" for value in shown),
-            "held out": entry.score,
-            layout.objective or f"sum of {values}": entry.objective and f"{entry.objective:.7g}",
-            "of best": share and percent(share),
-            "residual": entry.residual,
-            "status": entry.status.lower().replace("_", " "),
-            "passes": entry.passes,
-            f"products of {k}": entry.products and entry.products / k,
-            "seconds": entry.seconds,
-            "CPU": entry.cpu_seconds,
-        }
-        rows.append(figures)
-    filled = [name for name in rows[0] if any(row[name] not in (None, "") for row in rows)]
-    show_table([{name: row[name] for name in filled} for row in rows])
-    show_facts([(entry.solver, entry.message) for entry in entries if entry.failed])
-
-
 # ---- studies ------------------------------------------------------------------------------------
 
 Report = tuple[list[Any], Values]
@@ -343,10 +288,11 @@ def _study(
     options = request.options(request.solver, request["options"])
     matrices, rows = request.read("groups")
     groups = {"groups": data.as_array(rows.pop("groups"))} if "groups" in rows else {}
-    result = compute(request.state(values, matrices, rows), rng=request["seed"], **groups, **options)
+    problem = request.state(values, matrices, rows)
+    result = compute(problem, rng=request["seed"], **groups, **options)
     with output.finishing(result):
         shown = {name: value for name, value in values.items() if f"{name}s" not in asked}
-        show_facts(request.facts(shown, matrices))
+        show_facts(request.facts(problem))
         table, content = report(result)
         about = request.about(shown, "ids", "drop_missing", "solver", "seed", **asked, options=options)
         output.write_all((out, partial(output.write_rows, {**content, "about": about}, table)))
@@ -386,34 +332,22 @@ def _cross_validate(request: Request) -> None:
         values["k"] = max(study["ks"])
     study |= {"method": request["method"], "splitter": request["folds"], "score": request["score"]}
     compute = partial(linspec.cross_validate, **study)
-    _study(request, values, asked, compute, partial(_scores, request, values))
+    _study(request, values, asked, compute, partial(_scores, request))
 
 
-def _scores(request: Request, values: Values, result: Any) -> Report:
-    """Show the mean score of each setting, and the line for the chosen one; return the score of each split."""
+def _scores(request: Request, result: Any) -> Report:
+    """Show the mean score of each setting, and the chosen one; return the score of each split."""
     setting = result.best if request["rule"] == "best" else result.one_standard_error
-    fitted, held = (_range(sizes) for sizes in zip(*result.sizes, strict=True)) if result.sizes else ("", "")
-    folds = f"{len(result.sizes)}, with {fitted} rows fitted and {held} held out"
-    better = f"{result.label}, {'higher' if result.higher else 'lower'} is better"
-    show_facts([("folds", folds * bool(fitted)), ("score", better), ("passes", f"{result.passes:.3g}")])
-    settings = [(ridge, k) for ridge in result.ridges for k in result.ks]
-    table = result.table(library="")
-    for one, row in zip(settings, table, strict=True):
-        row |= {"best": row["best"] or "", "rounding": row["rounding"] or "", "": "chosen" * (one == setting)}
-    show_table(table)
-    chosen = {"k": setting.k, "ridge": _ridges(setting)[0]}
-    chosen = {name: value for name, value in chosen.items() if value is not None}
-    echo(f"\nThe chosen setting on all rows: {solve_line(request, {**values, **chosen})}")
+    echo(f"\n{result}")
+    show_table(result.table(library=""))
+    ridges = "" if setting.ridge is None else f" ridge {in_words(setting.ridge)}"
+    echo(f"\nThe chosen setting:{ridges}{'' if setting.k is None else f' k {setting.k}'}")
     rows = []
     for row in result.rows:
         ridge, ridge_y = _ridges(row)
         figures = {"split": row.split, "ridge": ridge, "ridge_y": ridge_y, "k": row.k, "score": row.score}
         rows.append({name: value for name, value in figures.items() if value is not None})
     return rows, {"chosen": setting._asdict(), "score": result.label}
-
-
-def _range(sizes: tuple[int, ...]) -> str:
-    return " to ".join(map(str, sorted({min(sizes), max(sizes)})))
 
 
 def _ridges(setting: Any) -> Any:
@@ -430,25 +364,10 @@ def _permute(request: Request) -> None:
     asked = request.some("permutations", "statistic", "max_seconds")
 
     def report(result: Any) -> Report:
-        solved, least = hasattr(result, "solution"), 1 / (1 + result.permutations)
-        how = "each permutation solved" if solved else "stepwise, all pairs, without a ridge"
-        count = f"{count_of(result.permutations, 'permutation')}{', interrupted' * result.interrupted}"
-        components = count_of(len(result.values), "component")
-        facts = {
-            "test": f"{result.statistic}, {how}",
-            "permutations": f"{count}; the least possible p-value is {least:.2g}",
-            "significant": f"{result.components()} of {components} at 5 %",
-            "values": "with the ridge" * (ridge and solved),
-        }
-        show_facts(facts.items())
-        names, rows = ("component", "value", "p_value", "uncorrected"), []
         table = result.table(library="")
-        for row in table:
-            rows.append(dict(zip(names, row.values(), strict=True)))
-            for name in {"p value", "uncorrected"} & row.keys():  # the least possible one is an upper bound
-                row[name] = f"<= {row[name]:.2g}" if row[name] <= least else row[name]
+        echo(f"\n{result}")
         show_table(table, values.get("k") or output.SHOWN)
-        return rows, {"permutations": result.permutations, "statistic": result.statistic}
+        return table, {"permutations": result.permutations, "statistic": result.statistic}
 
     def compute(problem: Any, **more: Any) -> Any:
         return linspec.permutation_test(problem, solver, **asked, **more)
@@ -460,39 +379,18 @@ def _permute(request: Request) -> None:
 
 
 def _bootstrap(request: Request) -> None:
-    values, ridge = _of_components(request, "sample_weight")
+    values, _ = _of_components(request, "sample_weight")
 
     def report(result: Any) -> Report:
-        ties = ", ".join(f"{group[0] + 1} to {group[-1] + 1}" for group in result.groups() if len(group) > 1)
-        draws = f"{count_of(result.draws, 'draw')}{', interrupted' * result.interrupted}"
-        facts = {
-            "solver": result.solution.solver,
-            "draws": f"{draws}, {100 * result.level:g} % intervals",
-            "ties": ties and f"components {ties} may have equal values: their span is known, not each",
-            "values": "with the ridge" * ridge,
-        }
-        show_facts(facts.items())
-        table = result.table(library="")
+        table, rows = result.table(library=""), []
+        echo(f"\n{result}")
         show_table(table)
-        rows = [{name: value for name, value in row.items() if name != "component"} for row in table]
-        return _weights(result), {"values": rows, "draws": result.draws, "level": result.level}
+        for matrix in weights_by_matrix(result.solution):
+            rows += [{"matrix": matrix, **row} for row in result.weights_table(matrix, library="")]
+        return rows, {"values": table, "draws": result.draws, "level": result.level}
 
     study = partial(linspec.bootstrap, solver=request.solver, **request.some("draws", "level"))
     _study(request, values, request.some("draws", "level", "groups"), study, report)
-
-
-def _weights(result: Any) -> list[Any]:
-    """Return the interval of each weight, with the name of its column."""
-    rows, layout = [], result.solution.layout
-    for matrix in weights_by_matrix(result.solution):
-        table = result.weights_table(matrix, library="")
-        for i in range(len(result.bias)):
-            vector = f"{layout.vector}{i + 1}"
-            names = {"weight": vector, "lower": f"{vector} lower", "upper": f"{vector} upper"}
-            for row in table:
-                figures = {name: row[column] for name, column in names.items()}
-                rows.append({"matrix": matrix, "column": row["column"], layout.component: i + 1, **figures})
-    return rows
 
 
 COMMANDS = {
@@ -526,8 +424,8 @@ COMMANDS = {
             *_out("the score of each setting and fold"),
         ],
         _cross_validate,
-        """Score several ridges and several k on rows that were not fitted, and choose. The line of `linspec solve` for
-the chosen setting is printed. Means, scales and effects of confounds are those of the fitted rows.""",
+        """Score several ridges and several k on rows that were not fitted, and choose. Means, scales and effects of
+confounds are those of the fitted rows.""",
     ),
     "permute": (
         [

@@ -49,12 +49,12 @@ def _transform(**arguments: Any) -> None:
         raise Failure(
             f"--out: .npy is for numbers, and ids and classes are texts; got {out.name!r}. Name a .csv file."
         )
-    scores = [] if targets is None else _scored(solution, names, values, data.as_array(targets))
+    scores = [] if targets is None else _scored(solution, values, data.as_array(targets))
     write = partial(_write, [*([arguments["ids"]] if ids else []), *names], ids, values)
     if out is None:
         write(buffer := io.BytesIO(), ".csv")
         echo(buffer.getvalue().decode().rstrip("\n"))
-        echo("\n".join(f"{label} {text}" for label, text in scores if text), err=True)
+        echo("\n".join(f"{label} {text}" for label, text in scores), err=True)
         return
     about = f"{arguments['result']} ({solution.problem})"
     show_facts([("result", about), (what, " x ".join(map(str, values.shape))), *scores])
@@ -133,7 +133,7 @@ def _computed(solution: Any, what: str, rows: Values, named: Values) -> tuple[Se
     return names, np.concatenate(parts, axis=1)
 
 
-def _scored(solution: Any, names: Sequence[str], values: Any, truth: Any) -> list[tuple[str, str]]:
+def _scored(solution: Any, values: Any, truth: Any) -> list[tuple[str, str]]:
     """Return the accuracy of predicted classes, or R² of predictions, in words; for a path that of each ridge."""
     classes, facts = getattr(solution, "classes", None), []
     path = solution.along_path() if getattr(solution, "path", False) else [solution]
@@ -141,10 +141,6 @@ def _scored(solution: Any, names: Sequence[str], values: Any, truth: Any) -> lis
         score = prediction_score(part if classes is None else part[:, 0], truth, classes)
         label = score.label + (f", ridge {path[i].ridge:g}" if len(path) > 1 else "")
         facts.append((label, f"{score.total:.6g}, on {count_of(score.rows, 'row')}"))
-        pairs = list(zip(names[i * part.shape[1] :], score.by_target[: output.SHOWN], strict=False))
-        facts.append(
-            (f"{label} of each", "  ".join(f"{name} {r:.4g}" for name, r in pairs) * (len(pairs) > 1))
-        )
     return facts
 
 

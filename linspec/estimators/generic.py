@@ -9,7 +9,6 @@ become attributes that end in "_". The class is made once for each problem.
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -249,7 +248,7 @@ def _made(problem: type[Problem[Any]]) -> type[Generic]:
         [(name, Any, dataclasses.field(default=default)) for name, default in defaults.items()],
         bases=_bases(problem.solution),
         namespace={
-            "__doc__": _docstring(problem, fields),
+            "__doc__": f"Estimator of `linspec.{problem.__name__}`; the result of linspec is `solution_`.",
             "__module__": __name__,
             "_problem": problem,
             "_fields": fields,
@@ -271,16 +270,6 @@ def _bases(solution: type[Solution]) -> tuple[type, ...]:
     if hasattr(solution, "transform"):
         return ClassNamePrefixFeaturesOutMixin, TransformerMixin, own
     return (PairedRows, RegressorMixin, own) if hasattr(solution, "predict") else (own,)
-
-
-def _docstring(problem: type[Problem[Any]], fields: dict[str, str]) -> str:
-    """Describe an estimator by the first sentence of its problem, its parameters and its attributes."""
-    summary = (inspect.getdoc(problem) or problem.__name__).partition("\n\n")[0]
-    attributes = "\n".join(f"{name}_" for name in problem.solution.layout.entries)
-    return (
-        f"{summary}\n\nParameters\n----------\n{', '.join([*fields, *RUN])}\n    As for `{problem.__name__}` and "
-        f"`linspec.solve`.\n\nAttributes\n----------\n{attributes}\nsolution_\n    The answer with its certificate."
-    )
 
 
 def _empty(problem: type[Problem[Any]]) -> Generic:

@@ -49,7 +49,7 @@ from linspec.process.files import looked_at
 from linspec.process.paths import is_there
 from linspec.registry.keywords import hinted
 
-__all__ = ["adapter_of_labels", "as_operator", "open_rows"]
+__all__ = ["as_operator", "open_rows"]
 
 
 @hinted
@@ -383,24 +383,3 @@ def _made_by(adapter: Any, data: Any, others: Iterable[Any]) -> LinearOperator:
             f"{either}"
         ) from error
     return operator
-
-
-def adapter_of_labels(data: Any) -> Any:
-    """Find the adapter that can read class labels of this type in blocks.
-
-    Parameters
-    ----------
-    data : object
-        Labels in any form.
-
-    Returns
-    -------
-    OperatorSpec or None
-        None if no adapter for labels knows the type.
-    """
-    from linspec.registry import operator_adapters
-
-    if isinstance(data, np.ndarray):  # trying all adapters takes a tenth of a small problem's time
-        return None
-    adapter, _ = _first_match((each for each in operator_adapters() if each.labels is not None), data)
-    return adapter  # adapters that fail here are reported when the data become an operator

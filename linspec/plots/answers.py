@@ -18,17 +18,7 @@ import numpy as np
 
 from linspec.arrays import HostArray, is_array, to_host
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, shown
-from linspec.frames import (
-    check_order,
-    class_vector,
-    column_names_of,
-    is_frame,
-    is_series,
-    library_of,
-    numbers_of,
-    row_names_of,
-    without_column,
-)
+from linspec.frames import check_order, class_vector, column_names_of, is_series
 from linspec.plots.style import (
     BAND,
     COLOURS,
@@ -65,16 +55,8 @@ SHORT = (-2, 4)
 """Range of powers of ten within which tick labels are written in full; other powers are written once, beside the
 axis."""
 
-FAINT = 0.1
-"""A map of more than `NUMBERED` components has a minus sign in each cell with a negative number. Cells whose magnitude
-is below this fraction of the largest magnitude have none, because they are nearly white."""
-
 NUMBERED = 6
 """Largest number of components for which a map shows numbers in its cells."""
-
-LABELS = ("row", "column", "feature")
-"""Headings of the first column of a table that a solution makes. This column has the names or numbers of rows of data,
-of columns of data, or of features; it has one of these headings if the data have no heading for the names."""
 
 GOLDEN = 0.6180339887
 """The golden ratio − 1; the fractional parts of its multiples are evenly distributed (Weyl)."""
@@ -232,16 +214,15 @@ def loadings(
 
     Parameters
     ----------
-    of : Solution, table, or array of shape (p, k) or (p,)
-        A solution, whose weights are drawn; a table with the names of the columns, such as
-        ``solution.loadings_table()``; or any numbers with a row for each column of the data.
+    of : Solution, or array of shape (p, k) or (p,)
+        A solution, whose weights are drawn; or any numbers with a row for each column of the data.
     view : str, optional
         For a solution, the name of the matrix, such as "X" or "Y". By default the first.
     data : data of shape (n, p), optional
         For a solution with a method `loadings`: rows of the view. Then loadings are drawn instead of weights: the
         correlations of the columns with the variates, which do not depend on the units of the columns.
     names : sequence of str, optional
-        A name for each of the p columns. By default the names that the solution, the table or the data have; without
+        A name for each of the p columns. By default the names that the solution or the data have; without
         names, numbers from 0.
     component : int, optional
         Draw bars of this component, counted from 0, with the largest bar first. A single component is always drawn as
@@ -307,9 +288,6 @@ def loadings(
 
 def _numbers_of_columns(of: Any, view: str, data: Any) -> tuple[HostArray, str, Sequence[str] | None]:
     """The numbers to draw, their label, and the names of the columns if they are known."""
-    if is_frame(of):
-        labels, _, values = _of_table(of)
-        return values, "value", labels
     layout = _layout(of)
     if layout is None:
         return numbers(of), "value", None
@@ -379,17 +357,14 @@ def _name_rows(axes: Axes, names: Sequence[str], places: Any) -> None:
 def _map(axes: Axes, values: HostArray, names: Sequence[str], label: str, vector: str) -> None:
     """Draw a matrix as a map: red and blue are opposite signs, and 0 is white.
 
-    Red and blue look alike in black and white. So with few components the cells also show the numbers; otherwise
-    cells with negative numbers have a minus sign.
+    Red and blue look alike in black and white, so the cells of a small map also show the numbers.
     """
     scale = float(np.nanmax(np.abs(values))) or 1.0
     image = axes.imshow(values, cmap="RdBu_r", vmin=-scale, vmax=scale, aspect="auto")
-    if len(values) <= FEW_ROWS:
+    if len(values) <= FEW_ROWS and values.shape[1] <= NUMBERED:
         for (i, j), value in np.ndenumerate(values):
-            caption = (
-                _in_cell(value, scale) if values.shape[1] <= NUMBERED else "−" * bool(value < -FAINT * scale)
-            )
             ink = "white" if abs(value) > 0.65 * scale else "black"
+            caption = f"{value:.2g}".replace("-", "−")
             axes.text(j, i, caption, ha="center", va="center", fontsize=8, color=ink)
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
@@ -400,13 +375,6 @@ def _map(axes: Axes, values: HostArray, names: Sequence[str], label: str, vector
     if axes.figure is not None:
         bar = axes.figure.colorbar(image, ax=axes, label=label, shrink=0.8, pad=0.02, aspect=25)
         bar.outline.set_visible(False)
-
-
-def _in_cell(value: float, scale: float) -> str:
-    """Format a number of a map with the digits that the largest number needs, and without a minus before zero."""
-    digits = 2 if scale >= 0.1 else 3
-    fixed = f"{round(float(value), digits) + 0.0:.{digits}f}"
-    return (fixed if 1e-3 <= scale < 100 else f"{value:.0e}").replace("-", "−")
 
 
 def intervals(
@@ -444,11 +412,9 @@ def intervals(
     Raises
     ------
     InvalidProblem
-        If `bootstrap` is no result of `linspec.bootstrap`.
+        If `bootstrap` is no result of `linspec.bootstrap`, or has no loadings and `kind` asks for them.
     InvalidOption
         If `matrix`, `component`, `count` or `kind` is invalid.
-    MissingCapability
-        If loadings are requested and the bootstrap has none.
     MissingPackage
         If matplotlib is not installed.
 
@@ -463,15 +429,10 @@ def intervals(
     'age'
     """
     check_choice("kind", kind, ("weights", "loadings"))
-    if not hasattr(bootstrap, "weights_table") or not hasattr(bootstrap, "draws"):
+    if not hasattr(bootstrap, f"{kind}_table") or not hasattr(bootstrap, "draws"):
         raise InvalidProblem(
-            f"intervals draws a result of linspec.bootstrap; got {type(bootstrap).__name__}. Draw weights without "
-            "intervals with linspec.plots.loadings."
-        )
-    if not hasattr(bootstrap, f"{kind}_table"):
-        raise MissingCapability(
-            f"{type(bootstrap).__name__} has no intervals of loadings; only those of a CCA have. Take "
-            'kind="weights".'
+            f"intervals draws a result of linspec.bootstrap that has {kind}; got {type(bootstrap).__name__}. Draw "
+            'weights without intervals with linspec.plots.loadings; only those of a CCA have kind="loadings".'
         )
     check_count("count", count, 1)
     rows = getattr(bootstrap, f"{kind}_table")(matrix, library="")
@@ -559,23 +520,22 @@ def scores(
     classes: Any = None,
     *,
     components: Sequence[int] = (0, 1),
-    label: str = "",
+    label: str = "component",
     ax: Axes | None = None,
 ) -> Axes:
     """Draw rows in two dimensions, with a colour and a marker for each class.
 
     Parameters
     ----------
-    points : array of shape (n, k), or table
-        Coordinates of rows, such as ``solution.transform(X)`` or ``solution.scores_table(X)``. With one component,
-        classes are drawn one above the other.
+    points : array of shape (n, k)
+        Coordinates of rows, such as ``solution.transform(X)``. With one component, classes are drawn one above the
+        other.
     classes : sequence of n values, or series, optional
         The class of each row. Rows without a class (None) are grey. The name of a series is the title of the legend.
     components : sequence of two int, default (0, 1)
         The two columns to draw, counted from 0.
-    label : str, optional
-        The axis label without the number of the component. By default the column name of a table, otherwise
-        "component".
+    label : str, default "component"
+        The axis label without the number of the component.
     ax : matplotlib.axes.Axes, optional
         The axes to draw into; by default axes of a new figure.
 
@@ -602,8 +562,7 @@ def scores(
     'component 1'
     """
     check_order({"points": points, "classes": classes})
-    _, columns, Z = _of_table(points) if is_frame(points) else (None, None, points)
-    Z = matrix_of(Z, "scores draws an n x k array", "Pass solution.transform(X).")
+    Z = matrix_of(points, "scores draws an n x k array", "Pass solution.transform(X).")
     names, codes = _codes(classes, len(Z))
     one = Z.shape[1] == 1
     if one:
@@ -623,39 +582,15 @@ def scores(
             axes.scatter(
                 *Z[codes == code][:, components].T, color=colour, marker=marker, label=caption, **style
             )
-        axes.set_xlabel(_called(components[0], label, columns))
+        axes.set_xlabel(f"{label} {components[0] + 1}")
         if one:
             axes.set_yticks(range(len(names)), names)
             axes.grid(visible=False, axis="y")
         else:
-            axes.set_ylabel(_called(components[1], label, columns))
+            axes.set_ylabel(f"{label} {components[1] + 1}")
             if classes is not None:
                 legend_beside(axes, str(getattr(classes, "name", None) or ""))
     return axes
-
-
-def _called(j: int, label: str, columns: Sequence[str] | None) -> str:
-    """The axis label of component j; the column name "direction1" of a table becomes "direction 1"."""
-    name = f"component{j + 1}" if columns is None else columns[j]
-    stem = label or name.removesuffix(str(j + 1))
-    return f"{stem} {j + 1}" if label or (stem.isalpha() and stem != name) else name
-
-
-def _of_table(table: Any) -> tuple[Sequence[str] | None, Sequence[str] | None, HostArray]:
-    """The row labels of a table, the names of its columns, and its numbers.
-
-    For polars and pyarrow the labels are the first column, if it holds text or has a heading of `LABELS`.
-    """
-    first = (column_names_of(table) or ("",))[0]
-    labels = row_names_of(table)
-    if library_of(table) != "pandas":
-        others, column = without_column(table, first)
-        texts = class_vector(column)
-        if texts.dtype.kind not in "biuf" or first in LABELS:
-            table, labels = others, texts.tolist()
-    frame = numbers_of(table, "the table")
-    values = frame.values.toarray() if hasattr(frame.values, "toarray") else frame.values
-    return None if labels is None else [str(name) for name in labels], frame.columns, numbers(values)
 
 
 def _codes(classes: Any, rows: int) -> tuple[list[str], HostArray]:

@@ -3,8 +3,8 @@
 Problem: show how solvers converge, and which ridge and which k should be chosen.
 Method: residuals are drawn on a logarithmic axis. A direct solver has no history, only a final residual, drawn as a
 diamond at the cost of the run. The curve of an iterative solver ends in a point, which is filled if the run converged.
-A final residual far below the tolerance is drawn on the lower edge and written beside it, so that rounding errors do
-not compress the rest of the plot. Ridges are on a logarithmic axis, with 0 at its left end; pairs of different ridges
+A final residual far below the tolerance is drawn on the lower edge, so that rounding errors do not compress the rest of
+the plot. Ridges are on a logarithmic axis, with 0 at its left end; pairs of different ridges
 are drawn side by side. Means over splits have bars of one standard error. Lines mark the best setting, and the
 simplest setting within one standard error of the best.
 Source: Breiman, Friedman, Olshen & Stone 1984, Classification and Regression Trees, section 3.4.3 (one standard
@@ -51,7 +51,7 @@ DASHES = ("-", (0, (6, 2)), (0, (6, 2, 1.5, 2)), (0, (1.5, 1.5)))
 """Line styles of successive runs, so that lines can be distinguished in black and white."""
 
 FAR = 1e-8
-"""A residual below this fraction of the tolerance is drawn on the lower edge, with its value as text."""
+"""A residual below this fraction of the tolerance is drawn on the lower edge."""
 
 WIDE = 30
 """The cost axis is logarithmic if the ratio of the largest to the smallest cost is above this."""
@@ -123,7 +123,7 @@ def convergence(
     tols = {run.tol if tol is None else tol for run, _ in iterative} - {None, 0.0}
     seen = [y for ys in [*(ys for _, ys in iterative), tols] for y in ys if 0 < y < math.inf]
     seen = seen or [max(run.residual or 0.0, 1e-17) for _, run in runs]
-    low, texts = max(min(seen) / 5, FAR * min(tols, default=0.0)), 0
+    low = max(min(seen) / 5, FAR * min(tols, default=0.0))
     with axes_for(ax, (5.4, 3.8)) as axes:
         axes.set(yscale="log", ylim=(low, max(seen) * 3), xlabel=COST_WORDS[cost], ylabel="residual")
         for number, (label, run, xs, ys) in enumerate(courses):
@@ -137,10 +137,6 @@ def convergence(
                 face = colour if run.converged else "white"
                 mark = {"marker": "o", "markersize": 6, "zorder": 4, "markerfacecolor": face}
             axes.plot(xs[-1:], [max(ys[-1], low)], color=colour, linestyle="None", clip_on=False, **mark)
-            if ys[-1] < low:  # written on the lower edge, above neighbouring texts
-                place: Any = {"xytext": (7, 5 + 10 * (texts % 3)), "color": colour, **SMALL_TEXT}
-                axes.annotate(f"{ys[-1]:.0e}", (xs[-1], low), **place)
-                texts += 1
         for each in tols:
             axes.axhline(each, **THIN)
             place = {"xycoords": ("axes fraction", "data"), "xytext": (4, 3), "color": MUTED, **SMALL_TEXT}
@@ -380,21 +376,15 @@ def cross_validation(result: Any, *, folds: bool = True, ax: Axes | None = None)
 
 def _mark_settings(axes: Axes, places: HostArray, result: Any, *, over_k: bool) -> None:
     """Mark by lines the best setting, and the simplest setting within one standard error of the best."""
-    best = simple = result.best
+    chosen = {"best": result.best}
     with contextlib.suppress(MissingCapability):  # one split has no standard error
-        simple = result.one_standard_error
-    several = not over_k and len(result.ks) > 1
-    words, within = (f", k = {each.k}" if several else "" for each in (best, simple))
-    x, y = (
-        places[result.ks.index(each.k) if over_k else result.ridges.index(each.ridge)]
-        for each in (best, simple)
-    )
-    if x != y:
-        _mark(axes, x, f"best{words}", right=x > y)
-        _mark(axes, y, f"within 1 s.e.{within}", right=y > x)
-    else:
-        text = f"best{words}" + (f"; within 1 s.e.{within}" if words != within else "")
-        _mark(axes, x, text, right=x <= np.median(places))
+        chosen["within 1 s.e."] = result.one_standard_error
+    several, marks = not over_k and len(result.ks) > 1, dict[float, list[str]]()
+    for text, each in chosen.items():
+        x = places[result.ks.index(each.k) if over_k else result.ridges.index(each.ridge)]
+        marks.setdefault(float(x), []).append(text + f", k = {each.k}" * several)
+    for x, texts in marks.items():
+        _mark(axes, x, "; ".join(texts), right=x == max(marks))
 
 
 # ---- axes of ridges ---------------------------------------------------------------------------

@@ -18,6 +18,7 @@ import numpy as np
 
 from linspec.arrays import HostArray, to_host
 from linspec.errors import InvalidOption, InvalidProblem, MissingPackage, shown
+from linspec.frames import is_frame
 from linspec.registry.options import is_number
 
 if TYPE_CHECKING:
@@ -110,6 +111,10 @@ def opaque(legend: Any, size: float | None = 24.0) -> None:
 
 def numbers(values: Any) -> HostArray:
     """Convert values to a float64 array on the host."""
+    if is_frame(values):
+        raise InvalidProblem(
+            "plots draw arrays; got a table. Pass its numbers, as `table.to_numpy()`, and names."
+        )
     return np.asarray(to_host(values) if hasattr(values, "shape") else values, dtype=np.float64)
 
 

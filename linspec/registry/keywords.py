@@ -95,7 +95,7 @@ first parameter of the tuple that the called function has."""
 
 NOTES = {
     "ridge": " It is added to the Gram matrix, which is not divided by the number of rows.",
-    "alpha level": " It is the coverage of the intervals, such as 0.95.",
+    "level": " It is the coverage of the intervals, such as 0.95.",
 }
 """Sentences added to a message about parameters that other libraries define differently."""
 
@@ -148,18 +148,13 @@ def unknown_parameter(
         The parameters of another function or class, by its name, to which the argument may belong.
     """
     none, listed = f"{owner} has no parameter {name!r}", f"Its parameters: {', '.join(known)}."
-    belongs = any(name in names for names in elsewhere.values()) and not get_close_matches(
-        name, known, 1, NEAR
-    )
-    if meant := "" if belongs else meaning(name, known):
-        note = NOTES.get(meant, NOTES.get(f"{name} {meant}", ""))
-        return UnknownOption(f"{none}. Did you mean {meant!r}?{note} {listed}", name=name, meant=meant)
-    ours = any(name in here for here in _FOREIGN)  # it stands for no other parameter of another function
     for place, names in elsewhere.items():
-        if meant := name if name in names else "" if ours else meaning(name, names):
-            message = f"{none}; it is an argument of {place}. Pass {meant}= there. {listed}"
-            return UnknownOption(message, name=name, meant=f"{place}({meant}=)")
-    return UnknownOption(f"{none}. {listed}", name=name)
+        if name in names and not get_close_matches(name, known, 1, NEAR):
+            message = f"{none}; it is an argument of {place}. Pass it there. {listed}"
+            return UnknownOption(message, name=name, meant=f"{place}({name}=)")
+    meant = meaning(name, known)
+    hint = f" Did you mean {meant!r}?{NOTES.get(meant, '')}" if meant else ""
+    return UnknownOption(f"{none}.{hint} {listed}", name=name, meant=meant)
 
 
 @lru_cache(maxsize=256)
@@ -175,31 +170,24 @@ def parameters_of(function: Any) -> tuple[tuple[str, ...], bool]:
 def hinted(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a function so that its error for an unknown keyword suggests the right keyword.
 
-    The decorated function raises `UnknownOption`, a TypeError. If it takes ``**options`` and passes them on, only an
-    error of the code that refuses the option is replaced, and only by a better suggestion.
+    The decorated function raises `UnknownOption`, a TypeError. If it takes ``**options`` and passes them on, the error
+    of the code that refuses the option is replaced by a better suggestion.
     """
+    known, takes_any = parameters_of(function)
+    accepted = frozenset(known)
 
     @wraps(function)
     def answering(*args: P.args, **kwargs: P.kwargs) -> R:
+        strangers = [] if kwargs.keys() <= accepted else [name for name in kwargs if name not in accepted]
+        if strangers and not takes_any:
+            raise unknown_parameter(function.__name__, strangers[0], known, {})
         try:
             return function(*args, **kwargs)
-        except TypeError as error:
-            known, takes_any = parameters_of(function)
-            strangers = [name for name in kwargs if name not in known]
-            if isinstance(error, UnknownOption):
-                name, refused = error.name, error.meant
-            elif (
-                error.__traceback__ and error.__traceback__.tb_next is None
-            ):  # Python refused the call itself
-                name, refused = next(iter(strangers), ""), ""
-            else:
+        except UnknownOption as error:
+            choices = [*known, error.meant] if error.meant else known
+            if error.name not in strangers or meaning(error.name, choices) not in known:
                 raise
-            problem: Any = type(args[0] if args else kwargs.get("problem"))
-            elsewhere = {problem.__name__: parameters_of(problem)[0]} if hasattr(problem, "stated") else {}
-            better = unknown_parameter(function.__name__, name, known, elsewhere)
-            is_option = refused.isidentifier() and meaning(name, [*known, refused]) == refused not in known
-            if name not in strangers or is_option or (takes_any and not better.meant):
-                raise
+            better = unknown_parameter(function.__name__, error.name, known, {})
         raise better
 
     return answering

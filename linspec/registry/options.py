@@ -24,7 +24,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -223,7 +222,7 @@ def option(
     Raises
     ------
     InvalidDeclaration
-        The declaration contradicts itself: no type, bounds on a text, a default out of range.
+        The declaration contradicts itself: no type, or a default out of range.
 
     Examples
     --------
@@ -247,8 +246,6 @@ def option(
     kind = kind or type(default)
     if kind not in _WORDS:
         raise InvalidDeclaration(f"an option has kind=float, int, bool or str; got {kind.__name__}")
-    if kind in (bool, str) and any(bound is not None for bound in bounds.values()):
-        raise InvalidDeclaration(f"bounds need a number; this option is a {kind.__name__}")
     return _field(
         default, help=help, kind=kind, choices=None if choices is None else tuple(choices), **bounds
     )
@@ -299,12 +296,10 @@ def part(
     >>> Mine().normalizer
     'cholesky-qr'
     """
-    if kind not in PART_KINDS:
-        raise InvalidDeclaration(f"a part is one of {', '.join(PART_KINDS)}; got {kind!r}")
-    if (kind == "solver") != (problem is not None):
+    if kind not in PART_KINDS or (kind == "solver") != (problem is not None):
         raise InvalidDeclaration(
-            f"a solver part has a problem, such as problem='least-squares', and a part of another kind has none; got a "
-            f"{kind} with problem={problem!r}"
+            f"a part is one of {', '.join(PART_KINDS)}, and a solver has a problem, such as problem='least-squares'; "
+            f"got {kind!r} with problem={problem!r}"
         )
     return _field(default, help=help, kind=str, part_kind=kind, part_problem=problem, part_method=method)
 
@@ -423,8 +418,6 @@ def parse(option: Option, text: str) -> Any:
         value = _BOOLS[text.strip().lower()] if option.kind is bool else option.kind(text)
     except (KeyError, ValueError):
         raise InvalidOption(option.refusal(text)) from None
-    if isinstance(value, int) and abs(value) > sys.maxsize:  # more than any count, and than a float holds
-        raise InvalidOption(option.refusal(text))
     option.check(value)
     return value
 

@@ -37,7 +37,6 @@ from linspec.errors import (
     PluginWarning,
     UnknownName,
     one_line,
-    suggestion,
     warn,
 )
 from linspec.registry.keywords import COUNTERPARTS, RUN_ARGUMENTS
@@ -104,7 +103,7 @@ class Description:
     Parameters
     ----------
     kind : {"solver", "normalizer", "test-matrix", "operator", "problem"}
-        The kind of the record; "" if several records share the name.
+        The kind of the record.
     name, summary, reference, traits
         The fields of the record.
     problem : str or None
@@ -146,8 +145,7 @@ class Description:
             "traits": ", ".join(self.traits),
             "provider": f"{self.provider} {self.version}".strip(),
         }
-        kind = f" ({self.kind.replace('-', ' ')})" if self.kind else ""
-        lines = [f"{self.name}{kind}", "", self.summary, ""]
+        lines = [f"{self.name} ({self.kind.replace('-', ' ')})", "", self.summary, ""]
         lines += [f"{label:<11}{fact}" for label, fact in facts.items() if fact]
         lines += [] if self.options is None else ["", "options" if self.options else "no options"]
         lines += [f"  {o.name} = {o.default!r}\n      {o.help} [{o.expects}]" for o in self.options or ()]
@@ -229,29 +227,23 @@ class Registry:
 
     def _warn_about_unwanted(self, plugins: list[PluginInfo]) -> None:
         """Warn of names in the environment variable that are those of no plugin."""
-        by_name = {_normalized(name): name for info in plugins for name in (info.distribution, info.identity)}
-        for word in sorted(self._unwanted() - by_name.keys() - {"", "*"}):
-            near = [name for name in by_name if name.endswith(f":{word}")] or get_close_matches(word, by_name)
-            meant = f" Did you mean {' or '.join(repr(by_name[name]) for name in near)}?" if near else ""
+        known = {_normalized(name) for info in plugins for name in (info.distribution, info.identity)}
+        if wrong := sorted(self._unwanted() - known - {"", "*"}):
             warn(
-                f"LINSPEC_DISABLE_PLUGINS must list plugins, by package or package:name; got {word!r}, which is none, "
-                f"and nothing is disabled by it.{meant} `linspec plugins` lists them.",
+                f"LINSPEC_DISABLE_PLUGINS must list plugins, by package or package:name, as `linspec plugins` does; "
+                f"got {', '.join(wrong)}, by which nothing is disabled.",
                 PluginWarning,
             )
 
     def _warn_about(self, entries: Iterable[Entry]) -> None:
-        """Warn of records whose bare name belongs to another record, and of solvers whose problem seems misspelt."""
-        problems = self.names("problem")
+        """Warn of records whose bare name belongs to another record."""
         for spec, info, _, listed in entries:
-            text = f"{spec.qualified}, registered by {info.identity},"
             if listed != spec.name:
                 warn(
-                    f"{text} is listed as {listed!r}: another record has the name {spec.name!r}.",
+                    f"{spec.qualified}, registered by {info.identity}, is listed as {listed!r}: another record has the "
+                    f"name {spec.name!r}.",
                     PluginWarning,
                 )
-            known = spec.kind != "solver" or spec.problem in problems
-            if meant := "" if known else suggestion(spec.problem, problems, cutoff=0.8):
-                warn(f"{text} solves no problem that is registered.{meant}", PluginWarning)
 
     def names(self, kind: str, problem: str | None = None) -> tuple[str, ...]:
         """Return the sorted names of one kind; if `problem` is None, names of solvers begin with their problem."""
@@ -264,15 +256,7 @@ class Registry:
         )
 
     def find(self, name: Any, kinds: Collection[str], problem: Any = None) -> Entry:
-        """Return the record that a name means; raise if no record or several records have the name."""
-        found = self.find_all(name, kinds, problem)
-        if len({entry.scope for entry in found}) > 1:
-            names = " or ".join(repr(entry.full) for entry in found)
-            raise AmbiguousName(f"{name!r} may be {names}; ask for one of these")
-        return found[0]
-
-    def find_all(self, name: Any, kinds: Collection[str], problem: Any = None) -> list[Entry]:
-        """Return the records that a name may mean; raise if no record has the name.
+        """Return the record that a name means; raise if no record or several records have the name.
 
         The name may be bare (``gram``), or begin with the problem or kind (``cca/gram``), with the distribution
         (``acme:gram``), or with both (``cca/acme:gram``). `problem` restricts solvers to those of one problem.
@@ -297,7 +281,10 @@ class Registry:
         ]
         if not found:
             raise UnknownName(self._not_found(name, kinds, scope))
-        return found
+        if len({entry.scope for entry in found}) > 1:
+            names = " or ".join(repr(entry.full) for entry in found)
+            raise AmbiguousName(f"{name!r} may be {names}; ask for one of these")
+        return found[0]
 
     def _read(self) -> Iterator[tuple[PluginInfo, list[Spec]]]:
         """Read the table of every plugin, those of linspec first; a plugin that fails keeps its fault."""
@@ -322,25 +309,20 @@ class Registry:
     def _not_found(self, name: str, kinds: Collection[str], scope: str | None) -> str:
         """Return the message for a name that is not registered, with suggestions."""
         listed = [known for kind in kinds for known in self.names(kind, scope if kind == "solver" else None)]
-        bare = _split(name)[2]
-        close = get_close_matches(bare.lower().replace("_", "-"), [_split(known)[2] for known in listed], 3)
-        near = [repr(known) for known in listed if _split(known)[2] in close]
-        elsewhere = [e.full for e in self.entries() if e.spec.name == bare and e.full not in listed]
-        what = " or ".join(kind.replace("-", " ") for kind in kinds)
-        missing = [
-            f"Plugin {info.identity} is {info.status}{f' ({info.error})' if info.error else ''}."
-            for info in self.plugins()
-            if info.status != "loaded"
+        near = get_close_matches(name.lower().replace("_", "-"), listed, 1)
+        elsewhere = [
+            e.full for e in self.entries() if e.spec.name == _split(name)[2] and e.full not in listed
         ]
-        there = any(_normalized(info.distribution) == PROJECT for info in self.plugins())
+        what = " or ".join(kinds).replace("-", " ")
         parts = [
             f"no {scope} {what} is named {name!r}." if scope else f"no {what} is named {name!r}.",
-            f"Did you mean {' or '.join(near)}?" if near else "",
+            f"Did you mean {near[0]!r}?" if near else "",
             f"There is {', '.join(elsewhere)}." if elsewhere else "",
-            *missing,  # before the long list: the name may belong to a plugin that could not be loaded
-            ""
-            if there
-            else "linspec's own methods are not registered: install it (pip install -e . in its source).",
+            *(  # before the long list: the name may belong to a plugin that could not be loaded
+                f"Plugin {info.identity} is {info.status}{f' ({info.error})' if info.error else ''}."
+                for info in self.plugins()
+                if info.status != "loaded"
+            ),
             f"Available: {', '.join(listed) or 'none'}.",
         ]
         return " ".join(filter(None, parts))
@@ -681,12 +663,11 @@ def describe(name: str) -> Description:
     Returns
     -------
     Description
-        The fields of the record and the options; ``print`` shows them as help. For a bare name that several records
-        have, such as "gram", the kind is "" and the summary lists these records.
+        The fields of the record and the options; ``print`` shows them as help.
 
     Raises
     ------
-    UnknownName, BrokenPlugin
+    UnknownName, AmbiguousName, BrokenPlugin
         As for :func:`get_solver`.
 
     Examples
@@ -695,14 +676,8 @@ def describe(name: str) -> Description:
     >>> print(ls.describe("cca/gram").reference)
     Lu 2015, Fast linear algorithms for machine learning (thesis), Lemma 4.1.2
     """
-    entry, *others = sorted(default_registry().find_all(name, KINDS), key=lambda entry: entry.full)
+    entry = default_registry().find(name, KINDS)
     spec: Any = entry.spec
-    if others:
-        listed = "\n".join(f"  {each.full:<24}  {each.spec.summary}" for each in (entry, *others))
-        summary = (
-            f"{1 + len(others)} records have this name. Describe one of them by its full name.\n\n{listed}"
-        )
-        return Description(kind="", name=spec.name, summary=summary)
     cls: Any = _implementation(entry) if spec.base else None
     facts = ("kind", "name", "summary", "problem", "reference", "needs", "traits")
     return Description(

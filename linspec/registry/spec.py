@@ -30,11 +30,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from importlib import import_module
 from operator import attrgetter
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import pluggy
 
-from linspec.errors import InvalidDeclaration, suggestion
+from linspec.errors import InvalidDeclaration
 
 __all__ = [
     "KINDS",
@@ -74,21 +74,8 @@ _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
-class _Record:
-    """Base class of dataclasses whose error for a misspelt field suggests the right field."""
-
-    def __new__(cls, *_: Any, **given: Any) -> Self:
-        known = [each.name for each in fields(cls)]  # type: ignore[arg-type]  # each record is a dataclass
-        for name in given:
-            if name not in known:
-                raise InvalidDeclaration(
-                    f"{cls.__name__} has no field {name!r}.{suggestion(name, known)} Its fields: {', '.join(known)}."
-                )
-        return super().__new__(cls)
-
-
 @dataclass(frozen=True, kw_only=True)
-class Needs(_Record):
+class Needs:
     """The access to the data that a solver needs, in addition to forward block products.
 
     Parameters
@@ -118,16 +105,11 @@ class Needs(_Record):
     entries: bool = False
     rows: bool = False
 
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if not isinstance(value, bool):
-                raise InvalidDeclaration(f"Needs: {name} must be True or False; got {value!r}")
-
     def __str__(self) -> str:
         return ", ".join(name for name, value in vars(self).items() if value) or "forward products only"
 
 
-class _Spec(_Record):
+class _Spec:
     """Base class of all declarations. It checks each field by the rule for the name of the field.
 
     Attributes
@@ -151,10 +133,8 @@ class _Spec(_Record):
             value, rule = getattr(self, field.name), (self.kind, field.name)
             holds, words = _RULES["problem" if rule == ("problem", "name") else field.name]
             if value is not field.default and not holds(value):
-                listed = value if field.name == "traits" and isinstance(value, tuple) else ()
-                near = "".join(suggestion(str(word), TRAITS) for word in listed if word not in [*TRAITS])
                 raise InvalidDeclaration(
-                    f"{type(self).__name__}(name={self.name!r}): {field.name} must be {words}; got {value!r}{near}"
+                    f"{type(self).__name__}(name={self.name!r}): {field.name} must be {words}; got {value!r}"
                 )
 
     @property
@@ -304,11 +284,6 @@ class OperatorSpec(_Spec):
     sample : str, optional
         A function ``"package.module:function"`` for the conformance kit. It takes no arguments and returns a
         small object to adapt, of at most some hundred rows. Without it the adapter fails the kit.
-    labels : callable, optional
-        ``labels(data) -> (engine, handles)`` for class labels in blocks of rows. The :class:`linspec.workers.Engine`
-        holds the blocks, and ``handles`` has its handle of each block, in the order of the rows. The blocks stay as
-        they were passed: they may hold strings, which an operator cannot hold. :func:`linspec.targets.lda` calls this
-        function.
     suffixes : tuple of str, default ()
         The suffixes of the files that the adapter reads, such as ``(".csv", ".csv.gz")``: `matches` accepts
         :class:`linspec.operators.RowFiles` with these suffixes.
@@ -345,7 +320,6 @@ class OperatorSpec(_Spec):
     adapt: Callable[[Any], Any]
     summary: str
     sample: str | None = None
-    labels: Callable[[Any], tuple[Any, Any]] | None = None
     suffixes: tuple[str, ...] = ()
     column_names: Callable[[Any], Any] | None = None
     texts: Callable[[Any], Any] | None = None
@@ -442,7 +416,6 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "matches": _A_FUNCTION,
     "adapt": _A_FUNCTION,
-    "labels": _A_FUNCTION,
 }
 """For each field the check of a value that is not the default, and the words for a valid one."""
 

@@ -1,7 +1,6 @@
 """Target matrices of labels: LDA, OPLS, CCA and hypergraph Laplacians.
 
-Read `matrices` first. `labels` reads class vectors and label matrices, and `of_blocks` handles labels in
-distributed blocks.
+Read `matrices` first. `labels` reads class vectors and label matrices.
 """
 
 from __future__ import annotations

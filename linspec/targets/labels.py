@@ -204,7 +204,11 @@ def vector_or_matrix(given: Any) -> Any:
     """Convert labels of any form to an array or a sparse matrix with rows, of one or two dimensions."""
     given = as_array(given)
     if not (is_scipy_sparse(given) or is_array(given)):
-        remedy = "its values, `.to_numpy()`" if hasattr(given, "to_numpy") else "an array or a sparse matrix"
+        remedy = (
+            "its values, `.to_numpy()`"
+            if hasattr(given, "to_numpy")
+            else "an array, or of dask `y.compute()`"
+        )
         raise UnsupportedData(
             "labels must be a class vector (a list, an array or a series), or a label matrix (an array, a frame or a "
             f"scipy.sparse matrix); got {type(given).__module__}.{type(given).__qualname__}. Pass {remedy}."
@@ -322,10 +326,10 @@ def class_codes(y: Any, unlabelled: Any = ()) -> tuple[HostArray, HostArray]:
     return numbered(to_host(y), named_entries(unlabelled))
 
 
-def coded(given: Any, named: frozenset[Any], *, some: bool = True) -> Codes:
+def coded(given: Any, named: frozenset[Any]) -> Codes:
     """The classes of the rows of a class vector, or of an indicator matrix, whose classes are its columns."""
     if given.ndim == 1:
-        return numbered(to_host(given), named, some=some)
+        return numbered(to_host(given), named)
     labels = label_matrix(given, named)
     strange = (labels.entries != 0) & (labels.entries != 1)
     if to_host(labels.home.blocks.xp.any(strange)):
@@ -354,8 +358,8 @@ def codes_of_rows(H: Any) -> HostArray:
     return codes
 
 
-def numbered(vector: HostArray, named: frozenset[Any], *, some: bool = True) -> Codes:
-    """Index of the class of each entry (-1 without a class), and the sorted classes; if `some`, there must be one."""
+def numbered(vector: HostArray, named: frozenset[Any]) -> Codes:
+    """Index of the class of each entry (-1 without a class), and the sorted classes, of which there must be one."""
     present, entries = _present(vector)
     if entries.dtype.kind not in "biufUS":
         raise UnsupportedData(
@@ -366,7 +370,7 @@ def numbered(vector: HostArray, named: frozenset[Any], *, some: bool = True) -> 
         _check_whole(entries, present)
     classes, inverse = np.unique(entries, return_inverse=True)
     keep = np.array([value not in named for value in classes.tolist()], dtype=bool)
-    if some and not keep.any():
+    if not keep.any():
         raise InvalidProblem(
             f"a class vector must have a class in some row; got {len(vector)} rows without a class. Check `unlabelled`."
         )

@@ -22,19 +22,16 @@ import numpy as np
 import scipy.sparse
 
 from linspec.arrays import (
+    Home,
     HostArray,
     at_home,
     check_bare,
-    host_dtype,
-    is_array,
     reciprocal,
     to_host,
-    working_dtype,
 )
-from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData
+from linspec.errors import InvalidOption, InvalidProblem, shown
 from linspec.frames import check_order, index_of
 from linspec.operators.base import LinearOperator
-from linspec.operators.opening import adapter_of_labels
 from linspec.operators.sparse import is_scipy_sparse
 from linspec.operators.weights import weights_and_confounds
 from linspec.registry.keywords import hinted
@@ -46,17 +43,19 @@ from linspec.targets.labels import (
     form_of,
     label_matrix,
     named_entries,
+    one_hot,
     vector_or_matrix,
 )
-from linspec.targets.of_blocks import BlockClassTargets, Sizes, class_targets, counted, rows_of, with_rows
 
 __all__ = ["cca", "hsl", "lda", "opls"]
+
+Sizes = tuple[HostArray, HostArray]
+"""Classes, and for each class the number of its rows or the sum of their weights."""
 
 LAPLACIANS = ("zhou", "clique", "star")
 
 SMALLEST, LARGEST = 1e-50, 1e50
-"""Smallest and largest magnitude of labels and weights that are not zero. Squares of entries outside this range, and
-products of several such entries, may over- or underflow in float64."""
+"""Smallest and largest magnitude of a label that `cca` squares."""
 
 # ---- the four targets ------------------------------------------------------------------------------
 
@@ -75,8 +74,7 @@ def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
         A class vector is a list, a one-dimensional array of any library or a series: integers, whole floats, bools,
         strings or categories, whose values are only names (-1 and 1 are two classes). A frame with one column of
         strings or categories is a class vector, too. An indicator matrix, dense, `scipy.sparse` or a frame, holds
-        zeros, and at most one 1 in each row. Vectors and matrices may be in blocks, such as arrays and series of
-        dask.
+        zeros, and at most one 1 in each row. Bring labels of dask here, ``y.compute()``.
     unlabelled : value or collection of values, default ()
         Entries of a class vector that mean "no class". None and NaN always mean this.
     sample_weight : array of shape (n,), optional
@@ -89,8 +87,6 @@ def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
         Sparse for a class vector on the host and for a sparse matrix; it stores the classes, so that a solution of
         `linspec.Discriminant` can predict them. Dense for a class vector on a device (same library
         and device) and for a dense matrix (same library, device and floating dtype). float64, but float32 for float32.
-        For labels in blocks a float64 `linspec.workers.BlockOperator` that stores the classes; its rows are kept
-        beside the labels.
 
     Raises
     ------
@@ -122,17 +118,13 @@ def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     [[0.0, 1.0], [0.5, 0.0], [0.5, 0.0], [0.0, 0.0], [0.5, 0.0], [0.5, 0.0]]
     """
     check_order({"y": y, "sample_weight": sample_weight})
-    named, adapter = named_entries(unlabelled), adapter_of_labels(y)
-    if adapter is not None:
-        engine, handles = adapter.labels(y)
-        return class_targets(engine, handles, named, sample_weight)
     labels = vector_or_matrix(y)
-    block = coded(labels, named)
-    weights, _ = weights_and_confounds(sample_weight, None, len(block[0]))
-    classes, (home, dtype) = with_rows(counted(0, block, weights), 2), form_of(labels)
+    codes = coded(labels, named_entries(unlabelled))
+    weights, _ = weights_and_confounds(sample_weight, None, len(codes[0]))
+    classes, (home, dtype) = _with_rows(codes, weights, 2), form_of(labels)
     if home is not None:
-        return home.place(rows_of(classes, 0, block, home), dtype)
-    return _in_order_of(y, _of_classes(block, classes, weights, dtype))
+        return home.place(_rows_of(classes, codes, home), dtype)
+    return _in_order_of(y, _of_classes(codes, classes, weights, dtype))
 
 
 @at_home
@@ -243,7 +235,12 @@ def cca(Y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     ((4, 2), True)
     """
     labels = _varying(_read(Y, unlabelled, sample_weight))
-    _check_range("labels", np.maximum(*np.abs(labels.extremes())))
+    sizes = np.maximum(*np.abs(labels.extremes()))
+    if sizes.min() < SMALLEST or sizes.max() > LARGEST:
+        raise InvalidProblem(
+            f"the magnitudes of labels must lie between {SMALLEST:g} and {LARGEST:g}, so that their squares can be "
+            f"represented; got {sizes.min():g} to {sizes.max():g}. Scale them."
+        )
     return _in_order_of(Y, labels.whitened())
 
 
@@ -296,8 +293,8 @@ def hsl(
     ------
     InvalidProblem
         Negative labels or weights; a number of weights that differs from the number of labels; no label that has both
-        a row and a positive weight; a label whose largest entry is above 1e50, or positive and below 1e-50; a weight
-        above 1e50, or positive and below 1e-50; no rows or columns; a number of dimensions other than one or two.
+        a row and a positive weight; weights that are not finite; no rows or columns; a number of dimensions other than
+        one or two.
         Without self-loops also: no label with two rows, where a row of weight 2 counts as two; a `sample_weight`
         between 0 and 1.
     InvalidOption
@@ -345,11 +342,10 @@ def hsl(
         )
     keep = (high > 0) & (w > 0) & (labels.sums() > 0)
     if not self_loops:
-        between = labels.often[(labels.often > 0) & (labels.often < 1)]
-        if len(between):
+        if ((labels.often > 0) & (labels.often < 1)).any():
             raise InvalidProblem(
                 "self_loops=False takes sample_weight of 0 or at least 1, because a row that counts less than once has "
-                f"no tie to itself to leave out; got {between[0]:g}. Multiply them by a constant."
+                "no tie to itself to leave out; got numbers between. Multiply them by a constant."
             )
         members = labels.of(labels.home.blocks.xp.astype(labels.entries != 0, labels.entries.dtype))
         keep &= members.sums() > 1
@@ -358,7 +354,6 @@ def hsl(
             "hsl needs a label with rows and a positive weight"
             f"{'' if self_loops else ', and without self-loops with two rows'}; got none. Check Y and the weights."
         )
-    _check_range("labels", high[keep])
     labels, w = labels.take(keep), w[keep]
     size, ties = labels.sums(), labels
     of_columns, of_degrees = {
@@ -376,12 +371,6 @@ def hsl(
 def _read(Y: Any, unlabelled: Any, sample_weight: Any = None) -> Labels:
     """Labels in any form as a matrix, with the weights of their rows."""
     check_order({"Y": Y, "sample_weight": sample_weight})
-    if adapter_of_labels(Y) is not None:
-        raise UnsupportedData(
-            "labels in blocks are taken by linspec.targets.lda alone; got them for other targets. Bring them here, or "
-            "pass the label matrix itself: as H of a centred Discriminant it is what opls makes of it, and as Y of CCA "
-            "what cca makes of it."
-        )
     array = vector_or_matrix(Y)
     often, _ = weights_and_confounds(sample_weight, None, array.shape[0])
     return label_matrix(array, named_entries(unlabelled), often)
@@ -393,33 +382,16 @@ def _weights(weights: Any, count: int) -> HostArray:
         return np.ones(count)
     check_bare(weights, "weights")
     try:
-        working_dtype(host_dtype(weights if is_array(weights) else to_host(weights)), "weights")
-        host: HostArray = np.array(to_host(weights), dtype=np.float64)
-    except ValueError as error:
+        host = np.asarray(to_host(weights))
+    except ValueError:  # rows of different lengths
+        host = np.empty(0)
+    fits = host.shape == (count,) and host.dtype.kind in "biuf"
+    if not fits or not (np.isfinite(host) & (host >= 0)).all():
         raise InvalidProblem(
-            f"weights must be {count} numbers, one for each label; got {weights!r}."
-        ) from error
-    if host.shape != (count,):
-        raise InvalidProblem(f"weights must have shape ({count},), one for each label; got {host.shape}.")
-    if not np.isfinite(host).all():
-        at = int(np.flatnonzero(~np.isfinite(host))[0])
-        raise NonFiniteData(f"weights must be finite; got {host[at]} for label {at}. Weight 0 drops a label.")
-    if host.min() < 0:
-        raise InvalidProblem(
-            f"weights must be zero or more; got {host.min():g} for label {int(host.argmin())}."
+            f"weights must be {count} finite numbers of at least 0, one for each label; got {shown(weights)}. Weight 0 "
+            "drops a label."
         )
-    _check_range("weights", host[host > 0])
-    host /= max(host.max(), SMALLEST)
-    return host
-
-
-def _check_range(what: str, sizes: HostArray) -> None:
-    outside = sizes[(sizes < SMALLEST) | (sizes > LARGEST)]
-    if len(outside):
-        raise InvalidProblem(
-            f"the magnitudes of {what} must be zero or between {SMALLEST:g} and {LARGEST:g}, so that their products "
-            f"can be represented; got {outside[0]:g}. Scale them."
-        )
+    return host / (float(host.max()) or 1.0)
 
 
 def _varying(labels: Labels) -> Labels:
@@ -458,11 +430,34 @@ class ClassTargets(scipy.sparse.csr_array):  # type: ignore[misc]  # SciPy has n
     often: Any = None
 
 
+def _with_rows(codes: Codes, weights: HostArray | None, least: int) -> Sizes:
+    """Return the classes that some row has, and their sizes; raise if there are fewer than `least`, which is 1 or 2."""
+    numbers, names = codes
+    sizes = np.bincount(numbers + 1, weights, minlength=len(names) + 1)[1:].astype(np.float64)
+    there = sizes > 0
+    if there.sum() < least:
+        raise InvalidProblem(
+            f"lda needs rows of at least {'two classes' if least > 1 else 'one class'}; got {there.sum()}. Check "
+            "`unlabelled`, or pass more rows."
+        )
+    return names[there], sizes[there]
+
+
+def _rows_of(of: Sizes, codes: Codes, home: Home | None = None) -> Any:
+    """The rows of H: each has 1/√(size of its class) in the column of the class; dense at a `home`."""
+    (names, sizes), (numbers, classes) = of, codes
+    columns = np.minimum(np.searchsorted(names, classes), len(names) - 1)
+    columns = np.where(names[columns] == classes, columns, -1)  # a class whose rows all have weight 0
+    return one_hot(
+        np.append(columns, -1)[numbers], 1.0 / np.sqrt(sizes), home
+    )  # the last one is for no class
+
+
 def _of_classes(
-    block: Codes, classes: Sizes, weights: HostArray | None, dtype: Any = np.float64
+    codes: Codes, classes: Sizes, weights: HostArray | None, dtype: Any = np.float64
 ) -> ClassTargets:
     """The sparse H of rows with these classes."""
-    H = ClassTargets(rows_of(classes, 0, block).astype(dtype, copy=False))
+    H = ClassTargets(_rows_of(classes, codes).astype(dtype, copy=False))
     H.classes, H.often = classes, weights
     return H
 
@@ -489,17 +484,13 @@ def classes_of(H: Any, weights: Any = None) -> tuple[HostArray, HostArray] | Non
         The weights of the rows of the problem; if the targets were made with other weights, the result is None.
     """
     H = getattr(H, "matrix", H)
-    if not isinstance(H, ClassTargets | BlockClassTargets):
+    if not isinstance(H, ClassTargets) or H.classes is None or not np.array_equal(H.often, weights):
         return None
-    if H.classes is None or not np.array_equal(H.often, weights):
-        return None
-    if isinstance(H, ClassTargets):
-        rows = None if weights is None else np.repeat(weights, np.diff(H.indptr))
-        sizes = np.bincount(H.indices, rows, minlength=H.shape[1])
-        made = (1.0 / np.sqrt(sizes)).astype(H.dtype)
-        if not np.array_equal(sizes, H.classes[1]) or not np.array_equal(H.data, made[H.indices]):
-            return None
-    return H.classes
+    rows = None if weights is None else np.repeat(weights, np.diff(H.indptr))
+    sizes = np.bincount(H.indices, rows, minlength=H.shape[1])
+    made = (1.0 / np.sqrt(sizes)).astype(H.dtype)
+    same = np.array_equal(sizes, H.classes[1]) and np.array_equal(H.data, made[H.indices])
+    return H.classes if same else None
 
 
 def targets_of_classes(H: Any, names: HostArray, weights: HostArray | None = None) -> Any:
@@ -524,5 +515,5 @@ def targets_of_classes(H: Any, names: HostArray, weights: HostArray | None = Non
     InvalidProblem
         When no row has a class.
     """
-    block = codes_of_rows(H), names
-    return _of_classes(block, with_rows(counted(0, block, weights), 1), weights)
+    codes = codes_of_rows(H), names
+    return _of_classes(codes, _with_rows(codes, weights, 1), weights)

@@ -2,7 +2,7 @@
 
 Problem: the faults of a part show as slow convergence of the methods that use it, or not at all.
 Method: each promise is tested on small arrays, by products with NumPy. An operator is compared with the matrix whose
-products it has; what it reads is counted in bytes that the process asks of files.
+products it has.
 Source: Yamamoto, Nakatsukasa, Yanagisawa & Fukaya 2015, ETNA 44 (orthogonality).
 """
 
@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from itertools import pairwise
-from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
@@ -26,10 +24,6 @@ from linspec.testing.solvers import (
     PROBLEM_CHECKS,
     SOLVER_CHECKS,
     CheckFailed,
-    Skip,
-    needs,
-    peak,
-    quiet,
     require,
 )
 
@@ -260,56 +254,18 @@ def adapts(spec: Any) -> None:
         )
 
 
-def reads(spec: Any) -> None:
-    """Rows in pieces take about the bytes of all rows from files, and sparse data no dense array."""
-    data = sample_of(spec)
-    A = spec.adapt(data)
-    n, p = A.shape
-    needs(n * p >= 2**16, "the sample is smaller than half a megabyte, so that bytes say nothing")
-    if getattr(data, "nnz", n * p) < n * p / 80:
-        most, _ = peak(lambda: spec.adapt(data).matmat(np.ones((p, 1))))
-        require(most < n * p * 4e-6, f"sparse data must stay sparse; a product takes {most:.1f} MB")
-    whole, pieces = (megabytes_read(A, count) for count in (1, 16))
-    require(
-        pieces <= 8 * whole + 0.25,
-        f"16 pieces of the rows take {pieces:.1f} MB of files, all rows {whole:.1f} MB. Read the rows that are asked",
-    )
-
-
-def megabytes_read(A: Any, count: int) -> float:
-    """Multiply by all rows in pieces; return the megabytes that the process asks of files."""
-    counter, edges = Path("/proc/self/io"), np.linspace(0, A.shape[0], count + 1, dtype=int)
-    try:
-        before = int(counter.read_text(encoding="ascii").split()[1])
-        for start, stop in pairwise(edges):
-            formed(A.rows(slice(start, stop)))
-        return (int(counter.read_text(encoding="ascii").split()[1]) - before) / 1e6
-    except (errors.MissingCapability, OSError) as error:
-        raise Skip(f"readings cannot be counted: {error}") from error
-
-
-def multiplied(spec: Any) -> None:
-    """Multiply by an operator and its adjoint."""
-    A = spec.adapt(sample_of(spec))
-    A.rmatmat(A.matmat(A.home.place(np.ones((A.shape[1], 1)), A.dtype)))
-
-
 CHECKS: dict[str, dict[str, Callable[[Any], None]]] = {
     "normalizer": {
         "orthonormal": orthonormal,
         "bad-data": refusals,
-        "process": lambda normalizer: quiet(lambda: normalizer.orthonormalize(np.eye(20, 3), None)),
     },
     "test-matrix": {
         "draws": draws,
         "moments": moments,
-        "process": lambda matrix: quiet(lambda: matrix.draw(40, 9, np.random.default_rng(0))),
     },
     "operator": {
         "adapts": adapts,
         "laws": lambda spec: laws(spec.adapt(sample_of(spec)), None),
-        "reads": reads,
-        "process": lambda spec: quiet(lambda: multiplied(spec)),
     },
     "problem": PROBLEM_CHECKS,
     "solver": SOLVER_CHECKS,

@@ -102,8 +102,6 @@ class Reference:
         The positions of matrices that stay arrays, whatever the kind of data, such as right-hand sides.
     scaled : tuple of int, default (0, 1, 2)
         The positions of the matrices whose columns ``scale=True`` divides.
-    unitless : bool, default False
-        Whether data are taken in all units, since the problem divides by their size: then 1e±160 are not tried.
     pairwise : bool, default False
         Whether the problem is allowed memory in proportion to the square of the number of rows.
     missing : str, default ""
@@ -127,7 +125,6 @@ class Reference:
     several: bool = False
     companions: tuple[int, ...] = ()
     scaled: tuple[int, ...] = (0, 1, 2)
-    unitless: bool = False
     pairwise: bool = False
     missing: str = ""
 
@@ -522,7 +519,6 @@ PREIMAGE = replace(
     arrays="x_preimages",
     signs=False,
     options={},
-    unitless=True,
 )
 """With linear kernels and points of length one, the pairs are the canonical ones."""
 

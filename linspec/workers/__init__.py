@@ -7,7 +7,6 @@ Read `engine` first.
 - `operator`: `BlockOperator`, the matrix whose rows are in such blocks, and what is done with one of them.
 
 `linspec.rows.on_workers` makes passes over such rows.
-Targets for discriminant analysis of class labels in blocks are in `linspec.targets.of_blocks`.
 """
 
 from linspec.workers.engine import Call, Engine, InProcess

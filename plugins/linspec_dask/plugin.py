@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -28,12 +27,9 @@ def _is_list_of_blocks(data: Any) -> bool:
     return _is_a(data[0], "dask.delayed", "Delayed") or _is_a(data[0], "distributed.client", "Future")
 
 
-def _by_adapters(function: str, data: Any) -> Any:
-    """Call a function of the module that imports dask."""
-    return getattr(import_module("linspec_dask.adapters"), function)(data)
-
-
-_ADAPTED, _BLOCKS = partial(_by_adapters, "adapted"), partial(_by_adapters, "blocks_of")
+def _adapted(data: Any) -> Any:
+    """Make the operator, by the module that imports dask."""
+    return import_module("linspec_dask.adapters").adapted(data)
 
 
 @hookimpl
@@ -48,25 +44,22 @@ def linspec_operators() -> tuple[OperatorSpec, ...]:
         OperatorSpec(
             name="dask-array",
             matches=_is_array,
-            adapt=_ADAPTED,
+            adapt=_adapted,
             summary="Arrays of dask, of NumPy arrays or SciPy sparse matrices, in blocks of rows.",
             sample="linspec_dask.adapters:sample_array",
-            labels=_BLOCKS,
         ),
         OperatorSpec(
             name="dask-frame",
             matches=_is_frame,
-            adapt=_ADAPTED,
+            adapt=_adapted,
             summary="Data frames and series of dask, by their partitions; names of columns are kept.",
             sample="linspec_dask.adapters:sample_frame",
-            labels=_BLOCKS,
         ),
         OperatorSpec(
             name="dask-blocks",
             matches=_is_list_of_blocks,
-            adapt=_ADAPTED,
+            adapt=_adapted,
             summary="Lists of delayed blocks or futures of dask: arrays, sparse matrices or frames.",
             sample="linspec_dask.adapters:sample_list",
-            labels=_BLOCKS,
         ),
     )

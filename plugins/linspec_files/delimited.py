@@ -34,7 +34,7 @@ from linspec.errors import InvalidProblem, LinspecError, NonFiniteData, Unsuppor
 from linspec.operators import DenseOperator, LinearOperator, RowFiles, labels_in_front, long_fields
 from linspec.process import check_memory
 from linspec_files.first_line import holds_names, is_like_number, is_missing
-from linspec_files.slabs import MOST_LABELS, stacked, without_column, without_gaps, without_part
+from linspec_files.slabs import MOST_LABELS, WITHOUT_COLUMN, WITHOUT_GAPS, stacked, without_part
 
 LARGE = 4 << 20
 """Least size of a file, in bytes, for which pyarrow saves more time than its import takes."""
@@ -180,7 +180,7 @@ def texts(files: RowFiles) -> list[str | None] | None:
                     if missing:
                         raise NonFiniteData(
                             f"{path}, line {number}, field {place + 1}: a text is needed in column {name!r}; "
-                            f"got {_got(text)}. {without_gaps(name)}"
+                            f"got {_got(text)}. {WITHOUT_GAPS}"
                         )
                 found.append(None if missing else text)
         if not begun:
@@ -247,8 +247,6 @@ def _layout(path: Path, files: RowFiles) -> _Layout:
     picked = {one for one in files.columns or () if isinstance(one, str)}
     if files.header == "auto" and picked and picked <= set(fields):
         named = True  # whoever picks columns by these names says that they are names
-    if named is None and str(path) != files.paths[0]:  # as in the first of several files
-        named = _layout(Path(files.paths[0]), files).names is not None
     if named is None:
         raise InvalidProblem(
             f"{path}, line {number}: it may hold names or numbers; got {shown(first)}. Say which: header=True or "
@@ -392,13 +390,9 @@ def _culprit(layout: _Layout, number: int, fields: list[str]) -> LinspecError:
             layout.number_in(fields[place])
         except ValueError:
             break
-    name = layout.names[place] if layout.names else ""
-    column = f" in column {shown(name)}" if layout.names else ""
-    if any(map(is_like_number, layout.names or ())):
-        column += f", as line {layout.start - 1} is read as a header"
+    column = f" in column {shown(layout.names[place])}" if layout.names else ""
     field = fields[place].strip()
-    missing = is_missing(field)
-    kind, remedy = (NonFiniteData, without_gaps(name)) if missing else (UnsupportedData, without_column(name))
+    kind, remedy = (NonFiniteData, WITHOUT_GAPS) if is_missing(field) else (UnsupportedData, WITHOUT_COLUMN)
     return kind(
         f"{layout.path}, line {number}, field {place + 1}: a number is needed; got {_got(field)}{column}. {remedy}"
     )

@@ -28,13 +28,13 @@ from linspec.operators import LinearOperator, RowFiles, as_operator, columns_but
 from linspec.process import check_memory
 from linspec_files.slabs import (
     MOST_SLABS,
+    WITHOUT_COLUMN,
+    WITHOUT_GAPS,
     FileRows,
     Source,
     reading,
     slab_bytes,
     stacked,
-    without_column,
-    without_gaps,
     without_part,
 )
 
@@ -112,7 +112,7 @@ def texts(files: RowFiles) -> list[str | None] | None:
     if None in found and files.missing != "nan":
         raise NonFiniteData(
             f"{printable(described[0][0])}: a value is missing at row {found.index(None)}, column {shown(columns[0])}. "
-            f"{without_gaps(columns[0])}"
+            f"{WITHOUT_GAPS}"
         )
     return found
 
@@ -219,7 +219,7 @@ class _Reader:
                 row = start + column.is_valid().index(False).as_py()
                 raise NonFiniteData(
                     f"{printable(self.path)} must be finite; a value is missing at row {row}, column {name!r}. "
-                    f"{without_gaps(name)}"
+                    f"{WITHOUT_GAPS}"
                 )
             gaps = column.null_count and not pa.types.is_floating(column.type)
             if gaps or pa.types.is_decimal(column.type):
@@ -265,5 +265,5 @@ def _dtype(kind: Any, name: str, files: RowFiles) -> DType:
         return np.dtype(np.float64)
     holds = "text" if _is_text(kind) else kind
     raise UnsupportedData(
-        f"{files.name}: numbers are needed; the column {shown(name)} holds {holds}. {without_column(name)}"
+        f"{files.name}: numbers are needed; the column {shown(name)} holds {holds}. {WITHOUT_COLUMN}"
     )

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import copy
 import os
-import shlex
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -50,8 +49,15 @@ not given back yet. Measured, for slabs of `SLAB_BYTES`."""
 READING_AHEAD = True
 """Whether a thread decodes the next slab; the measurements of this library switch it off to compare."""
 
-LONGEST = 200
-"""Largest number of characters of a name in a remedy."""
+WITHOUT_COLUMN = (
+    "Leave such columns out: columns=, on the command line FILE:~NAME, or --ids NAME if it names the rows; missing "
+    "values in others are dropped by --drop-missing."
+)
+WITHOUT_GAPS = (
+    "Fill such values, leave their rows out of all files, on the command line --drop-missing, or leave the column out, "
+    "FILE:~NAME."
+)
+"""The remedies for a column of texts, and for a missing value."""
 
 MOST_LABELS = 2**20
 """Largest number of rows for which the names of rows are read; for more rows `row_names` is None."""
@@ -383,29 +389,3 @@ def _part(reads: Sequence[Callable[[int, int], Any]], starts: Sequence[int], sta
     """Read rows of a slab, which is in one file."""
     number = int(np.searchsorted(starts, start, side="right")) - 1
     return reads[number](start - starts[number], stop - starts[number])
-
-
-# ---- remedies in messages -------------------------------------------------------------------------------------
-
-
-def without_column(name: str) -> str:
-    """Return the remedy for a column of texts, with its name if it has one."""
-    ids = f"--ids {shlex.quote(name)} if it names the rows, else " * (0 < len(name) <= LONGEST)
-    return (
-        f"Leave such columns out: columns=, on the command line {ids}{_rest(name)}; missing values in others are "
-        "dropped by --drop-missing."
-    )
-
-
-def without_gaps(name: str) -> str:
-    """Return the remedy for a missing value, with the name of its column if it has one."""
-    column = f", or leave the column out: {_rest(name)}" * bool(name)
-    return (
-        f"Fill such values, or leave their rows out of all files: on the command line --drop-missing{column}."
-    )
-
-
-def _rest(name: str) -> str:
-    """Return the argument of the command line that leaves a column of any file out, as typed in a shell."""
-    quoted = name if name.replace("_", "a").isalnum() else '"' + name.replace('"', '""') + '"'
-    return shlex.quote(f"FILE:~{quoted}") if 0 < len(name) <= LONGEST else "FILE:COLUMNS"

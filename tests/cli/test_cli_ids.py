@@ -65,8 +65,7 @@ def test_files_in_another_order_are_refused_by_every_command(command: str) -> No
     problem, *more = COMMANDS[command]
     for options in ((), ("--drop-missing",)):
         _, said = run(command, problem, "x.csv", "swapped.csv", *more, "--ids", "who", *options, code=2)
-        assert f"row 1, from 0: {IDS[2]!r} and {IDS[1]!r}" in said
-        assert "sort both files alike" in said
+        assert "differ in row 1, counted from 0. Sort both files alike" in said
     for name in ("old.csv", "old.csv:age"):
         _, said = run(command, problem, "x.csv", "y.csv", *more, "--confounds", name, "--ids", "who", code=2)
         assert said.startswith("Error: old.csv and x.csv must have the same ids")
@@ -100,7 +99,7 @@ def test_views_and_groups_are_compared_too() -> None:
     assert said.startswith("Error: groups.csv and x.csv")
     run("solve", "cca", "x.csv", "y.csv", "-k", 1, "--ids", "who", "--out", "c.npz")
     _, said = run("transform", "c.npz", "x.csv", "swapped.csv", "--ids", "who", code=2)
-    assert f"row 1, from 0: {IDS[2]!r} and {IDS[1]!r}" in said
+    assert "differ in row 1, counted from 0" in said
 
 
 @pytest.mark.parametrize("first", ["x.npy", "plain.csv"])

@@ -93,23 +93,22 @@ COMMANDS: dict[str, list[str]] = {
         "largest weights",
     ],
     "cca X.npy Y.npy -k 2 --explained --loadings": ["of X by that of Y", "loadings of Y"],
-    "cca X.npy Y.npy -k 2 --ridge 1,10": [f"{correlations(X, Y, r)[0]:.4f}" for r in (1.0, 10.0)],
     "cca X.npy Y.npy -k 2 --held-out 0.25": ["held out", "on 30 rows not fitted"],
     "svd X.npy -k 2": [f"{value:.5g}" for value in np.linalg.svd(X, compute_uv=False)[:2]],
-    "svd S.npz -k 2": ["sparse", "singular value"],
+    "svd S.npz -k 2": ["SparseOperator", "singular value"],
     "svd both.npz:Y -k 1 --solver lanczos --tol 1e-8": [f"{np.linalg.norm(Y, 2):.5g}"],
     "svd big.csv -k 1 --center": ["the column 'big'", "scale=True"],
-    "svd X.npy -k 2 --sample-weight w.npy --confounds Z.npy": ["sample weight w.npy", "confounds Z.npy"],
-    "least-squares X.npy y.npy": ["intercept", "centred"],
-    "least-squares X.npy y.npy --no-center --ridge 1,10": ["not centred", "coefficients", "residual"],
+    "svd X.npy -k 2 --sample-weight w.npy --confounds Z.npy": ["sample_weight=array", "confounds=array"],
+    "least-squares X.npy y.npy": ["center=True", "residual"],
+    "least-squares X.npy y.npy --no-center --ridge 1,10": ["center=False", "ridge=(1.0, 10.0)"],
     "discriminant people.csv --columns age..score --target-column kind": ["elm", "oak", "rows)"],
     "discriminant X.npy Y.npy --target none -k 1": ["eigenvalue"],
     "kernel-cca X.npy Y.npy -k 1 --ridge 1 --kernel rbf(scale=2)": ["RBF(scale=2, factor=1.0)"],
     "kernel-ridge X.npy y.npy --ridge 0.1,1 --kernel polynomial(degree=3)": ["Polynomial(degree=3"],
-    "preimage-cca X.npy Y.npy -k 1 --bound 1.5": ["bound x 1.5", "starts that agree"],
+    "preimage-cca X.npy Y.npy -k 1 --bound 1.5": ["PreimageCCA(", "starts that agree"],
     "reduced-rank-regression X.npy Y.npy -k 2 --ridge 1": ["explained"],
     "ridge-many-targets X.npy Y.npy --ridges 1,10 --bands 2,3": ["held-out R²", "band2"],
-    "multiset-cca X.npy Y.npy Z.npy -k 1 --view-weights 1,2,1": ["view weights 1, 2, 1", "agreement of X3"],
+    "multiset-cca X.npy Y.npy Z.npy -k 1 --view-weights 1,2,1": ["view_weights=", "agreement of X3"],
     "sumcor-cca X.npy Y.npy Z.npy -k 1": ["upper bound"],
 }
 # What `linspec solve` shows; the first figures of some are those of a dense reference.
@@ -146,7 +145,7 @@ def test_compare_does_what_the_function_does(folder: Path) -> None:
     for row, entry in zip(rows, expected.entries, strict=True):
         assert (row["variant"], row["status"]) == (entry.problem, entry.status)
         assert row["score"] == pytest.approx(entry.score, rel=1e-9)
-        assert f"{entry.score:.5g}" in out
+        assert f"{entry.score:.6g}" in out
     assert rows[1]["options"] == ["oversample=0"]
 
 
@@ -155,7 +154,6 @@ def test_compare_tries_each_value_and_leaves_out_demonstrations(folder: Path) ->
     assert out.count("als, oversample=") == 2
     out, _ = run("compare cca X.npy Y.npy -k 1")
     assert "left out as demonstrations of failure: naive-gradient" in out
-    assert "100.000 %" in out
     out, _ = run("compare kernel-cca X.npy Y.npy -k 1 --ridge 1 --kernel rbf,rbf(factor=0.5) --solvers auto")
     assert "rbf(factor=0.5)" in out
 
@@ -172,12 +170,6 @@ def test_a_run_goes_on_from_its_checkpoint(folder: Path) -> None:
     assert "--start" in run(f"solve svd W.npy -k 4 {line}")[0]
     out, _ = run("solve svd W.npy -k 4 -o form=implicit --start c.ckpt")
     assert "block-krylov" in out
-
-
-def test_rows_on_workers_give_the_same_answer(folder: Path) -> None:
-    pytest.importorskip("distributed")
-    out, _ = run("solve cca X.npy Y.npy -k 2 --workers 1")
-    assert f"{correlations(X, Y)[0]:.5g}" in out
 
 
 def test_pictures(folder: Path) -> None:
@@ -206,7 +198,7 @@ def test_a_problem_of_another_package_gets_its_commands(
     solver = {"target": f"{place}:Dense", "summary": "All eigenvectors.", "reference": "Kettenring 1971"}
     ls.register(ls.SolverSpec(name="dense", problem="agreement", traits=("direct",), **solver))
     assert "What views share." in run("solve --help")[0]
-    assert "k = 1, ridge 1" in run("solve agreement X.npy Y.npy Z.npy -k 1 --ridge 1")[0]
+    assert "k=1, ridge=" in run("solve agreement X.npy Y.npy Z.npy -k 1 --ridge 1")[0]
 
 
 # ---- columns and files --------------------------------------------------------------------------
@@ -268,7 +260,7 @@ REFUSED = {
     "solve svd X.npy -k 2 --out no/a.npz": "cannot be written",
     "solve svd X.npy -k 2 --nothing": "No such option",
     "solve cca X.npy -k 2": "Missing argument 'Y-FILE'",
-    "solve cca X.npy Y.npy -k 2 --ridge 1,2 --out a.npz": "--out is for one answer",
+    "solve cca X.npy Y.npy -k 2 --ridge 1,2": "--ridge must be one value here",
     "solve kernel-cca X.npy Y.npy -k 1": "Missing option '--ridge'",
     "solve pca X.npy -k 2": "linspec solve svd FILE -k K --center",
     "solve nothing X.npy": "nothing",
@@ -331,7 +323,7 @@ def test_listings() -> None:
     assert "gram (solver)" in run("describe cca/gram")[0]
     assert "linspec" in run("plugins")[0]
     out, _ = run("--version")
-    for name in ("linspec", "Python", "numpy", "BLAS"):
+    for name in ("linspec", "Python", "numpy", "scipy"):
         assert name in out
 
 

@@ -16,28 +16,21 @@ from linspec.cli import main
 
 EXAMPLES = {
     "solver": "two.?point",
-    "solver --problem cca": "heavy.?ball",
     "problem": "mca",
     "data": "npz.?shards",
 }
 """What is asked for, and a pattern for every form of the name of the template's example."""
 
-TEMPLATE = {"solver": "least-squares-solver", "solver --problem cca": "cca-solver"}
-"""The folders of templates; others have the name of the kind."""
-
 RECORDS = {
     "solver": "least-squares/two-stage-7",
-    "solver --problem cca": "cca/two-stage-7",
     "problem": "problem/two-stage-7",
     "data": "operator/two-stage-7",
 }
 
 
 def run(*arguments: object, code: int = 0) -> str:
-    """The output of the command; the first argument may have options behind the kind."""
-    kind, *others = map(str, arguments)
-    first, *options = kind.split()
-    result = CliRunner().invoke(main, ["new", first, *others, *options])
+    """The output of the command."""
+    result = CliRunner().invoke(main, ["new", *map(str, arguments)])
     assert result.exit_code == code, f"{result.output}\n{result.stderr}\n{result.exc_info}"
     return result.stdout if code == 0 else result.stderr
 
@@ -82,60 +75,44 @@ def test_it_is_registered_and_passes_the_kit(kind: str, written: Path, tmp_path:
         f"(__import__('linspec.testing').testing.run_checks({RECORDS[kind]!r}, backends=['numpy']))"
     )
     assert failed == []
-    assert passed >= 4
+    assert passed >= 3
     if kind == "problem":
         report = "__import__('linspec.testing').testing.run_checks('two-stage-7/power', backends=['numpy'])"
         assert site.ask(f"{report}.failed") == []
 
 
 def test_the_example_s_own_name_gives_the_template(tmp_path: Path) -> None:
-    run("solver", "two-point", "--folder", tmp_path, "--problem", "least-squares")
+    run("solver", "two-point", "--folder", tmp_path)
     for path in files_of(tmp_path / "linspec-two-point"):
         place = path.relative_to(tmp_path / "linspec-two-point")
-        assert path.read_bytes() == (TEMPLATES / "least-squares-solver" / place).read_bytes()
+        assert path.read_bytes() == (TEMPLATES / "solver" / place).read_bytes()
 
 
 @pytest.mark.parametrize(
-    ("name", "better"),
-    [
-        ("TwoStep", "two-step"),
-        ("two_step", "two-step"),
-        ("two--step", "two-step"),
-        ("2-step", "step"),
-        ("Größe", "two-step"),
-        ("a/b", "a-b"),
-        ("", "two-step"),
-        ("lambda", "my-lambda"),
-        ("none", "my-none"),
-    ],
+    "name", ["TwoStep", "two_step", "two--step", "2-step", "Größe", "a/b", "", "lambda", "none"]
 )
-def test_a_name_that_cannot_be_one(kind: str, name: str, better: str, tmp_path: Path) -> None:
-    said = refusal(kind, name, "--folder", tmp_path)
-    assert repr(name) in said
-    if name.isascii():
-        assert f"{better!r}." in said
+def test_a_name_that_cannot_be_one(kind: str, name: str, tmp_path: Path) -> None:
+    assert repr(name) in refusal(kind, name, "--folder", tmp_path)
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "words"),
+    ("kind", "name"),
     [
-        ("solver", "lsqr", "'lsqr' is the name of a solver already"),
-        ("solver --problem cca", "gram", "'gram' is the name of a solver already"),
-        ("problem", "svd", "'svd' is the name of a problem already"),
-        ("data", "zarr", "'zarr' is the name of a data already"),
-        ("problem", "normalizer", "'normalizer' is the name of a problem already"),
-        ("solver", "lstsq", "has a package linspec_lstsq already"),
-        ("solver", "plugin", "is used by the package itself"),
-        ("solver", "iterate", "is used by the package itself"),
-        ("problem", "x", "is used by the package itself"),
-        ("problem", "linear", "is used by the package itself"),
-        ("data", "samples", "is used by the package itself"),
+        ("solver", "lsqr"),
+        ("problem", "svd"),
+        ("data", "zarr"),
+        ("problem", "normalizer"),
+        ("solver", "lstsq"),
+        ("solver", "plugin"),
+        ("solver", "iterate"),
+        ("problem", "x"),
+        ("problem", "linear"),
+        ("data", "samples"),
     ],
 )
-def test_a_name_that_is_taken(kind: str, name: str, words: str, tmp_path: Path) -> None:
-    said = refusal(kind, name, "--folder", tmp_path)
-    assert words in said
+def test_a_name_that_is_taken(kind: str, name: str, tmp_path: Path) -> None:
+    assert f"the name {name!r} is taken" in (said := refusal(kind, name, "--folder", tmp_path))
     assert f"such as 'my-{name}'" in said
     run(kind, f"my-{name}", "--folder", tmp_path)
 

@@ -536,7 +536,7 @@ def test_a_second_interrupt_ends_a_solver_that_does_not_look(folder: Path, sleep
         process.kill()
         process.wait()
     ended_well("two interrupts", process.returncode, out, err)
-    holds("converged" in out, f"the answers are lost: {out}{err}")
+    holds("CONVERGED" in out, f"the answers are lost: {out}{err}")
 
 
 # ---- Ctrl-C at any moment ---------------------------------------------------------------------

@@ -222,8 +222,7 @@ def test_missing_values_are_named_or_nan(tmp_path: Path, suffix: str) -> None:
     found = ls.open_rows(path, columns=["a", "b"], missing="nan")
     np.testing.assert_array_equal(found.dense(), [[1, 2], [3, np.nan], [5, 6], [7, 8]])
     assert ls.open_rows(path, columns=["a"]).dense().ravel().tolist() == [1, 3, 5, 7]
-    remedy = "columns=, on the command line --ids kind if it names the rows, else 'FILE:~kind'"
-    with pytest.raises(UnsupportedData, match=f"column 'kind'.*{remedy}"):
+    with pytest.raises(UnsupportedData, match=r"column 'kind'.*columns=, on the command line FILE:~NAME"):
         ls.open_rows(path, columns=["a", "kind"])
 
 

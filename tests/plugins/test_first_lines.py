@@ -26,7 +26,7 @@ def put(path: Path, head: Any, rows: Any, mark: str = ",") -> Path:
     return path
 
 
-HEADERS = {
+NUMBERS = {
     "the 0, 1, 2 of pandas": range(5),
     "numbers from 1": range(1, 6),
     "years": range(2019, 2024),
@@ -36,18 +36,34 @@ HEADERS = {
     "wavelengths, rounded": [3999.64, 3997.71, 3995.78, 3993.85, 3991.93],
     "parts per million, which fall": ["10.00", "9.98", "9.96", "9.94", "9.92"],
     "every second nanometre": range(1100, 1110, 2),
-    "names among numbers": ["moisture", 1100, 1250, 1307, "protein"],
-    "days": [f"2020-01-{day:02d}" for day in range(1, 6)],
-    "bins": ["0-10", "10-20", "20-30", "30-40", "40+"],
     "doses": ["1e-3", "1e-2", "1e-1", "1e0", "1e1"],
     "quoted": ['"7157"', '"672"', '"675"', '"5728"', '"4609"'],
 }
+
+HEADERS = {
+    "names among numbers": ["moisture", 1100, 1250, 1307, "protein"],
+    "days": [f"2020-01-{day:02d}" for day in range(1, 6)],
+    "bins": ["0-10", "10-20", "20-30", "30-40", "40+"],
+}
+
+
+@pytest.mark.parametrize("rows", [FRACTIONS, COUNTS], ids=["fractions", "counts"])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_header_of_numbers_alone_is_asked_about(name: str, rows: np.ndarray, tmp_path: Path) -> None:
+    path = put(tmp_path / "a.csv", NUMBERS[name], rows)
+    with pytest.raises(InvalidProblem, match=r"a\.csv, line 1.*header=True or header=False.*--no-header"):
+        ls.open_rows(path)
+    found = ls.open_rows(path, header=True)
+    np.testing.assert_array_equal(found.dense(), rows)
+    assert found.column_names == tuple(str(one).strip('"') for one in NUMBERS[name])
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "txt", "csv.gz"])
 @pytest.mark.parametrize("rows", [FRACTIONS, COUNTS], ids=["fractions", "counts"])
 @pytest.mark.parametrize("name", HEADERS)
-def test_a_header_of_numbers_is_a_header(name: str, rows: np.ndarray, suffix: str, tmp_path: Path) -> None:
+def test_a_header_with_a_name_that_is_no_number_is_a_header(
+    name: str, rows: np.ndarray, suffix: str, tmp_path: Path
+) -> None:
     marks = {"csv": ",", "tsv": "\t", "txt": " ", "csv.gz": ";"}
     found = ls.open_rows(put(tmp_path / f"a.{suffix}", HEADERS[name], rows, marks[suffix]))
     np.testing.assert_array_equal(found.dense(), rows)
@@ -143,13 +159,14 @@ def test_header_is_one_of_three(tmp_path: Path) -> None:
         ls.open_rows(path, header=False)
 
 
-def test_the_first_of_several_files_decides_for_the_unsure(tmp_path: Path) -> None:
-    by_chance = np.array([[1, 2, 3], [5, 1, 3], [2, 2, 5]])
-    for first, shape in ((None, (15, 3)), (["1", "2", "3"], (14, 3))):
-        put(tmp_path / "part1.csv", first, FRACTIONS[:, :3] * 1e4)
-        put(tmp_path / "part2.csv", None, by_chance)
-        assert ls.open_rows(tmp_path / "part*.csv").shape == shape
-    put(tmp_path / "part1.csv", ["400.0", "400.5", "401.0"], FRACTIONS[:, :3])
+def test_each_of_several_files_is_asked_about(tmp_path: Path) -> None:
+    put(tmp_path / "part1.csv", None, FRACTIONS[:, :3] * 1e4)
+    put(tmp_path / "part2.csv", None, np.array([[1, 2, 3], [5, 1, 3], [2, 2, 5]]))
+    with pytest.raises(InvalidProblem, match=r"part2\.csv, line 1.*header=False"):
+        ls.open_rows(tmp_path / "part*.csv")
+    assert ls.open_rows(tmp_path / "part*.csv", header=False).shape == (15, 3)
+    put(tmp_path / "part1.csv", ["a", "b", "c"], FRACTIONS[:, :3])
+    put(tmp_path / "part2.csv", None, FRACTIONS[:, :3])
     with pytest.raises(InvalidProblem, match=r"part2\.csv must have the columns of"):
         ls.open_rows(tmp_path / "part*.csv")
 
@@ -245,16 +262,6 @@ def test_the_command_asks_and_is_told(tmp_path: Path) -> None:
         assert len(scores.stdout.splitlines()) == 1 + len(values)
     for command in ("compare", "bootstrap"):
         assert run(command, "svd", path, "-k", 1, "--header").exit_code == 0
-
-
-def test_the_command_that_is_printed_has_the_option_of_the_header(tmp_path: Path) -> None:
-    head, rows = UNSURE["even by chance"]
-    path, other = put(tmp_path / "a.csv", head, rows), put(tmp_path / "b.csv", [7, 3], rows[:, :2])
-    for option in ("--header", "--no-header"):
-        found = run("cross-validate", "least-squares", path, other, "--ridge", 1, "--folds", 2, option)
-        words = found.stdout.splitlines()[-1].partition("linspec ")[2].split()
-        assert option in words
-        assert run(*words).exit_code == 0
 
 
 def test_the_command_leaves_labels_out(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ BROKEN_TABLES = {
         "list of SolverSpec; got SolverSpec(",
     ),
     "has a malformed record": (table(solver("Bad Name")), "Bad Name"),
-    "has a misspelt trait": (table(solver("x", traits=("itertive",))), "Did you mean 'iterative'?"),
+    "has a misspelt trait": (table(solver("x", traits=("itertive",))), "of the traits direct, iterative"),
     "misspells a hook": (table(solver("x"), hook="linspec_sovlers"), "the hooks are linspec_solvers, "),
     "wants arguments": ("@hookimpl\ndef linspec_solvers(registry):\n    return []", "registry"),
     "forgets to return": (
@@ -207,13 +207,6 @@ def test_a_class_that_cannot_be_used_is_refused_where_it_is_asked_for(site: Site
     assert ls.get_solver("good", "cca").__name__ == "Good"
 
 
-def test_a_misspelt_problem_is_a_warning(site: Site) -> None:
-    site.install("acme", main=table(solver("mine", "lest-squares")))
-    (warning,) = site.read()
-    assert "lest-squares/mine, registered by acme:main, solves no problem" in warning
-    assert "Did you mean 'least-squares'?" in warning
-
-
 @pytest.mark.parametrize("disabled", ["acme", "acme:main", "*", ", ACME"])
 def test_a_disabled_plugin_is_not_imported_and_is_named(site: Site, disabled: str) -> None:
     site.install("acme", main="raise SystemExit")
@@ -224,18 +217,11 @@ def test_a_disabled_plugin_is_not_imported_and_is_named(site: Site, disabled: st
         ls.get_solver("mine", "cca")
 
 
-@pytest.mark.parametrize(
-    ("disabled", "words"),
-    [
-        ("svd", "got 'svd', which is none.*Did you mean 'linspec:svd'"),
-        ("acmee", "Did you mean 'acme'"),
-        ("q", "is none"),
-    ],
-)
-def test_a_name_of_no_plugin_disables_nothing_and_is_said_once(site: Site, disabled: str, words: str) -> None:
+@pytest.mark.parametrize("disabled", ["svd", "acmee", "q"])
+def test_a_name_of_no_plugin_disables_nothing_and_is_said_once(site: Site, disabled: str) -> None:
     site.install("acme", main=table(solver("mine")))
     (warning,) = site.read(disabled)
-    assert re.search(f"LINSPEC_DISABLE_PLUGINS must list plugins.*{words}", warning)
+    assert re.search(f"LINSPEC_DISABLE_PLUGINS must list plugins.*got {disabled}, by which nothing", warning)
     assert "mine" in ls.solvers("cca")
     assert "lanczos" in ls.solvers("svd")
 
@@ -263,8 +249,8 @@ def test_an_unknown_name_is_answered_with_close_ones_and_with_all(ask: Any, word
 def test_a_bare_name_of_several_problems_is_ambiguous() -> None:
     with pytest.raises(AmbiguousName, match=r"'gram' may be 'cca/gram' or .*; ask for one of these"):
         ls.get_solver("gram")
-    assert "  cca/gram  " in str(ls.describe("gram"))
-    assert "  svd/gram  " in str(ls.describe("gram"))
+    with pytest.raises(AmbiguousName, match=r"'gram' may be 'cca/gram' or .*'svd/gram'"):
+        ls.describe("gram")
 
 
 def test_registering_in_a_session(site: Site) -> None:

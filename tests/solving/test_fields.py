@@ -96,7 +96,7 @@ def test_the_commands_solve_and_transform_three_files(tmp_path, monkeypatch):
 
     shown = run("solve", "agreement", *files, "-k", "2", "--ridge", "1", "--solver", "dense", "--out", out)
     assert all(f" {value:.5g}\n" in shown for value in exact(VIEWS, [1.0] * 3)[:2])
-    assert "0.5" in run("solve", "agreement", *files, "-k", "2", "--ridge", "0.5,1", "--solver", "dense")
+    assert "0.5" in run("solve", "agreement", *files, "-k", "2", "--ridge", "0.5", "--solver", "dense")
     lines = run("transform", out, *files).splitlines()
     assert lines[0].split(",") == [f"x{i}_vector{j}" for i in (1, 2, 3) for j in (1, 2)]
     wanted = ls.load_solution(out).transform(VIEWS)

@@ -112,8 +112,8 @@ ELSEWHERE = [
     (lambda: ls.LeastSquares(X, y=Y), "'y'", "'B'"),
     (lambda: ls.CCA(X, y=Y, k=2), "'y'", "'Y'"),
     (lambda: ls.Discriminant(X, y=Y), "'y'", "'H'"),
-    (lambda: ls.SVD(X, 2, random_state=0), "random_state", "linspec.solve. Pass rng="),
-    (lambda: ls.CCA(X, Y, 2, max_iter=9), "max_iter", "linspec.solve. Pass max_iterations="),
+    (lambda: ls.SVD(X, 2, rng=0), "rng", "it is an argument of linspec.solve. Pass it there."),
+    (lambda: ls.CCA(X, Y, 2, max_iterations=9), "max_iterations", "it is an argument of linspec.solve"),
 ]
 
 

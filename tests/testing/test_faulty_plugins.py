@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from linspec.iteration import Iterate
 from linspec.operators import RowFiles
 from linspec.testing import kit, run_checks
 from tests import faulty_plugins as f
+from tests import resources
 from tests.faulty_plugins import after, answering, of, part, problem, same, solver, twisted
 
 
@@ -159,18 +161,6 @@ FAULTS = [
         solver(after(f.Honest, __doc__=None)),
         "declaration",
         "must have a docstring; it has none",
-    ),
-    Fault(
-        "has a summary of one word",
-        solver(f.Honest, summary="fast"),
-        "declaration",
-        "must be one sentence.* got 'fast'",
-    ),
-    Fault(
-        "has a reference without a year",
-        solver(f.Honest, reference="Somebody"),
-        "declaration",
-        "an author and a year",
     ),
     Fault(
         "has an option without a declaration",
@@ -754,10 +744,14 @@ FAULTS = [
 ]
 
 
+RESOURCES = {check for table in resources.CHECKS.values() for check in table}
+
+
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.sentence)
 def test_the_check_of_the_broken_promise_fails(fresh_registry, fault):
-    checks = kit.Checks(fault.register(), time_limit=fault.limit)
-    outcome, text = checks.run(fault.check)
+    name = fault.register()
+    make = resources.checks_of if fault.check in RESOURCES else kit.Checks
+    outcome, text = make(name, time_limit=fault.limit).run(fault.check)
     assert outcome == "failed"
     assert re.search(fault.says, text, re.DOTALL), text
     f.KEPT.clear()
@@ -778,8 +772,12 @@ HONEST = {
 
 @pytest.mark.parametrize("register", HONEST.values(), ids=HONEST)
 def test_honest_plugins_pass(fresh_registry, register):
-    report = run_checks(register())
+    name = register()
+    report = run_checks(name)
     assert report.ok, report
+    checks = resources.checks_of(name)
+    outcomes = [checks.run(check) for check in checks.table]
+    assert {outcome for outcome, _ in outcomes} <= {"passed", "skipped"}, outcomes
 
 
 RECORD = """
@@ -802,33 +800,37 @@ def linspec_solvers():
 """
 SOLVER = "import numpy\nfrom linspec_svd.direct import DirectSVD as Solver\n\n"
 PACKAGES = {  # name: table, module of the solver, what is said
-    "sleeps where its table is imported": (
-        "import time\ntime.sleep(2)\n" + RECORD,
-        SOLVER,
-        "declaration: .* takes 2",
-    ),
-    "loads an array library": ("import numpy\n" + RECORD, SOLVER, "declaration: .* loads numpy"),
     "misspells a field of a record": (
         RECORD.replace("{field}", "problme"),
         "",
-        "no field 'problme'. Did you mean",
+        "unexpected keyword argument 'problme'",
     ),
     "raises where its table is imported": (
         "raise RuntimeError('no licence')\n",
         "",
         "RuntimeError: no licence",
     ),
-    "changes settings and prints where it is imported": (
-        RECORD,
-        SOLVER + "print('hello')\nnumpy.seterr(all='ignore')\nnumpy.random.seed(0)\n",
-        "declaration: an import must leave the process as it was; .*hello.*the error state of NumPy",
-    ),
     "does not end where it is imported": (RECORD, "while True:\n    pass\n", "declaration: "),
 }
 
 
-@pytest.mark.parametrize(("table", "code", "says"), PACKAGES.values(), ids=PACKAGES)
-def test_the_command_names_the_fault_of_a_package(tmp_path, monkeypatch, table, code, says):
+IMPORTS = {  # name: table, module of the solver, what is said
+    "sleeps where its table is imported": (
+        "import time\ntime.sleep(2)\n" + RECORD,
+        SOLVER,
+        "takes 2",
+    ),
+    "loads an array library": ("import numpy\n" + RECORD, SOLVER, "loads numpy"),
+    "changes settings and prints where it is imported": (
+        RECORD,
+        SOLVER + "print('hello')\nnumpy.seterr(all='ignore')\nnumpy.random.seed(0)\n",
+        "an import must leave the process as it was; .*hello.*the error state of NumPy",
+    ),
+}
+
+
+def package(table, code, tmp_path, monkeypatch):
+    """Write a package with a table and a module of a solver, and make it one of those that are installed."""
     info = tmp_path / "broken-1.0.dist-info"
     info.mkdir()
     name = f"broken_{abs(hash((table, code)))}"
@@ -841,7 +843,11 @@ def test_the_command_names_the_fault_of_a_package(tmp_path, monkeypatch, table, 
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     own = registry.Registry()  # reads what is installed, and so the package
     monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: own)
-    kit.imported.cache_clear()
+
+
+@pytest.mark.parametrize(("table", "code", "says"), PACKAGES.values(), ids=PACKAGES)
+def test_the_command_names_the_fault_of_a_package(tmp_path, monkeypatch, table, code, says):
+    package(table, code, tmp_path, monkeypatch)
     with np.errstate():
         limit = "1" if "while" in code else "60"
         result = CliRunner().invoke(
@@ -851,7 +857,18 @@ def test_the_command_names_the_fault_of_a_package(tmp_path, monkeypatch, table, 
     assert re.search(says, result.output, re.DOTALL), result.output
 
 
+@pytest.mark.parametrize(("table", "code", "says"), IMPORTS.values(), ids=IMPORTS)
+def test_what_an_import_does_is_noticed(tmp_path, monkeypatch, table, code, says):
+    package(table, code, tmp_path, monkeypatch)
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]), prepend=os.pathsep)
+    resources.imported.cache_clear()
+    with np.errstate():
+        outcome, text = resources.checks_of("svd/packaged").run("imports")
+    assert outcome == "failed"
+    assert re.search(says, text, re.DOTALL), text
+
+
 def test_each_check_has_a_faulty_plugin():
     caught = {fault.check for fault in FAULTS}
-    tables = kit.CHECKS.values()
+    tables = [*kit.CHECKS.values(), *resources.CHECKS.values()]
     assert {name for table in tables for name in table} | {"declaration"} <= caught | {"together"}

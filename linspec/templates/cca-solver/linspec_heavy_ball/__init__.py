@@ -1,1 +1,0 @@
-"""A solver for linspec: canonical correlations by AppGrad with momentum."""
