@@ -424,15 +424,13 @@ def inverse(G: HostArray) -> HostArray:
     return pseudoinverse
 
 
-def inverse_triangle(R: HostArray, unit: float = EPS) -> HostArray:
+def inverse_triangle(R: HostArray) -> HostArray:
     """Return T with (R T)ᵀ(R T) = I, on the range of R that is above its rounding after squaring.
 
     Parameters
     ----------
     R : numpy.ndarray of shape (r, k)
         Its columns are scaled to length 1 first.
-    unit : float, default that of float64
-        The rounding of squares.
 
     Examples
     --------
@@ -444,7 +442,7 @@ def inverse_triangle(R: HostArray, unit: float = EPS) -> HostArray:
     lengths = lengths_of(R)
     scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     _, s, Wt = np.linalg.svd(R * scale, full_matrices=False)
-    keep = s**2 > len(scale) * unit * s.max(initial=0.0) ** 2
+    keep = s**2 > len(scale) * EPS * s.max(initial=0.0) ** 2
     inverse: HostArray = scale[:, None] * (Wt[keep].T / s[keep])
     return inverse
 

@@ -26,7 +26,7 @@ from linspec.rows import Moments, row_gram
 from linspec.solving import Solver
 from linspec_svd.block_krylov import right_vectors
 from linspec_svd.direct import direct
-from linspec_svd.rank import vanish
+from linspec_svd.spca import NULL
 
 BLOCK_WIDTH = 512
 """Up to this order, matrices of a device are decomposed on the host."""
@@ -102,3 +102,11 @@ def _known(moments: Moments, context: Context, values: HostArray, U: Array, *, w
         text += 'relative to the largest and does not show this. Choose "direct".'
         context.note(Status.ILL_CONDITIONED, text)
     return known
+
+
+def vanish(moments: Moments, V: Array, largest: float, *, adjoint: bool = False) -> bool:
+    """Whether A V, or Aᵀ V, is only rounding beside the largest singular value; one pass."""
+    A = moments.operator()
+    image = A.rmatmat(V) if adjoint else A.matmat(V)
+    lengths = to_host(moments.operators[0].backend.blocks.column_norms(image))
+    return bool((lengths <= NULL * moments.least_value() * largest).all())

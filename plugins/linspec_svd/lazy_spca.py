@@ -16,7 +16,9 @@ is not formed:
     BᵀT = AᵀQ = V diag(S) Wᵀ,  Q = AΩT      (4)
 
 So singular values and a true truncation cost no pass. The price is accuracy: R is the root of a square, and directions
-have an error of eps (σ₁/σ_k)², which the answer reports.
+have an error of eps (σ₁/σ_k)², which the answer reports. Rows that are read once leave nothing to judge by. There ten
+random columns Z take part in the pass: for r = AᵀAv - σ²v, ‖Zᵀr‖²/10 estimates ‖r‖², since Z is independent of Ω. Each
+residual is met within a factor of about two.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from linspec import Status, form_option, option, part
-from linspec.arrays import Array, to_host
+from linspec.arrays import Array, HostArray, to_host
 from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec.errors import InvalidOption
 from linspec.iteration import Context, Iterate
@@ -37,11 +39,20 @@ from linspec.linalg import EPS, orthonormal, tall_svd, whitening
 from linspec.process import count_of
 from linspec.rows import Moments
 from linspec.solving import Solver
-from linspec_svd.one_pass import ANEW, Probes, say_what_is_lost
-from linspec_svd.rank import NULL
-from linspec_svd.spca import ENDED
+from linspec_svd.spca import NULL, say_what_was_sketched
 
-REMEDY = 'Choose "spca", or "block-krylov".'
+PROBES = 10
+"""Random columns from which residuals are estimated."""
+
+LOST = 1e-10
+"""Largest relative error eps (σ₁/σ_k)² of a subspace from squares that is not reported; for float32 data 100 eps."""
+
+ONCE = "A sketch of {columns} in one pass, without further data to check it: estimated residual about "
+ONCE += "{residual:.0e} (from {probes} random columns in the same sweep). "
+ONCE += "Pass a callable that returns the slices anew: then the answer is judged, and can be improved to a tolerance."
+
+SQUARED = "The singular values asked for fall to {least:.0e} of the largest: by squaring, the smallest directions are "
+SQUARED += 'off by about {lost:.0e}. Choose "spca" or "block-krylov", for rows that can be read again.'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,35 +82,32 @@ class LazySPCA(Solver):
         V = place.place(self.test_matrix.draw(p, columns, context.rng))
         for _ in range(self.power_iterations):
             V, _ = orthonormal(moments.gram_product(V))
-        probes = Probes(moments, context) if A.readings == 1 and not moments.holds else None
-        product = moments.gram_product(V if probes is None else probes.beside(V))  # (1)
+        once = A.readings == 1 and not moments.holds
+        Z = place.place(context.rng.standard_normal((p, PROBES * once)))
+        product = moments.gram_product(place.concat([V, Z]) if once else V)  # (1)
         Bt = product[:, :columns]
-        if probes is None:
-            powers = count_of(self.power_iterations, "power iteration")
-            context.note(Status.APPROXIMATE, ENDED.format(columns=count_of(columns, "column"), powers=powers))
-        if not self.whiten and probes is None:
-            yield Iterate(0.0, partial(dict, Vh=self._unsorted(moments, context, Bt).T), final=True)
+        if not self.whiten and not once:
+            basis, tau = orthonormal(Bt)  # (2), whose vectors are in no order
+            values = np.linalg.svd(tau, compute_uv=False)  # about the squares of those of A
+            _say_what_is_lost(moments, context, np.sqrt(np.maximum(values, EPS * values[:1])))
+            say_what_was_sketched(context, columns, self.power_iterations)
+            yield Iterate(0.0, partial(dict, Vh=basis.T), final=True)
             return
         V, S = _leading(moments, Bt, V, k)
-        if probes is not None:
-            probes.note(context, columns, product[:, columns:], V, S)
-        how, remedy = ("by squaring", REMEDY) if probes is None else ("in one sweep", ANEW)
-        say_what_is_lost(moments, context, S, how, remedy)
+        if once:
+            gaps = to_host(product[:, columns:].T @ V) - to_host(Z.T @ V) * S**2
+            residual = float(np.sqrt((gaps**2).sum(axis=0).max() / PROBES) / S[0] ** 2) if len(S) else 0.0
+            text = ONCE.format(columns=count_of(columns, "column"), residual=residual, probes=PROBES)
+            context.note(Status.APPROXIMATE, text)
+        else:
+            say_what_was_sketched(context, columns, self.power_iterations)
+        _say_what_is_lost(moments, context, S)
         yield Iterate(0.0, partial(dict, Vh=V.T, S=S), final=True)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """One sweep, for data that can be read only once; for others "auto" chooses no approximate solver."""
         return sweeps_estimate(replace(sizes, k=min(sizes.k + 10, sizes.p)), 1)
-
-    def _unsorted(self, moments: Moments, context: Context, Bt: Array) -> Array:
-        """An orthonormal basis of the rows of B, whose vectors are in no order."""
-        V, tau = orthonormal(Bt)  # (2)
-        values = np.linalg.svd(tau, compute_uv=False)  # about the squares of those of A
-        say_what_is_lost(
-            moments, context, np.sqrt(np.maximum(values, EPS * values[:1])), "by squaring", REMEDY
-        )
-        return V
 
 
 def _leading(moments: Moments, Bt: Array, Omega: Array, k: int) -> tuple[Array, Any]:
@@ -113,3 +121,11 @@ def _leading(moments: Moments, Bt: Array, Omega: Array, k: int) -> tuple[Array, 
     cut = max(max(moments.least_square(), moments.least_value() ** 2) * largest**2, noise * largest, noise**2)
     known = int((cut < S**2).sum())
     return V[:, :known], S[:known]
+
+
+def _say_what_is_lost(moments: Moments, context: Context, S: HostArray) -> None:
+    """Say that squaring has lost digits of the smallest directions, if it has."""
+    unit = float(np.finfo(moments.operators[0].dtype).eps)
+    lost = unit * float(S[0] / S[-1]) ** 2 if len(S) else 0.0
+    if lost > max(LOST, 100 * unit):
+        context.note(Status.ILL_CONDITIONED, SQUARED.format(least=S[-1] / S[0], lost=lost))

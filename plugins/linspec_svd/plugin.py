@@ -30,7 +30,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_svd.spca:SPCA",
             summary="A random projection, an orthonormal basis of it, a small SVD: two sweeps, few digits.",
             reference="Halko, Martinsson & Tropp 2011, doi:10.1137/090771806; Wojnowicz 2017, arXiv:1709.07175",
-            traits=("randomized", "approximate", "one-pass"),
+            traits=("randomized", "approximate"),
         ),
         SolverSpec(
             name="lazy-spca",

@@ -12,9 +12,7 @@ It helps if the singular values fall slowly, because their powers fall faster.
 Source: Halko, Martinsson & Tropp 2011, doi:10.1137/090771806, Algorithms 4.4 and 5.1; Wojnowicz 2017, Algorithm 1.
 Where we differ: a normalizer, given by name, makes Y orthonormal, because this is most of the cost. Where rows are not
 in memory, no block of n rows is held: a pass gives the triangle R of Y = QR and AᵀY together, Q = A(ΩT) with T = R⁻¹ is
-made again in the next pass, and its own triangle corrects the rounding in A(ΩT). Rows that can be read once give
-AᵀY R⁻¹ = AᵀQ in that one pass, with an error of eps (σ₁/σ_k)², as "lazy-spca" has; random columns beside Ω estimate
-the residual (`linspec_svd.one_pass`).
+made again in the next pass, and its own triangle corrects the rounding in A(ΩT).
 """
 
 from __future__ import annotations
@@ -24,8 +22,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from linspec import Status, option, part
 from linspec.arrays import Array, to_host
 from linspec.iteration import Context, Iterate
@@ -33,8 +29,9 @@ from linspec.linalg import EPS, inverse_triangle, tall_svd
 from linspec.process import count_of
 from linspec.rows import Moments
 from linspec.solving import Solver
-from linspec_svd.one_pass import ANEW, Probes, say_what_is_lost
-from linspec_svd.rank import NULL
+
+NULL = 8
+"""A product counts as zero if none of its columns is longer than so many roundings of the entries."""
 
 ENDED = "A sketch of {columns}, {powers}: the residual shows how good it is. "
 ENDED += 'Raise both numbers, or choose "block-krylov", which iterates to a tolerance.'
@@ -55,15 +52,7 @@ class SPCA(Solver):
         p, place = A.shape[1], A.backend.blocks
         columns = int(min(k + self.oversampling, A.shape[0], p))
         Omega = place.place(self.test_matrix.draw(p, columns, context.rng))
-        if A.readings == 1 and not self.power_iterations:
-            yield self._in_one_pass(moments, context, Omega, k)
-            return
-        context.note(
-            Status.APPROXIMATE,
-            ENDED.format(
-                columns=count_of(columns, "column"), powers=count_of(self.power_iterations, "power iteration")
-            ),
-        )
+        say_what_was_sketched(context, columns, self.power_iterations)
         B = self._in_memory(moments, Omega) if A.resident else self._by_triangles(moments, Omega)
         yield Iterate(0.0, partial(_triplets, moments, B, k), final=True)
 
@@ -89,22 +78,11 @@ class SPCA(Solver):
         AtQ, R = moments.products_with_triangle(W)
         return AtQ @ place.place(inverse_triangle(R))
 
-    def _in_one_pass(self, moments: Moments, context: Context, Omega: Array, k: int) -> Iterate:
-        """The triplets from a pass, with an estimate of their residual."""
-        A, columns = moments.operators[0], Omega.shape[1]
-        place, unit = A.backend.blocks, float(np.finfo(A.dtype).eps)
-        probes = Probes(moments, context)
-        product, R = moments.products_with_triangle(probes.beside(Omega))
-        T = place.place(inverse_triangle(R[:columns, :columns], unit))
-        V, S, _ = tall_svd(product[:, :columns] @ T)  # (1) and (3), for Q = AΩT
-        S = S[:k]
-        known = int(
-            np.sum(max(moments.least_square(), moments.least_value() ** 2) * S.max(initial=0.0) ** 2 < S**2)
-        )
-        V, S = V[:, :known], S[:known]
-        probes.note(context, columns, product[:, columns:], V, S)
-        say_what_is_lost(moments, context, S, "in one sweep", ANEW)
-        return Iterate(0.0, partial(dict, Vh=V.T, S=S), final=True)
+
+def say_what_was_sketched(context: Context, columns: int, powers: int) -> None:
+    """Say that an answer is as good as its sketch."""
+    text = ENDED.format(columns=count_of(columns, "column"), powers=count_of(powers, "power iteration"))
+    context.note(Status.APPROXIMATE, text)
 
 
 def _triplets(moments: Moments, B: Array, k: int) -> dict[str, Any]:
