@@ -16,7 +16,7 @@ where (3) makes the whole method backward stable.
 Source: Epperly, Meier & Nakatsukasa 2024, arXiv:2406.03468, sketch and precondition with iterative refinement.
 Where we differ: one SVD serves all ridges, and all pairs of a right-hand side and a ridge iterate in one block. For an
 ill-conditioned A a small residual shows little about x, so by default the iteration goes on beyond the tolerance until
-its steps are rounding, and again after the refinement. The history ends at the tolerance. If A has no more rows than
+its steps are rounding, and again after the refinement. If A has no more rows than
 the sketch would have, the triangle of its QR factorisation is decomposed: then the start is the solution.
 """
 
@@ -36,16 +36,12 @@ from linspec.iteration import Context, Iterate, worst
 from linspec.linalg import (
     Bidiagonal,
     LongStep,
-    Step,
-    cg_steps,
-    driven,
     golub_kahan,
-    in_variables,
     lsqr,
     rank_cut,
     stacked,
 )
-from linspec.rows import Moments, OutOfPasses
+from linspec.rows import Moments
 from linspec.solving import Solver
 from linspec_lstsq.sketched import RightPreconditioner, SketchedFactor
 
@@ -54,6 +50,8 @@ SPARE_ROWS = 8
 
 LONGEST = 200
 """Most iterations after the tolerance is met, before and again after the refinement."""
+
+DOUBT = "The run ended before its steps were rounding: the coefficients may have fewer digits than the residual says."
 
 EXPECTED = 60
 """Passes of a typical solve, for the estimate of costs."""
@@ -71,7 +69,7 @@ class SketchPrecondition(Solver):
     max_iterations: int = limit_option(1000)
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
-        """Yield iterates of LSQR until the tolerance is met, and the one at which its steps are rounding."""
+        """Yield iterates of LSQR until its steps are rounding."""
         A, ridges = moments.operators[0], problem.column_ridges
         place, m = A.backend.blocks, problem.B.shape[1]
         SA, SB, AtB = self._sketch(moments, context.rng)
@@ -80,28 +78,16 @@ class SketchPrecondition(Solver):
         b = place.place(moments.operator(1).matmat(place.eye(m)))
         stacked = Stacked(moments.long_step, b, AtB, ridges, factor)
         x = factor.solution(ridges) if start is None else place.place(start["x"])  # (1)
-        met: Correction | None = None
-        for _ in range(1 + self.refinements):  # (3)
-            beyond = 0
-            try:
-                for now in stacked.corrections(x, float(np.finfo(A.dtype).eps)):  # (2)
-                    if met is not None:
-                        beyond += 1
-                    elif now.residual <= context.tol and self.refinements:
-                        met = now
-                    else:
-                        yield Iterate(now.residual, partial(_arrays, now))
-                    if now.rounded or beyond == LONGEST or not context.passes.affords(met is not None):
-                        break
-            except (OutOfPasses, MemoryError):  # beyond the tolerance there is an answer
-                if met is None:
-                    raise
-                break
-            if not context.passes.affords(2):
-                break
+        for number in range(1 + self.refinements):  # (3)
+            beyond, last = 0, number == self.refinements
+            for now in stacked.corrections(x, float(np.finfo(A.dtype).eps)):  # (2)
+                beyond += now.residual <= context.tol
+                ends = now.rounded or beyond == LONGEST
+                doubt = DOUBT * bool(self.refinements)
+                yield Iterate(now.residual, partial(_arrays, now), final=ends and last, doubt=doubt)
+                if ends:
+                    break
             x = now.x()
-        if met is not None:
-            yield Iterate(met.residual, partial(_arrays, now), final=True)
 
     def _sketch(self, moments: Moments, rng: np.random.Generator) -> tuple[HostArray, HostArray, Array]:
         """S A, S B and AᵀB in one pass; the triangle of [A B] if it is no larger."""
@@ -116,23 +102,6 @@ class SketchPrecondition(Solver):
         SA, SB = moments.sketch()
         return SA, SB, AtB
 
-    def begins(
-        self, moments: Moments, i: int, ridge: float, context: Context
-    ) -> Callable[[Array], Iterator[Step]]:
-        """Sketch Xᵢ once; return what solves (XᵢᵀXᵢ + rI) x = G for blocks G by conjugate gradients in N."""
-        A, product = moments.operators[i], partial(moments.gram_product, i=i)
-        if not moments.sketched:
-            moments.sketch_rows = int(np.ceil(self.oversampling * max(moments.widths))) + SPARE_ROWS
-        SA, cut = moments.sketch()[i], rank_cut((int(A.shape[0]), A.shape[1]), "float64")
-        factor = SketchedFactor.of(SA, SA[:, :0], A.backend.blocks, cut, scaled=not ridge)
-
-        def steps(G: Array) -> Iterator[Step]:
-            variables = InFactor(factor.preconditioner(np.array([ridge])), ridge)
-            begun = cg_steps(variables.N.adjoint(G))
-            return driven(product, in_variables(begun, variables))
-
-        return steps
-
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Estimated cost of a sketch, its SVD, and a few dozen passes."""
@@ -145,31 +114,6 @@ class SketchPrecondition(Solver):
         seconds = 8.0 * entries / SPARSE_RATE + passes.seconds + svd / FACTOR_RATE
         memory = passes.bytes + 8.0 * (3 * rows * sizes.p + 4 * sizes.n * sizes.k)
         return Estimate(seconds, memory, f"SVD of a sketch of {rows:.0f} rows and {EXPECTED} sweeps")
-
-
-@dataclass(frozen=True)
-class InFactor:
-    """The variables y of x = N y for the system NᵀMN y = NᵀG."""
-
-    N: RightPreconditioner
-    ridge: float
-
-    def forward(self, P: Array) -> Array:
-        """N P."""
-        return self.N.forward(P)
-
-    def back(self, V: Array, SV: Array) -> Array:
-        """NᵀM V."""
-        return self.N.adjoint(SV + self.ridge * V)
-
-    def answer(self, Y: Array) -> Array:
-        """N y."""
-        return self.N.forward(Y)
-
-    def lengths(self, step: Step) -> HostArray:
-        """Those of G - M x."""
-        R = self.N.undone(step.residual())
-        return Home.of(R).column_norms(R)
 
 
 class Correction(NamedTuple):
@@ -222,10 +166,11 @@ class Stacked:
         U = home.concat([self.b] * self.copies) * live
         U = home.xp.concat([U, below], axis=0)
         gradient, beta = self.step(-x, U, -np.ones(x.shape[1]))  # U is [b; 0] before
-        steps = _Last(golub_kahan(self._preconditioned, self.N.adjoint(gradient), U, beta))
+        newest: list[Bidiagonal] = []
+        steps = _kept(golub_kahan(self._preconditioned, self.N.adjoint(gradient), U, beta), newest)
         before, limit = None, np.full(x.shape[1], np.inf)
         for (Y,), lengths in lsqr(steps):
-            gradients = lengths.ravel() * home.column_norms(self.N.undone(steps.V))
+            gradients = lengths.ravel() * home.column_norms(self.N.undone(newest[0].V))
             moved = np.full(len(limit), np.inf) if before is None else home.column_norms(Y - before)
             before = Y
             now = partial(self._corrected, x, Y)
@@ -242,19 +187,11 @@ class Stacked:
         return self.N.adjoint(Z), beta
 
 
-class _Last:
-    """Steps of a bidiagonalisation, with V of the last one."""
-
-    def __init__(self, steps: Iterator[Bidiagonal]) -> None:
-        self.steps, self.V = steps, None
-
-    def __iter__(self) -> Iterator[Bidiagonal]:
-        return self
-
-    def __next__(self) -> Bidiagonal:
-        step = next(self.steps)
-        self.V = step.V
-        return step
+def _kept(steps: Iterator[Bidiagonal], newest: list[Bidiagonal]) -> Iterator[Bidiagonal]:
+    """The steps of a bidiagonalisation, of which a list holds the last one."""
+    for step in steps:
+        newest[:] = [step]
+        yield step
 
 
 def _arrays(now: Correction) -> dict[str, Array]:

@@ -38,17 +38,16 @@ where that no longer halves the residual.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from linspec import Status, limit_option, option, tol_option
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.iteration import ROUNDING, Context, Iterate, worst
-from linspec.linalg import Step
 from linspec.rows import DEVICE_FACTOR, Minibatch, Moments, equal_slices, random_order, rows_at_once
 from linspec.solving import Solver
 from linspec_lstsq.normal_system import rounding_of
@@ -62,19 +61,6 @@ MEMORY = 2
 
 LEAST_ROWS = 64
 """Rows that are read at once, at least."""
-
-
-class RandomRows(Protocol):
-    """Rows of a matrix that can be chosen."""
-
-    n: int
-    chunk: int
-
-    def order(self) -> HostArray:
-        """The numbers of the rows in random order."""
-
-    def read(self, numbers: HostArray) -> Any:
-        """A chunk of rows, with `rows`, `gram_product(V, slice)` and `row_squares()`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,57 +79,28 @@ class SVRG(Solver):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield snapshots, the first one at zero."""
-        place = moments.operators[0].backend.blocks
-        (AtB, _) = moments.products(None, place.eye(problem.B.shape[1]))[1]
-        x = None if start is None else place.place(start["x"])
+        home, ridges, product = moments.operators[0].backend.blocks, problem.ridges, moments.gram_product
+        xp, place = home.xp, home.place
+        (AtB, _) = moments.products(None, home.eye(problem.B.shape[1]))[1]
         rows = PreprocessedRows(moments, context.rng, self.batch or 1)
         rounding = rounding_of(moments, AtB, problem.width)
-        yield from self.snapshots(moments.gram_product, rows, AtB, problem.ridges, context, x, **rounding)
-
-    def snapshots(
-        self,
-        product: Callable[[Array], Array],
-        rows: RandomRows,
-        AtB: Array,
-        ridges: Any,
-        context: Any,
-        x: Array | None,
-        *,
-        unit: float,
-        left: Callable[[Array], Array] | None = None,
-    ) -> Iterator[Iterate]:
-        """Run epochs from x, or from zero.
-
-        Parameters
-        ----------
-        product : callable
-            V -> AᵀA V, in one pass.
-        rows : RandomRows
-        AtB : array of shape (p, m)
-        ridges : sequence of float
-        context : Context
-        x : array of shape (p, m · ridges), or None
-        unit : float
-            Relative rounding of products.
-        left : callable, optional
-            x -> Aᵀ(B - A x), with more digits than AᵀB - AᵀA x.
-        """
-        home, xp = Home.of(AtB), Home.of(AtB).xp
         scales = np.tile(home.column_norms(AtB), len(ridges))
-        column_ridges = np.repeat(np.asarray(ridges, np.float64), AtB.shape[1])
-        r, R = home.place(column_ridges)[None, :], home.concat([AtB] * len(ridges))
-        probes = home.place(context.rng.standard_normal((AtB.shape[0], PROBES)))
+        r, R = place(problem.column_ridges)[None, :], home.concat([AtB] * len(ridges))
+        left = rounding.get("left", lambda x: R - product(x))
+        probes = place(context.rng.standard_normal((AtB.shape[0], PROBES)))
         factor = 1 if home.on_host else DEVICE_FACTOR
-        lengths = StepLengths(self.snapshot, self.step, self.batch, column_ridges, rows.n, probes, factor)
+        lengths = StepLengths(
+            self.snapshot, self.step, self.batch, problem.column_ridges, rows.n, probes, factor
+        )
         epoch = max(1, round(EPOCHS[self.snapshot] * rows.n))
-        live = home.place((scales > 0).astype(np.float64))[None, :]
-        x, w = (R * 0.0, R) if x is None else (x * live, None)
+        live = place((scales > 0).astype(np.float64))[None, :]
+        x, w = (R * 0.0, R) if start is None else (place(start["x"]) * live, None)
         past: list[tuple[Array, Array, Array]] = []
         first, before = scales, np.inf
         while True:
             tol, anew = context.tol, w is None
             if w is None:
-                w = (R - product(x) if left is None else left(x)) - x * r  # (1)
+                w = left(x) - x * r  # (1)
             sizes = home.column_norms(w)
             residual = worst(sizes, scales)
             yield Iterate(residual, partial(dict, x=x))
@@ -151,7 +108,7 @@ class SVRG(Solver):
                 if residual > before / 2:
                     return
                 first, before = sizes, residual
-            moving = sizes > ROUNDING * unit * first
+            moving = sizes > ROUNDING * rounding["unit"] * first
             if context.tol < tol or not moving.any():
                 w, past = None, []
                 continue
@@ -178,7 +135,7 @@ class SVRG(Solver):
                 s, past = quotient(dw, dHd), [(d, Hd, dHd), *past][:MEMORY]
             x, w = x + d * s[None, :], w - Hd * s[None, :]  # (3)
 
-    def _epoch(self, rows: RandomRows, epoch: int, lengths: StepLengths, w: Array, r: Array) -> Array:
+    def _epoch(self, rows: PreprocessedRows, epoch: int, lengths: StepLengths, w: Array, r: Array) -> Array:
         """The displacement e after steps (2) on so many rows."""
         e, place, order = w * 0.0, Home.of(w).place, rows.order()
         for some in equal_slices(min(epoch, len(order)), rows.chunk):
@@ -190,43 +147,24 @@ class SVRG(Solver):
                 e = e - h * (bent + r * e - w)  # (2)
         return e
 
-    def begins(
-        self, moments: Moments, i: int, ridge: float, context: Context
-    ) -> Callable[[Array], Iterator[Step]]:
-        """Return what solves (XᵢᵀXᵢ + rI) x = G for blocks G, from zero, as a part of another solver."""
-        product, rows = (
-            partial(moments.gram_product, i=i),
-            PreprocessedRows(moments, context.rng, self.batch or 1, i),
-        )
-        unit = float(np.finfo(moments.operators[i].dtype).eps)
-
-        def steps(G: Array) -> Iterator[Step]:
-            scales = Home.of(G).column_norms(G)
-            for each in self.snapshots(product, rows, G, (ridge,), context, None, unit=unit):
-                x = each.arrays()["x"]
-                residual = lambda x=x: G - product(x) - ridge * x  # noqa: E731
-                yield Step(lambda x=x: [x], each.residual * scales, G, residual)  # type: ignore[misc]
-
-        return steps
-
 
 class PreprocessedRows:
-    """Rows of a matrix of moments, by their numbers; those without weight are left out."""
+    """Rows of A, by their numbers; those without weight are left out."""
 
-    def __init__(self, moments: Moments, rng: np.random.Generator, fewest: int, i: int = 0) -> None:
-        self.moments, self.rng, self.i, w = moments, rng, i, moments.pre.w
-        A = moments.operators[i]
+    def __init__(self, moments: Moments, rng: np.random.Generator, fewest: int) -> None:
+        self.moments, self.rng, w = moments, rng, moments.pre.w
+        A = moments.operators[0]
         self.numbers = np.arange(A.shape[0]) if w is None else np.flatnonzero(w)
         self.n = len(self.numbers)
         self.chunk = min(max(rows_at_once(A), LEAST_ROWS, fewest), self.n)
 
     def order(self) -> HostArray:
         """The numbers of the rows in random order."""
-        return random_order(self.numbers, self.rng, self.chunk, self.moments.operators[self.i].together)
+        return random_order(self.numbers, self.rng, self.chunk, self.moments.operators[0].together)
 
     def read(self, numbers: HostArray) -> Minibatch:
         """A chunk of rows."""
-        return self.moments.minibatch(numbers, self.i)
+        return self.moments.minibatch(numbers, 0)
 
 
 def quotient(a: Array, b: Array) -> Array:
