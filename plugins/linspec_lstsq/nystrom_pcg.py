@@ -12,9 +12,7 @@ Source: Frangella, Tropp & Udell 2023, doi:10.1137/21M1466244, Algorithms 2.1, 5
 Where we differ. A rule of costs determines the rank (nystrom_costs.py). The rank is doubled, in one pass for only the
 new columns, as long as the next doubling is expected to save more than it costs. If the iteration handles the large
 eigenvalues more cheaply by itself, there is no preconditioner. All right-hand sides run in one block, and all ridges
-use the same sketch. If columns of dense data differ much in length and there is a ridge, they are first scaled to equal
-length (Jacobi); at ridge 0 the scaled iteration would not lead to the least norm. (Counts of words have one unit, and
-scaling them was measured to cost up to twice the iterations.)
+use the same sketch.
 """
 
 from __future__ import annotations
@@ -24,8 +22,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from linspec import cost, form_option, limit_option, option, part, tol_option
 from linspec.arrays import Array
 from linspec.cost import Estimate, Sizes
@@ -33,13 +29,9 @@ from linspec.iteration import Context, Iterate, solved_by_ridge
 from linspec.linalg import Step, Steps, cg_steps, driven, in_variables
 from linspec.rows import Moments
 from linspec.solving import Solver
-from linspec_lstsq.normal_system import rounding_of, unequal
-from linspec_lstsq.nystrom_costs import Outlook, Prices
-from linspec_lstsq.nystrom_preconditioner import NystromPreconditioner, NystromSketch
-
-SPREAD = 1e4
-"""Columns count as badly scaled above this ratio of the largest to the smallest squared norm, ridge included: to scale
-them takes a pass."""
+from linspec_lstsq.normal_system import rounding_of
+from linspec_lstsq.nystrom_costs import Outlook
+from linspec_lstsq.nystrom_preconditioner import Nystrom, NystromPreconditioner
 
 FIRST_RANK = 50
 """Columns of the first sketch."""
@@ -69,58 +61,50 @@ class NystromPCG(Solver):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the iterates of all ridges."""
-        A, m = moments.operators[0], problem.B.shape[1]
-        p, place = A.shape[1], A.backend.blocks
+        place, m = moments.operators[0].backend.blocks, problem.B.shape[1]
         moments.expect(EXPECTED, problem.width, self.form)
-        product = moments.gram_product
-        Omega = self._drawn(p, context.rng, place)
+        Omega = self._drawn(moments, 0, context)
         (Y, _), (AtB, _) = moments.products(Omega, place.eye(m))  # (1)
-        squares, ridge = moments.fitted[0].squares, min(problem.ridges)
-        outlook = self._outlook(
-            A.shape, squares, Prices(partial(price, moments), p, problem.width), context.tol
+        outlook = Outlook(moments, 0, problem.width, context.tol)
+        begin = self._preconditioned(outlook, Omega, Y, min(problem.ridges), context)
+        x, rounding = (
+            None if start is None else place.place(start["x"]),
+            rounding_of(moments, AtB, problem.width),
         )
-        sketch = NystromSketch(Omega, Y, squares, outlook)
-        if (
-            A.readable
-            and moments.subtracts[0]
-            and unequal(squares, ridge, SPREAD)
-            and context.passes.affords(2)
-        ):
-            sketch = sketch.scaled_anew(ridge, product)
-        draw = partial(self._drawn, p, context.rng, place)
-        sketch = self._grown(sketch, draw, ridge, product, partial(context.passes.affords, 2))
-        x = None if start is None else place.place(start["x"])
-        begin, rounding = partial(preconditioned, sketch), rounding_of(moments, AtB, problem.width)
-        yield from solved_by_ridge(product, AtB, problem.ridges, context, begin, x, **rounding)
+        yield from solved_by_ridge(moments.gram_product, AtB, problem.ridges, context, begin, x, **rounding)
 
-    def _drawn(self, p: int, rng: np.random.Generator, place: Any, columns: int | None = None) -> Array:
+    def _drawn(self, moments: Moments, i: int, context: Context, columns: int | None = None) -> Array:
         """Random columns; by default those of the first sketch."""
-        return place.place(self.test_matrix.draw(p, min(columns or self.rank or FIRST_RANK, p), rng))
+        p, place = moments.widths[i], moments.operators[i].backend.blocks.place
+        return place(self.test_matrix.draw(p, min(columns or self.rank or FIRST_RANK, p), context.rng))
 
-    def _outlook(self, shape: Any, squares: Any, prices: Prices, tol: float) -> Outlook:
-        return Outlook(
-            size=int(min(shape)),
-            trace=float(squares.sum()),
-            prices=prices,
-            digits=float(np.log(2 / tol)) / 2,
-            asked=self.rank is not None,
-        )
+    def _preconditioned(
+        self, outlook: Outlook, Omega: Array, Y: Array, ridge: float, context: Context
+    ) -> Callable[[float, Array], Steps]:
+        """What begins the iteration for one ridge and a right-hand side.
 
-    def _grown(
-        self,
-        sketch: NystromSketch,
-        draw: Callable[..., Array],
-        ridge: float,
-        product: Callable[[Array], Array],
-        affords: Callable[[], bool],
-    ) -> NystromSketch:
-        """The sketch with its columns doubled while that is expected to save more than it costs."""
-        p, columns = sketch.Omega.shape
+        The columns of the sketch are doubled while that is expected to save more than it costs.
+        """
+        N, concat = Nystrom.of(Omega, Y), outlook.moments.operators[outlook.i].backend.blocks.concat
+        p, columns = Omega.shape
         most = columns if self.rank else min(MOST_RANK, p)
-        while columns < most and affords() and sketch.pays(ridge):
-            sketch = sketch.widened(draw(columns=min(columns, most - columns)), ridge, product)
-            columns = sketch.Omega.shape[1]
-        return sketch
+        while (
+            columns < most and context.passes.affords(2) and not N.complete and outlook.pays(N.values, ridge)
+        ):
+            more = self._drawn(outlook.moments, outlook.i, context, min(columns, most - columns))
+            Omega = concat([Omega, more])
+            Y = concat([Y, outlook.moments.gram_product(more, outlook.i)])
+            N, columns = Nystrom.of(Omega, Y), Omega.shape[1]
+
+        def begin(r: float, G: Array) -> Steps:
+            """Conjugate gradients for (AᵀA + rI) x = G, in the variables of the preconditioner if it is useful."""
+            asked = self.rank is not None or N.exact(r)
+            if not len(N.values) or not (asked or outlook.useful(N.values, r)):
+                return cg_steps(G, (r,))
+            H = NystromPreconditioner.of(N, r)  # (2)
+            return in_variables(cg_steps(H.forward(G)), H)  # (3)
+
+        return begin
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
@@ -131,28 +115,7 @@ class NystromPCG(Solver):
         self, moments: Moments, i: int, ridge: float, context: Context
     ) -> Callable[[Array], Iterator[Step]]:
         """Sketch Xᵢ once; return what solves (XᵢᵀXᵢ + rI) x = G for blocks G, from zero."""
-        A, product = moments.operators[i], partial(moments.gram_product, i=i)
-        place, p = A.backend.blocks, A.shape[1]
-        Omega = self._drawn(p, context.rng, place)
-        Y, squares = product(Omega), moments.fitted[i].squares
-        prices = Prices(partial(price, moments, i=i), p, WIDTH)
-        sketch = NystromSketch(Omega, Y, squares, self._outlook(A.shape, squares, prices, context.tol))
-        if A.readable and moments.subtracts[i] and unequal(squares, ridge, SPREAD):
-            sketch = sketch.scaled_anew(ridge, product)
-        draw = partial(self._drawn, p, context.rng, place)
-        sketch = self._grown(sketch, draw, ridge, product, partial(context.passes.affords, 2))
-        return lambda G: driven(product, preconditioned(sketch, ridge, G))
-
-
-def preconditioned(sketch: NystromSketch, ridge: float, G: Array) -> Steps:
-    """Conjugate gradients for (AᵀA + rI) x = G in the variables of the preconditioner."""
-    H = NystromPreconditioner.of(sketch, ridge)  # (2)
-    return in_variables(cg_steps(H.adjoint(G)), H)  # (3)
-
-
-def price(moments: Moments, columns: int, i: int = 0) -> float:
-    """The time of a product with AᵀA, or with the matrix that is held."""
-    A = moments.operators[i]
-    if moments.holds:
-        return float(A.shape[1] ** 2 / 2 * (cost.READING + 4 * columns) / cost.DENSE_RATE)
-    return A.product_seconds(columns)
+        product, Omega = partial(moments.gram_product, i=i), self._drawn(moments, i, context)
+        outlook = Outlook(moments, i, WIDTH, context.tol)
+        begin = self._preconditioned(outlook, Omega, product(Omega), ridge, context)
+        return lambda G: driven(product, begin(ridge, G))

@@ -350,7 +350,7 @@ def test_targets_that_say_nothing_have_no_directions(X, H, solver):
     assert s.residual == 0
 
 
-@pytest.mark.parametrize("lstsq", [name for name in ls.solvers("least-squares") if name != "pcr"])
+@pytest.mark.parametrize("lstsq", ["cg", "direct", "gd", "ling", "lsqr", "nystrom-pcg"])
 def test_views_without_anything_in_common_have_no_pairs(lstsq):
     for X, Y in ((TALL, np.ones((200, 2))), (np.zeros((200, 3)), LABELS), (TALL[:2], np.ones((2, 1)))):
         s = quiet(ls.CCA(X, Y, 1), "two-stage", lstsq=lstsq)
