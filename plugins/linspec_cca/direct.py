@@ -38,8 +38,6 @@ class DirectCCA(Solver):
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Estimated cost of one orthogonal reduction of all columns and three small decompositions."""
         width = sizes.p + sizes.q
-        reducing = sizes.shared(2.5 * sizes.n * width**2 / FACTOR_RATE)
-        # The triangle, and what decompositions of it hold; some copies of a block of rows.
-        entries = 10.0 * width**2 + BLOCK_ROWS * width
-        seconds = reducing + 20.0 * width**3 / FACTOR_RATE
+        seconds = sizes.shared(2.5 * sizes.n * width**2 / FACTOR_RATE) + 20.0 * width**3 / FACTOR_RATE
+        entries = 10.0 * width**2 + BLOCK_ROWS * width  # triangles, and some copies of a block of rows
         return Estimate(seconds, 8.0 * entries, f"orthogonal reduction to order {width}")

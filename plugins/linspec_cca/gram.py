@@ -18,7 +18,6 @@ from typing import Any
 from linspec.cost import CHOLESKY_RATE, DENSE_RATE, FACTOR_RATE, SPARSE_RATE, Estimate, Sizes, gram_seconds
 from linspec.families.cca import all_pairs
 from linspec.iteration import Context, Iterate
-from linspec.linalg import SMALL
 from linspec.rows import Moments
 from linspec.solving import Solver
 
@@ -35,19 +34,13 @@ class GramCCA(Solver):
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Estimated cost of three Gram matrices, two Cholesky factors, two triangular solves and an SVD."""
-        p, q = sizes.p, sizes.q
-        shorter, longer = sorted((float(p), float(q)))
-        whitening = (p**3 + q**3) / 3 + p * q * (p + q)
-        product, decomposition = 0.0, 4.0 * longer * shorter**2
-        if shorter > SMALL:
-            product, decomposition = 2.0 * longer * shorter**2, 4.0 / 3 * shorter**3
-        factoring = whitening / CHOLESKY_RATE + product / DENSE_RATE + decomposition / FACTOR_RATE
-        note = f"{sizes.gram_entries:.2g} Gram entries, {whitening + product + decomposition:.2g} flops to factor"
-        return Estimate(_forming(sizes) + factoring, 8.0 * (2 * sizes.gram_entries + p * q), note)
-
-
-def _forming(sizes: Sizes) -> float:
-    """The seconds to form the Gram matrices, from the entries or from products with the identity."""
-    if sizes.readable:
-        return gram_seconds(sizes)
-    return 3.0 * sizes.nnz * (sizes.p + sizes.q) / (SPARSE_RATE if sizes.scattered else DENSE_RATE)
+        shorter, longer = sorted((float(sizes.p), float(sizes.q)))
+        forming = (
+            gram_seconds(sizes) if sizes.readable else 3.0 * sizes.nnz * (shorter + longer) / SPARSE_RATE
+        )
+        flops = (
+            (shorter**3 + longer**3) / 3 + longer * shorter * (longer + shorter) + 2.0 * longer * shorter**2
+        )
+        factoring = flops / CHOLESKY_RATE + shorter**3 / FACTOR_RATE
+        note = f"{sizes.gram_entries:.2g} Gram entries, {flops:.2g} flops to factor"
+        return Estimate(forming + factoring, 8.0 * (2 * sizes.gram_entries + shorter * longer), note)

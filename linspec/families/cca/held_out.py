@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from linspec import cost
-from linspec.arrays import HOST, HostArray, namespace
+from linspec.arrays import HOST, HostArray
 from linspec.families.cca.variates import captured, componentwise
 from linspec.linalg.singular_vectors import leading_svd
 from linspec.studies.held_out.grams import Split
@@ -37,7 +35,6 @@ class TotalCaptured(HeldOutScore):
     """
 
     label = "total correlation captured"
-    together = True
 
     def of_moments(
         self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
@@ -71,24 +68,11 @@ class TotalCaptured(HeldOutScore):
         return factored / cost.FACTOR_RATE + ridges * products / cost.DENSE_RATE
 
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
-        scores: HostArray = self.of_solutions(problem, [solution], ks)[0]
-        return scores
-
-    def of_solutions(self, problem: Any, solutions: Sequence[Any], ks: Sequence[int | None]) -> HostArray:
-        """Score all solutions by one product with each view, because they differ only in their weights."""
-        xp = namespace(solutions[0].x_weights)
-        weights = {
-            name: xp.concat([getattr(solution, name) for solution in solutions], axis=1)
-            for name in ("x_weights", "y_weights")
-        }
-        P, Q = replace(solutions[0], **weights).transform(problem.X, problem.Y, confounds=problem.confounds)
-        (P, w), (Q, _) = weighted_rows(P, problem), weighted_rows(Q, problem)
-        edges, found = np.cumsum([0, *(len(solution.correlations) for solution in solutions)]), []
-        count, rows = float(w.sum()), int(np.count_nonzero(w))
-        for a, b in pairwise(edges.tolist()):
-            Z = np.hstack([P[:, a:b], Q[:, a:b]])
-            found.append(self._scored(problem, Z.T @ (Z * w[:, None]), w @ Z / count, count, rows, ks))
-        return np.asarray(found)
+        variates = solution.transform(problem.X, problem.Y, confounds=problem.confounds)
+        (P, w), (Q, _) = (weighted_rows(V, problem) for V in variates)
+        Z, count = np.hstack([P, Q]), float(w.sum())
+        rows = int(np.count_nonzero(w))
+        return self._scored(problem, Z.T @ (Z * w[:, None]), w @ Z / count, count, rows, ks)
 
     def _scored(
         self,
