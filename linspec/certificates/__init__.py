@@ -8,7 +8,7 @@ from linspec.certificates.linear import (
     needs_metric,
     sketch_pays,
 )
-from linspec.certificates.metric import SKETCH_ROWS, Euclidean, Metric, NearDiagonal, Preconditioned
+from linspec.certificates.metric import SKETCH_ROWS, Metric, NearDiagonal, Preconditioned
 from linspec.certificates.norms import (
     cuts_short_ones,
     gram_pays,
@@ -23,7 +23,6 @@ from linspec.certificates.pencil import enclosure
 
 __all__ = [
     "SKETCH_ROWS",
-    "Euclidean",
     "LinearCertificate",
     "Metric",
     "NearDiagonal",

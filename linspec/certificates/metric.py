@@ -27,7 +27,7 @@ from scipy.linalg.lapack import dtrtri
 from linspec.arrays import HOST, Array, Home, HostArray, is_array, reciprocal, to_host
 from linspec.linalg import EPS, Preconditioner, lengths_of, preconditioner_from_sketch, raised_diagonal
 
-__all__ = ["EPS", "SKETCH_ROWS", "UP", "Bounded", "Euclidean", "Metric", "NearDiagonal", "Preconditioned"]
+__all__ = ["EPS", "SKETCH_ROWS", "UP", "Metric", "NearDiagonal", "Preconditioned"]
 
 SKETCH_ROWS = 6
 """Rows of a sketch for each column of the data."""
@@ -332,51 +332,6 @@ class Preconditioned(NearDiagonal):
         """
         d = raised_diagonal(Z, SZ, ridge, device) if squares is None else device.place(squares)
         return cls(preconditioner_from_sketch(Z, SZ, ridge, d, None, device))
-
-
-class Bounded(Metric):
-    """What a ridge alone says, without a matrix: S ≥ rI, so lengths are at most those in r⁻¹I.
-
-    Parameters
-    ----------
-    ridge : float
-        Positive.
-    squares : numpy.ndarray of shape (p,)
-        Sums of squares of the columns of X.
-    """
-
-    def __init__(self, ridge: float, squares: HostArray) -> None:
-        self.D, self.up, self.rank = np.sqrt(squares + ridge), 1.0, len(squares)
-        self.reach = 1.0 / np.sqrt(ridge)
-        self.least = float(1.0 / (self.reach * self.D.max(initial=0.0)))
-        self.null = np.zeros((len(squares), 0))
-
-    def lengths(self, g: HostArray) -> HostArray:
-        lengths: HostArray = self.reach * lengths_of(g)
-        return lengths
-
-    def solve(self, g: HostArray) -> HostArray:
-        return g * 0.0
-
-
-class Euclidean(Metric):
-    """The metric of S = I, of p numbers."""
-
-    def __init__(self, p: int) -> None:
-        self.D, self.up, self.rank, self.least, self.reach = np.ones(p), 1.0, p, 1.0, 1.0
-        self.null = np.zeros((p, 0))
-
-    def on(self, device: Home) -> Metric:
-        return self
-
-    def dual(self, g: HostArray) -> HostArray:
-        return g
-
-    def coordinates(self, W: HostArray) -> HostArray:
-        return W
-
-    def lift(self, y: HostArray) -> HostArray:
-        return y
 
 
 def _cut(p: int, ridge: float, rounding: float) -> float:

@@ -208,17 +208,13 @@ def short_directions(
     for i, (name, metric) in enumerate(zip(moments.names, metrics, strict=True)):
         if not metric.null.shape[1]:
             continue
-        text = f"{name} has {count_of(metric.null.shape[1], 'direction')} so short that its Gram matrix cannot tell "
-        text += "them from null directions"
-        hidden = None
+        hidden = True
         with suppress(OutOfPasses):
-            if moments.rereads:
-                hidden = cuts_short_ones(moments, i, metric)
-        if hidden is None:
-            text += f"; another pass can. Raise max_passes. {remedy}"
-            findings.append((Status.ILL_CONDITIONED, text))
-        elif hidden:
-            text += f": they were left out, and {missing} may be missing. {remedy}"
+            hidden = not moments.rereads or cuts_short_ones(moments, i, metric)
+        if hidden:
+            count = count_of(metric.null.shape[1], "direction")
+            text = f"{name} has {count} so short that its Gram matrix cannot tell "
+            text += f"them from null directions: they were left out, and {missing} may be missing. {remedy}"
             findings.append((Status.ILL_CONDITIONED, text))
     return findings
 

@@ -21,21 +21,26 @@ from linspec.certificates.metric import Metric
 __all__ = ["enclosure"]
 
 
-def enclosure(metrics: Sequence[Metric], gaps: Sequence[HostArray], G: HostArray) -> tuple[float, float]:
+def enclosure(
+    metrics: Sequence[Metric | None], gaps: Sequence[HostArray], G: HostArray
+) -> tuple[float, float]:
     """Return δ of formula (1), and λmin(WᵀSW), which is far below 1 if the vectors are dependent.
 
     Parameters
     ----------
-    metrics : sequence of Metric
+    metrics : sequence of Metric or None
+        None where S is the identity.
     gaps : sequence of numpy.ndarray of shape (pᵢ, q)
         HW - SWΘ in each view.
     G : numpy.ndarray of shape (q, q)
         WᵀSW.
     """
     least = float(np.linalg.eigvalsh((G + G.T) / 2)[0]) if len(G) else 1.0
-    rows = np.vstack([metric.dual(gap) for metric, gap in zip(metrics, gaps, strict=True)])
+    pairs = list(zip(metrics, gaps, strict=True))
+    rows = np.vstack([gap if metric is None else metric.dual(gap) for metric, gap in pairs])
     largest = float(np.abs(rows).max(initial=0.0)) or 1.0
     rows = rows / largest
     squared = np.linalg.eigvalsh(rows.T @ rows).max(initial=0.0)
-    length = max(metric.up for metric in metrics) * largest * float(np.sqrt(max(squared, 0.0)))
+    up = max(1.0 if metric is None else metric.up for metric in metrics)
+    length = up * largest * float(np.sqrt(max(squared, 0.0)))
     return length / float(np.sqrt(max(least, 0.01))), least

@@ -24,7 +24,7 @@ from linspec.arrays import (
     reciprocal,
     to_host,
 )
-from linspec.certificates import Euclidean, digits, enclosure
+from linspec.certificates import digits, enclosure
 from linspec.errors import InvalidProblem, MissingCapability, shown
 from linspec.iteration import Certificate
 from linspec.linalg import EPS, ratio, selection_matrix, signs_of_columns, tall_svd
@@ -464,7 +464,7 @@ class SVD(ls.Problem[SVDSolution]):
         unit = float(S[0] ** 2) if len(S) and S[0] > 0 else 1.0
         gaps = AtAV / unit - V * place.place(S**2 / unit)
         residual = float(place.column_norms(gaps).max(initial=0.0)) if judged else math.nan
-        delta, least = enclosure([Euclidean(A.shape[1])], [to_host(gaps)], to_host(V.T @ V))
+        delta, least = enclosure([None], [to_host(gaps)], to_host(V.T @ V))
         if least < INDEPENDENT:
             findings += ((ls.Status.INACCURATE, "The vectors are dependent."),)
         accuracy = ""
