@@ -197,6 +197,7 @@ def short_directions(
     ----------
     moments : Moments
     metrics : sequence of Metric
+        Of the first matrices.
     missing : str
         What may be missing, in the plural.
     remedy : str
@@ -205,7 +206,7 @@ def short_directions(
     findings: list[tuple[Status, str]] = []
     if moments.held is None:
         return findings
-    for i, (name, metric) in enumerate(zip(moments.names, metrics, strict=True)):
+    for i, (name, metric) in enumerate(zip(moments.names, metrics, strict=False)):
         if not metric.null.shape[1]:
             continue
         hidden = True
