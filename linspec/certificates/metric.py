@@ -25,7 +25,7 @@ import numpy as np
 from scipy.linalg.lapack import dtrtri
 
 from linspec.arrays import HOST, Array, Home, HostArray, is_array, reciprocal, to_host
-from linspec.linalg import EPS, Preconditioner, lengths_of, preconditioner_from_sketch, raised_diagonal
+from linspec.linalg import EPS, lengths_of, preconditioner_from_sketch, raised_diagonal
 
 __all__ = ["EPS", "SKETCH_ROWS", "UP", "Metric", "NearDiagonal", "Preconditioned"]
 
@@ -301,15 +301,18 @@ class Preconditioned(NearDiagonal):
 
     Parameters
     ----------
-    preconditioner : Preconditioner
-        Where blocks are.
+    weights : array of shape (p,)
+        The diagonal of W.
+    L : array of shape (p, r)
+    device : Home
+        Where they are.
     """
 
     source = "preconditioned"
 
-    def __init__(self, preconditioner: Preconditioner) -> None:
-        device, root = preconditioner.device, preconditioner.device.xp.sqrt(preconditioner.weights)
-        U = preconditioner.L * reciprocal(root)[:, None]
+    def __init__(self, weights: Array, L: Array, device: Home) -> None:
+        root = device.xp.sqrt(weights)
+        U = L * reciprocal(root)[:, None]
         c = to_host(device.column_sums(U * U))
         U = U * device.place(1.0 / np.sqrt(np.maximum(c, TINY)))[None, :]
         super().__init__(root, U, np.sqrt(np.maximum(1.0 - c, EPS)), device)
@@ -331,7 +334,7 @@ class Preconditioned(NearDiagonal):
             Where blocks are.
         """
         d = raised_diagonal(Z, SZ, ridge, device) if squares is None else device.place(squares)
-        return cls(preconditioner_from_sketch(Z, SZ, ridge, d, None, device))
+        return cls(*preconditioner_from_sketch(Z, SZ, ridge, d, device), device)
 
 
 def _cut(p: int, ridge: float, rounding: float) -> float:

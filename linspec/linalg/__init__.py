@@ -12,7 +12,6 @@ _HOLDERS = {
     "Bidiagonal": "linspec.linalg.bidiagonalisation",
     "EPS": "linspec.linalg.small_matrices",
     "LongStep": "linspec.linalg.bidiagonalisation",
-    "Preconditioner": "linspec.linalg.preconditioner",
     "Products": "linspec.linalg.lobpcg",
     "RISK": "linspec.linalg.krylov",
     "RitzBlocks": "linspec.linalg.lobpcg",

@@ -12,7 +12,6 @@ from linspec.linalg.krylov import search as search
 from linspec.linalg.lobpcg import Products as Products
 from linspec.linalg.lobpcg import RitzBlocks as RitzBlocks
 from linspec.linalg.lobpcg import lobpcg_steps as lobpcg_steps
-from linspec.linalg.preconditioner import Preconditioner as Preconditioner
 from linspec.linalg.preconditioner import preconditioner_from_sketch as preconditioner_from_sketch
 from linspec.linalg.preconditioner import raised_diagonal as raised_diagonal
 from linspec.linalg.singular_vectors import SMALL as SMALL

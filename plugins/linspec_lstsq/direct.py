@@ -4,8 +4,8 @@ Problem: min ‖A x − B‖² + r ‖x‖²; at r = 0 the solution of least nor
 Method: one pass forms AᵀA and AᵀB. A Cholesky factorisation of the diagonally scaled Gram matrix gives the solution,
 and one refinement follows. If the condition number shows that squaring loses too many digits, orthogonal
 transformations reduce the rows [A B] = Q [R QᵀB; 0 ·] instead (a second pass), and an SVD of R determines the rank.
-With more columns than rows the dual system (AAᵀ + rI) z = B, x = Aᵀz is smaller; then the columns are reduced. A path
-of ridges shares the passes and the reduction. Rows that can be read once are reduced at once.
+With more columns than rows the dual system (AAᵀ + rI) z = B, x = Aᵀz is smaller. A path of ridges shares the passes and
+the reduction. Rows that can be read once are reduced at once.
 Source: Golub & Van Loan 2013, sections 5.3 and 5.5; the dual form is the matrix inversion lemma.
 Where we differ: the rank is that of columns of one length (`minimum_norm`).
 """
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from linspec import option
-from linspec.arrays import Array, HostArray, to_host, triangular_factor
+from linspec.arrays import Array, HostArray, to_host
 from linspec.certificates import Metric
 from linspec.cost import CHOLESKY_RATE, Estimate, Sizes, gram_seconds
 from linspec.iteration import Context, Iterate
@@ -28,9 +28,6 @@ from linspec.linalg import Step, rank_cut
 from linspec.rows import Moments, row_gram
 from linspec.solving import Solver
 from linspec_lstsq.factors import factorised
-
-AT_ONCE = 2**25
-"""Entries of the columns that are reduced together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +48,8 @@ class DirectLeastSquares(Solver):
         wide = A.shape[0] < A.shape[1] and not once and not problem.A.streamed
         found = self._dual(problem, moments) if wide else None if once else self._primal(problem, moments)
         x, rank = found or self._by_rows(problem, moments)
+        if wide:
+            moments.root = None  # no smaller than the rows, which certificates may read again
         yield Iterate(0.0, partial(dict, x=x, **({} if rank is None else {"rank": rank})), final=True)
 
     def _primal(self, problem: Any, moments: Moments) -> tuple[Array, None] | None:
@@ -67,14 +66,12 @@ class DirectLeastSquares(Solver):
         """Solve by the reduced rows [R QᵀB]."""
         triangle, p = moments.triangle(), moments.widths[0]
         R, QtB = triangle[:, :p], triangle[:, p:]
-        both = [
-            minimum_norm(*_with_ridge(R, QtB, ridge), self._cut(moments, ridge)) for ridge in problem.ridges
-        ]
+        both = [minimum_norm(R, QtB, ridge, self._cut(moments, ridge)) for ridge in problem.ridges]
         x = moments.operators[0].backend.blocks.place(np.hstack([x for x, _ in both]))
         return x, min(rank for _, rank in both)
 
-    def _dual(self, problem: Any, moments: Moments) -> tuple[Array, int]:
-        """Solve by x = Aᵀ (AAᵀ + rI)⁻¹ B, or reduce the columns if AAᵀ is too ill-conditioned."""
+    def _dual(self, problem: Any, moments: Moments) -> tuple[Array, int] | None:
+        """Solve by x = Aᵀ (AAᵀ + rI)⁻¹ B; None if AAᵀ is too ill-conditioned."""
         A, place = moments.operator(), moments.operators[0].backend.blocks
         K = row_gram(moments)
         K = K.toarray() if hasattr(K, "toarray") else K
@@ -82,30 +79,9 @@ class DirectLeastSquares(Solver):
             moments.operator(1).matmat(moments.operators[1].backend.blocks.eye(moments.widths[1]))
         )
         solved = [factorised(K, ridge, spare=len(problem.ridges) == 1) for ridge in problem.ridges]
-        if all(apply is not None for apply in solved):
-            return A.rmatmat(place.concat([apply(B) for apply in solved if apply])), len(B)
-        del K
-        return self._by_columns(moments, place.concat([B] * len(problem.ridges)), problem.column_ridges)
-
-    def _by_columns(self, moments: Moments, rhs: Array, ridges: HostArray) -> tuple[Array, int]:
-        """x = Aᵀz from Aᵀ = QR with one refinement, so that AAᵀ = RᵀR is never formed; and the rank."""
-        A, place = moments.operator(), moments.operators[0].backend.blocks
-        n, p = (int(size) for size in A.shape)
-        R, step = place.zeros((0, n)), max(AT_ONCE // p, n)
-        if n * p <= AT_ONCE:
-            R = triangular_factor(A.rmatmat(place.eye(n)))
-        else:
-            for first in range(0, p, step):
-                columns = place.place(A.matmat(place.eye(p, min(step, p - first), first)))
-                R = triangular_factor(place.xp.concat([R, columns.T], axis=0))
-        _, s, Vt = np.linalg.svd(to_host(R), full_matrices=False)
-        keep = s > self._cut(moments, float(min(ridges))) * max(s[0], 0.0)
-        V = place.place(np.ascontiguousarray(Vt.T))
-        inverse = place.place(keep[:, None] / (np.where(keep, s, 1.0)[:, None] ** 2 + ridges[None, :]))
-        z = V @ (inverse * (V.T @ rhs))
-        x = A.rmatmat(z)
-        rest = rhs - place.place(A.matmat(x)) - z * place.place(ridges)[None, :]
-        return x + A.rmatmat(V @ (inverse * (V.T @ rest))), int(keep.sum())
+        if any(apply is None for apply in solved):
+            return None
+        return A.rmatmat(place.concat([apply(B) for apply in solved if apply])), len(B)
 
     def _cut(self, moments: Moments, ridge: float) -> float:
         if self.rank_tol is not None:
@@ -144,27 +120,23 @@ class DirectLeastSquares(Solver):
         return Estimate(seconds, 24.0 * side**2 + 8.0 * sizes.k * (sizes.n + sizes.p), note)
 
 
-def _with_ridge(R: HostArray, QtB: HostArray, ridge: float) -> tuple[HostArray, HostArray]:
-    """[R; √r I] and [QᵀB; 0]: the reduced rows with those of the ridge below them."""
-    if ridge == 0:
-        return R, QtB
-    p = R.shape[1]
-    return np.vstack([R, np.sqrt(ridge) * np.eye(p)]), np.vstack([QtB, np.zeros((p, QtB.shape[1]))])
+def minimum_norm(R: HostArray, QtB: HostArray, ridge: float, cut: float) -> tuple[HostArray, int]:
+    """The solution of least norm of min ‖R x − QᵀB‖² + r ‖x‖², and the numerical rank of R.
 
-
-def minimum_norm(R: HostArray, QtB: HostArray, cut: float) -> tuple[HostArray, int]:
-    """The solution of least norm of min ‖R x − QᵀB‖, and the numerical rank of R.
-
-    The rank is determined after the columns are scaled to unit length. If it is full, the scaled problem has
-    the same solution and a smaller condition number. If not, the norm must be least in the unscaled
-    variables, so R itself is decomposed.
+    The rank is determined after the columns are scaled to unit length, with the rows of the ridge below them unless R
+    has fewer rows than columns. If it is full, the scaled problem has the same solution and a smaller condition number.
+    If not, the norm must be least in the unscaled variables, so R itself is decomposed.
     """
+    n, p = R.shape
+    if ridge > 0 and n >= p:
+        R, QtB = np.vstack([R, np.sqrt(ridge) * np.eye(p)]), np.vstack([QtB, np.zeros((p, QtB.shape[1]))])
+        ridge = 0.0
     d = np.linalg.norm(R, axis=0)
     U, s, Vt = np.linalg.svd(R / np.where(d > 0, d, 1.0), full_matrices=False)
     rank = int((s > cut * s[0]).sum()) if s.size and s[0] > 0 else 0
-    if rank < R.shape[1]:
+    if rank < p:
         d = np.ones_like(d)
         U, s, Vt = np.linalg.svd(R, full_matrices=False)
         rank = min(rank, int((s > 0).sum()))
-    x = Vt[:rank].T @ ((U[:, :rank].T @ QtB) / s[:rank, None])
-    return x / d[:, None], rank
+    filtered = s[:rank] / (s[:rank] ** 2 + ridge)
+    return Vt[:rank].T @ (filtered[:, None] * (U[:, :rank].T @ QtB)) / d[:, None], rank

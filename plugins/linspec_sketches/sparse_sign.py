@@ -14,16 +14,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse
 
 from linspec import TestMatrix, option
+from linspec.arrays import HostArray
 from linspec.operators import SeededSketch, Sketch
-
-if TYPE_CHECKING:
-    from linspec.arrays import HostArray
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,16 +15,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse
 
 from linspec import TestMatrix, option
+from linspec.arrays import HostArray
 from linspec.operators import SeededSketch, Sketch
-
-if TYPE_CHECKING:
-    from linspec.arrays import HostArray
 
 RULES = ("square-root", "logarithm")
 
@@ -91,8 +88,6 @@ def _tile(density: float, rows: int, columns: int, rng: np.random.Generator) -> 
 
 def _successes(trials: int, probability: float, rng: np.random.Generator) -> HostArray:
     """Draw the indices of the successes among independent trials, in order."""
-    if probability == 1.0:
-        return np.arange(trials)
     found, last = [np.empty(0, np.int64)], -1
     while last < trials:
         expected = (trials - last) * probability
