@@ -223,32 +223,26 @@ def _of_columns(problem: Any, ridges: Sequence[float], reason: str, *, again: bo
     problem = with_orthogonal_confounds(problem)
     _, total, passes = cells_of(problem, _everything(rows))
     split = split_of(problem, total, total, np.arange(rows))
-    training = split.training
     eigen = RidgeMetric(problem, split, "A")
     freedom = total.count - (total.rows - split.rank)
-    x, moved, errors, lost, traces = [], [], [], [], []
-    for ridge, (coefficients, off) in zip(ridges, solved(eigen, training, ridges), strict=True):
-        error, share = squared_error(split, coefficients, off)
-        traces.append(_trace(eigen, ridge))
-        x.append(coefficients)
-        moved.append(off)
-        errors.append(error)
-        lost.append(np.inf if split.hides else share_lost(share, error))
+    x, moved = zip(*solved(eigen, split.training, ridges), strict=True)
+    errors, shares = np.array([squared_error(split, *each) for each in zip(x, moved, strict=True)]).T
+    lost = np.array(
+        [np.inf if split.hides else share_lost(*each) for each in zip(shares, errors, strict=True)]
+    )
     passes, one_pass = passes + split.reread, True
     if again and problem.sweeps > 1 and max(lost) > LOST:
         read, swept = _errors_of_rows(problem, x)
         passes, one_pass = passes + swept, False
-        squares = split.squares["A"] * split.factors("A") ** 2
-        for i, error in enumerate(read):
-            if lost[i] > LOST:
-                off = moved[i] + rounded_fits(squares, x[i], split.squares["B"], total.count)
-                errors[i], lost[i] = error, share_lost(moved_by(off, error, total.count), error)
+        for i in np.flatnonzero(lost > LOST).tolist():
+            errors[i], lost[i] = read[i], share_lost(moved_by(moved[i], read[i], total.count), read[i])
     scores = np.empty(len(ridges))
-    for i, (trace, off) in enumerate(traces):
+    for i, ridge in enumerate(ridges):
+        trace, off = _trace(eigen, ridge)
         free = freedom - trace
         scores[i] = _score(errors[i], free, total.count) / int(problem.B.shape[1])
         lost[i] += 2 * off / free if free > 0 else 0.0
-    return Generalized(scores, None, passes, one_pass, reason, np.asarray(lost))
+    return Generalized(scores, None, passes, one_pass, reason, lost)
 
 
 def _trace(eigen: RidgeMetric, ridge: float) -> tuple[float, float]:
