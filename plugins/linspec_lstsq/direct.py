@@ -113,8 +113,7 @@ class DirectLeastSquares(Solver):
         """Estimated cost of one Gram matrix of the shorter side and its factorisations."""
         if not sizes.readable:
             return None
-        side = min(sizes.n, sizes.p)
-        paths = max(1, sizes.k // max(sizes.q, 1))
+        side, paths = min(sizes.n, sizes.p), max(1, sizes.k // max(sizes.q, 1))
         seconds = gram_seconds(sizes) + paths * side**3 / 3 / CHOLESKY_RATE
         note = f"Gram matrix of order {side} and its Cholesky factor"
         return Estimate(seconds, 24.0 * side**2 + 8.0 * sizes.k * (sizes.n + sizes.p), note)

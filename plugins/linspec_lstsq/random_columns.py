@@ -42,17 +42,16 @@ def columns_beside(problem: Any, moments: Moments) -> int:
     if problem.A.resident or moments.holds:
         return 0
     sizes = cost.sizes_of([problem.A], m)
-
-    def estimate(columns: int) -> cost.Estimate:
-        return cost.sweeps_estimate(replace(sizes, k=m + columns), PRODUCTS)
+    few, many = (cost.sweeps_estimate(replace(sizes, k=k), PRODUCTS) for k in (m, m + MOST))
+    each = (many.seconds - few.seconds) / MOST
+    between = (
+        10.0 * (ridges - 1) * sizes.p * PRODUCTS / cost.DENSE_RATE
+    )  # each further ridge has blocks of its own
 
     def seconds(columns: int) -> float:
         b = m + columns
-        # Each further ridge of a path has blocks of its own.
-        path = 10.0 * (ridges - 1) * sizes.p * b**2 * PRODUCTS / cost.DENSE_RATE
-        return float((b / m) ** -SAVED * (estimate(columns).seconds + path))
+        return float((b / m) ** -SAVED * (few.seconds + columns * each + between * b**2))
 
-    memory = sizes.free_memory() / 4
-    fitting = [c for c in range(MOST + 1) if c == 0 or ridges * estimate(c).bytes <= memory]
-    best = min(fitting, key=seconds)
+    fits = ridges * many.bytes <= sizes.free_memory() / 4
+    best = min(range(MOST + 1), key=seconds) if fits else 0
     return best if seconds(best) <= WORTH * seconds(0) else 0

@@ -43,7 +43,7 @@ from linspec.linalg import (
 )
 from linspec.rows import Moments
 from linspec.solving import Solver
-from linspec_lstsq.sketched import RightPreconditioner, SketchedFactor
+from linspec_lstsq.sketched import SketchedFactor
 
 SPARE_ROWS = 8
 """Rows of the sketch beyond `oversampling`."""
@@ -74,10 +74,10 @@ class SketchPrecondition(Solver):
         place, m = A.backend.blocks, problem.B.shape[1]
         SA, SB, AtB = self._sketch(moments, context.rng)
         cut = rank_cut((int(A.shape[0]), A.shape[1]), "float32" if A.rounding > 1e-10 else "float64")
-        factor = SketchedFactor.of(SA, SB, place, cut, scaled=not ridges.any())
+        factor = SketchedFactor.of(SA, SB, place, cut, ridges)
         b = place.place(moments.operator(1).matmat(place.eye(m)))
         stacked = Stacked(moments.long_step, b, AtB, ridges, factor)
-        x = factor.solution(ridges) if start is None else place.place(start["x"])  # (1)
+        x = factor.solution() if start is None else place.place(start["x"])  # (1)
         for number in range(1 + self.refinements):  # (3)
             beyond, last = 0, number == self.refinements
             for now in stacked.corrections(x, float(np.finfo(A.dtype).eps)):  # (2)
@@ -108,10 +108,8 @@ class SketchPrecondition(Solver):
         if not sizes.readable or sizes.n <= 5 * sizes.p:
             return None
         rows = 4.0 * sizes.p
-        passes = sweeps_estimate(sizes, EXPECTED)
-        svd = 6.0 * rows * sizes.p**2
-        entries = float(sizes.n) * (sizes.p + sizes.q)  # also for sparse rows, which become dense in blocks
-        seconds = 8.0 * entries / SPARSE_RATE + passes.seconds + svd / FACTOR_RATE
+        passes, entries = sweeps_estimate(sizes, EXPECTED), float(sizes.n) * (sizes.p + sizes.q)
+        seconds = passes.seconds + 8.0 * entries / SPARSE_RATE + 6.0 * rows * sizes.p**2 / FACTOR_RATE
         memory = passes.bytes + 8.0 * (3 * rows * sizes.p + 4 * sizes.n * sizes.k)
         return Estimate(seconds, memory, f"SVD of a sketch of {rows:.0f} rows and {EXPECTED} sweeps")
 
@@ -150,12 +148,11 @@ class Stacked:
     def __init__(
         self, product: LongStep, b: Array, AtB: Array, ridges: HostArray, factor: SketchedFactor
     ) -> None:
-        self.b, self.factor = b, factor
-        self.home, self.copies = Home.of(AtB), len(ridges) // AtB.shape[1]
-        self.N: RightPreconditioner = factor.preconditioner(ridges)
+        self.factor, self.home = factor, Home.of(AtB)
+        copies = len(ridges) // AtB.shape[1]
+        self.b = self.home.concat([b] * copies)
         self.step = stacked(product, self.home.place(np.sqrt(ridges))[None, :])
-        self.scales = np.tile(self.home.column_norms(AtB), self.copies)
-        self.sizes = np.tile(self.home.column_norms(b), self.copies)
+        self.scales, self.sizes = (np.tile(self.home.column_norms(V), copies) for V in (AtB, b))
 
     def corrections(self, x: Array, unit: float) -> Iterator[Correction]:
         """Yield the iterates of (2) from x, with data that are rounded to `unit`."""
@@ -163,14 +160,13 @@ class Stacked:
         live = place((self.scales > 0).astype(np.float64))[None, :]
         x = x * live
         below = home.zeros((x.shape[0], x.shape[1]))
-        U = home.concat([self.b] * self.copies) * live
-        U = home.xp.concat([U, below], axis=0)
+        U = home.xp.concat([self.b * live, below], axis=0)
         gradient, beta = self.step(-x, U, -np.ones(x.shape[1]))  # U is [b; 0] before
         newest: list[Bidiagonal] = []
-        steps = _kept(golub_kahan(self._preconditioned, self.N.adjoint(gradient), U, beta), newest)
+        steps = _kept(golub_kahan(self._preconditioned, self.factor.adjoint(gradient), U, beta), newest)
         before, limit = None, np.full(x.shape[1], np.inf)
         for (Y,), lengths in lsqr(steps):
-            gradients = lengths.ravel() * home.column_norms(self.N.undone(newest[0].V))
+            gradients = lengths.ravel() * home.column_norms(self.factor.undone(newest[0].V))
             moved = np.full(len(limit), np.inf) if before is None else home.column_norms(Y - before)
             before = Y
             now = partial(self._corrected, x, Y)
@@ -179,12 +175,12 @@ class Stacked:
             yield Correction(worst(gradients, self.scales), now, bool((moved <= limit).all()))
 
     def _corrected(self, x: Array, Y: Array) -> Array:
-        return x + self.N.forward(Y)
+        return x + self.factor.forward(Y)
 
     def _preconditioned(self, V: Array, U: Array, alpha: HostArray) -> tuple[Array, HostArray]:
         """[A; √r I] N V - U diag(alpha) in the place of U; its product with the transpose, and its lengths."""
-        Z, beta = self.step(self.N.forward(V), U, alpha)
-        return self.N.adjoint(Z), beta
+        Z, beta = self.step(self.factor.forward(V), U, alpha)
+        return self.factor.adjoint(Z), beta
 
 
 def _kept(steps: Iterator[Bidiagonal], newest: list[Bidiagonal]) -> Iterator[Bidiagonal]:

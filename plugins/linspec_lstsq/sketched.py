@@ -22,24 +22,60 @@ SHARE = 1 / 8
 
 
 @dataclass(frozen=True)
-class RightPreconditioner:
-    """x = N y by (1), where each column has its own ridge.
+class SketchedFactor:
+    """SVD of a sketch, for one or several columns, each with its own ridge.
 
     Attributes
     ----------
     V : array of shape (p, k)
-    scale : array of shape (p, 1)
-        The diagonal of D⁻¹.
-    lengths : array of shape (k, columns)
-        (σ² + r)^(-1/2), or 0 for directions that are left out.
+    s, lengths : array of shape (k, 1), (k, columns)
+        Singular values, and (σ² + r)^(-1/2), or 0 for directions that are left out.
+    UtSB : array of shape (k, columns)
+    scale, column_norms : array of shape (p, 1)
+        The diagonal of D⁻¹, and approximate column norms of A.
     """
 
     V: Array
-    scale: Array
+    s: Array
     lengths: Array
+    UtSB: Array
+    scale: Array
+    column_norms: Array
+
+    @classmethod
+    def of(cls, SA: HostArray, SB: HostArray, home: Home, cut: float, ridges: HostArray) -> SketchedFactor:
+        """Decompose a sketch.
+
+        Without a ridge, the columns have unit length first. If these have full rank, the solution is the same, and the
+        rank is more reliable. Otherwise the columns keep their lengths: the least norm is that of the unscaled
+        variables.
+
+        Parameters
+        ----------
+        SA, SB : numpy.ndarray of shape (d, p) and (d, m)
+        home : Home
+            Where thin blocks are.
+        cut : float
+            Singular values below this fraction of the largest count as zero.
+        ridges : numpy.ndarray of shape (columns,)
+        """
+        p, norms, place = SA.shape[1], np.linalg.norm(SA, axis=0), home.place
+        d = np.ones(p) if ridges.any() else np.where(norms > 0, norms, 1.0)
+        U, s, Vt = np.linalg.svd(SA / d, full_matrices=False)
+        rank = int(np.sum(s > cut * s[0]))
+        if rank < p and not ridges.any():
+            d = np.ones(p)
+            U, s, Vt = np.linalg.svd(SA, full_matrices=False)
+            rank = min(rank, int(np.sum(s > 0)))
+        squares = s[:, None] ** 2 + ridges
+        live = ((np.arange(len(s))[:, None] < rank) | (ridges > 0)) & (squares > 0)
+        lengths = np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=live)
+        UtSB = np.tile(U.T @ SB, (1, len(ridges) // SB.shape[1]))
+        columns = (s[:, None], lengths, UtSB, 1.0 / d[:, None], norms[:, None])
+        return cls(place(Vt.T), *map(place, columns))
 
     def forward(self, Y: Array) -> Array:
-        """N y."""
+        """N y (1)."""
         return self.scale * (self.V @ (self.lengths * Y))
 
     def adjoint(self, Z: Array) -> Array:
@@ -50,74 +86,9 @@ class RightPreconditioner:
         """z in the span of D V with Nᵀ z = y."""
         return (self.V @ (reciprocal(self.lengths) * Y)) / self.scale
 
-
-@dataclass(frozen=True)
-class SketchedFactor:
-    """SVD of a sketch.
-
-    Attributes
-    ----------
-    rank : int
-    s : numpy.ndarray of shape (k,)
-        Singular values.
-    V : array of shape (p, k)
-    UtSB : numpy.ndarray of shape (k, m)
-    scale : array of shape (p, 1)
-        The diagonal of D⁻¹.
-    column_norms : array of shape (p, 1)
-        Approximate column norms of A.
-    """
-
-    rank: int
-    s: HostArray
-    V: Array
-    UtSB: HostArray
-    scale: Array
-    column_norms: Array
-
-    @classmethod
-    def of(cls, SA: HostArray, SB: HostArray, home: Home, cut: float, *, scaled: bool) -> SketchedFactor:
-        """Decompose a sketch.
-
-        Parameters
-        ----------
-        SA, SB : numpy.ndarray of shape (d, p) and (d, m)
-        home : Home
-            Where thin blocks are.
-        cut : float
-            Singular values below this fraction of the largest count as zero.
-        scaled : bool
-            Decompose with columns of unit length. If these have full rank, the solution is the same, and the rank is
-            more reliable. Otherwise the columns keep their lengths: the least norm is that of the unscaled variables.
-        """
-        p, norms = SA.shape[1], np.linalg.norm(SA, axis=0)
-        d = np.where(norms > 0, norms, 1.0) if scaled else np.ones(p)
-        U, s, Vt = np.linalg.svd(SA / d, full_matrices=False)
-        rank = int(np.sum(s > cut * s[0]))
-        if scaled and rank < p:
-            d = np.ones(p)
-            U, s, Vt = np.linalg.svd(SA, full_matrices=False)
-            rank = min(rank, int(np.sum(s > 0)))
-        place = home.place
-        return cls(rank, s, place(Vt.T), U.T @ SB, place(1.0 / d)[:, None], place(norms)[:, None])
-
-    def lengths(self, ridges: HostArray) -> HostArray:
-        """(σ² + r)^(-1/2) for every direction and ridge; 0 for directions of rounding."""
-        kept = np.arange(len(self.s))[:, None] < self.rank
-        squares = self.s[:, None] ** 2 + ridges
-        live = (kept | (ridges > 0)) & (squares > 0)
-        lengths: HostArray = np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=live)
-        return lengths
-
-    def preconditioner(self, ridges: HostArray) -> RightPreconditioner:
-        """N with a column of lengths for each of `ridges`."""
-        return RightPreconditioner(self.V, self.scale, Home.of(self.V).place(self.lengths(ridges)))  # (1)
-
-    def solution(self, ridges: HostArray) -> Array:
-        """Solution of the sketched problem, with all right-hand sides for each ridge."""
-        parts = np.tile(self.UtSB, (1, len(ridges) // self.UtSB.shape[1]))
-        y = self.s[:, None] * self.lengths(ridges) ** 2 * parts
-        return self.scale * (self.V @ Home.of(self.V).place(y))  # (2)
+    def solution(self) -> Array:
+        """Solution of the sketched problem, with all right-hand sides for each ridge (2)."""
+        return self.forward(self.s * self.lengths * self.UtSB)
 
     def rounding(self, x: Array, least: HostArray, unit: float) -> HostArray:
         """Changes of A x below which steps are the last ones, where `least` has ‖b‖ of every column."""

@@ -121,13 +121,11 @@ class BlockKrylov(Solver):
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Estimated cost: narrow blocks make a basis of five columns for each triplet and a few more."""
         side = min(sizes.n, sizes.p) if sizes.scattered else sizes.p
-        least = NARROW if sizes.scattered else NARROW_DENSE
-        b = min(max(least, sizes.k // COLUMNS), sizes.k + OVERSAMPLING, side)
+        b = min(NARROW if sizes.scattered else NARROW_DENSE, sizes.k + OVERSAMPLING, side)
         columns = min(BASIS[0] * sizes.k + BASIS[1], side)
         sweeps = -(-columns // b)
-        orthogonal = 4.0 * side * columns**2 / DENSE_RATE
+        seconds = sweeps_estimate(replace(sizes, k=b), sweeps).seconds + 4.0 * side * columns**2 / DENSE_RATE
         held = 8.0 * (side * (2 * columns + 8 * b) + sizes.k * (sizes.n + sizes.p))
-        seconds = sweeps_estimate(replace(sizes, k=b), sweeps).seconds + orthogonal
         return Estimate(seconds, held, f"{sweeps} sweeps with blocks of {b} columns")
 
 

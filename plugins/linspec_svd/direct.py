@@ -36,13 +36,10 @@ class DirectSVD(Solver):
         if not sizes.readable:
             return None
         short, long = sorted((sizes.n, sizes.p))
-        reducing = sizes.shared(2.5 * long * short**2 / FACTOR_RATE)
+        seconds = sizes.shared(2.5 * long * short**2 / FACTOR_RATE) + 20.0 * short**3 / FACTOR_RATE
         entries = 10.0 * short**2 if sizes.n >= sizes.p else 4.0 * long * short
-        return Estimate(
-            reducing + 20.0 * short**3 / FACTOR_RATE,
-            8.0 * (entries + sizes.k * (sizes.n + sizes.p)),
-            f"orthogonal reduction to order {short}",
-        )
+        memory = 8.0 * (entries + sizes.k * (sizes.n + sizes.p))
+        return Estimate(seconds, memory, f"orthogonal reduction to order {short}")
 
 
 def direct(moments: Moments, k: int) -> Iterate:
