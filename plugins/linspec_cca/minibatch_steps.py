@@ -29,7 +29,7 @@ import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.linalg import ratio
-from linspec.rows import Minibatch, Moments, equal_slices, rows_at_once
+from linspec.rows import Minibatch, Moments, equal_slices, random_order, rows_at_once
 from linspec_cca.appgrad import largest_eigenvalue
 
 DIMENSIONS = 6
@@ -52,32 +52,21 @@ in the chunk."""
 
 
 def random_chunks(moments: Moments, rng: np.random.Generator, size: int) -> Iterator[list[Minibatch]]:
-    """The same rows of both views in random order, about `size` at a time, without end.
+    """The counted rows of both views in random order, about `size` at a time, without end.
 
-    Rows are drawn in proportion to their weights. Of files, runs of neighbours are drawn so, and rows within them.
+    Of files, runs of neighbours come together, and rows within a chunk in random order.
     """
-    n, together = int(moments.operators[0].shape[0]), max(A.together for A in moments.operators)
-    w = np.ones(n) if moments.pre.w is None else moments.pre.w
-    starts = np.arange(0, n, together)
-    runs = np.add.reduceat(w, starts) / np.diff(starts, append=n)
+    numbers, together = counted(moments), max(A.together for A in moments.operators)
     while True:
-        order = _drawn(rng.permutation(len(runs)), runs, rng)
-        if together > 1:
-            within = (np.arange(a, min(a + together, n)) for a in starts[order])
-            order = np.concatenate([_drawn(rows, w, rng) for rows in within])
+        order = random_order(numbers, rng, size, together)
         for S in equal_slices(len(order), size):
-            numbers = rng.permutation(order[S]) if together > 1 else order[S]
-            yield [moments.minibatch(numbers, i, drawn=True) for i in (0, 1)]
+            yield [moments.minibatch(order[S], i) for i in (0, 1)]
 
 
-def _drawn(numbers: HostArray, w: HostArray, rng: np.random.Generator) -> HostArray:
-    """As many numbers, each as often as its share of the weights, rounded up or down (systematic sampling)."""
-    reached, m = np.cumsum(w[numbers]), len(numbers)
-    places = (rng.random() + np.arange(m)) * (reached[-1] / m)
-    drawn: HostArray = rng.permutation(
-        numbers[np.searchsorted(reached, places, side="right").clip(max=m - 1)]
-    )
-    return drawn
+def counted(moments: Moments) -> HostArray:
+    """The numbers of the rows whose weight is not 0."""
+    w = moments.pre.w
+    return np.arange(moments.operators[0].shape[0]) if w is None else np.flatnonzero(w)
 
 
 def chunk_rows(moments: Moments, n: int, k: int) -> int:

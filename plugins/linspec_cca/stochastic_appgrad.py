@@ -14,7 +14,7 @@ Where we differ: (a) The source divides sums by |I|. So the ridge is nλ here, a
 √n. (b) Step lengths and the size of a batch come from the data (`minibatch_steps`), not by cross-validation; ``step``
 is the form of the source, one number for all columns. (c) Algorithm 11 picks a new random subset of the rows at every
 step, so a row may occur twice before others occur once. Here rows are read in a random order, each once before any
-occurs twice (rows with weights: as often as these require), and batches are cut out of chunks. (d) Ψ takes the new Φ,
+occurs twice (a weight multiplies its row), and batches are cut out of chunks. (d) Ψ takes the new Φ,
 as in the authors' program, and not the old one, as printed. (e) The mean of the iterates with polynomial weights,
 
     (3)  Φ̄ ← Φ̄ + (Φ̃ − Φ̄) (1 + 8)/(t + 8),
@@ -48,7 +48,7 @@ from linspec.linalg import inverse_root, ratio
 from linspec.rows import Minibatch, Moments, equal_slices
 from linspec.solving import Solver
 from linspec_cca.appgrad import GROWTH, fitted
-from linspec_cca.minibatch_steps import FirstRows, chunk_rows, random_chunks
+from linspec_cca.minibatch_steps import FirstRows, chunk_rows, counted, random_chunks
 
 POWER = 8
 """Iterate t has weight about t^POWER in the mean: the last ninth has two thirds of the weight."""
@@ -132,7 +132,7 @@ class StochasticAppGrad(Solver):
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the mean of the blocks after each step."""
         context.note(Status.APPROXIMATE, TEXT)
-        k, n, rng = problem.k, int(problem.X.shape[0]), context.rng
+        k, n, rng = problem.k, len(counted(moments)), context.rng
         W = first_blocks(moments, context, start, k, self.test_matrix, fresh=0)
         first, metrics = multiplied(problem, moments, W)
         normal = first.canonical()
