@@ -116,14 +116,12 @@ class LinearCertificate:
     @property
     def words(self) -> str:
         """One line on digits, for a summary."""
-        if np.isnan(self.fitted):
-            return "digits of fitted values and coefficients: not known"
-        if np.isnan(self.coefficients):
-            return f"fitted values: about {digits(self.fitted)} digits; coefficients: not known"
-        line = f"fitted values: about {digits(self.fitted)} digits; coefficients: about {digits(self.coefficients)}"
-        return line + (
-            f", off by at most {self.share:.1g} of their standard errors" if self.share < 1 else ""
+        fitted, coefficients = (
+            "not known" if np.isnan(error) else f"about {digits(error)} digits"
+            for error in (self.fitted, self.coefficients)
         )
+        share = f", off by at most {self.share:.1g} of their standard errors" if self.share < 1 else ""
+        return f"fitted values: {fitted}; coefficients: {coefficients}{share}"
 
 
 @np.errstate(all="ignore")

@@ -6,11 +6,11 @@ Ranks are decided up to rounding. Small matrices are NumPy float64; larger array
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import scipy.linalg
-from scipy.linalg.lapack import dsyevr, dsyevr_lwork
 
 from linspec.arrays import Array, Home, HostArray, namespace, to_host
 
@@ -193,13 +193,11 @@ def leading_eigenpairs(G: HostArray, k: int) -> tuple[HostArray, HostArray]:
     """
     order = len(G)
     if k < order > ALL_AT_ONCE:
-        sizes = dict(zip(("lwork", "liwork"), map(int, dsyevr_lwork(order, lower=1)), strict=False))
-        values, vectors, count, *_, failed = dsyevr(
-            G, range="I", il=order - k + 1, iu=order, lower=1, **sizes
-        )
-        values, vectors = values[:count], vectors[:, :count]
-        if not failed and count == k and np.abs(vectors.T @ vectors - np.eye(k)).max() <= CROOKED:
-            return values, vectors
+        with suppress(np.linalg.LinAlgError):
+            some = [order - k, order - 1]
+            values, vectors = scipy.linalg.eigh(G, subset_by_index=some, check_finite=False)
+            if len(values) == k and np.abs(vectors.T @ vectors - np.eye(k)).max() <= CROOKED:
+                return values, vectors
     values, vectors = eigenpairs(G)
     return values[order - k :], vectors[:, order - k :]
 
@@ -367,11 +365,9 @@ def orthonormal(S: Array) -> tuple[Array, HostArray]:
     if tau.shape[0] == tau.shape[1] and live.all():
         return Q, tau
     length = np.where(length > 0, length, 1.0)
-    turn, R, order = scipy.linalg.qr(tau / length, mode="economic", pivoting=True)
-    rank = int((np.abs(R.diagonal()) > DEPENDENT * max(abs(R[0, 0]), DEPENDENT)).sum()) if R.size else 0
-    pivoted = np.empty((rank, S.shape[1]))
-    pivoted[:, order] = R[:rank]
-    return Q @ Home.of(S).place(turn[:, :rank]), pivoted * length
+    turn, s, Vt = np.linalg.svd(tau / length, full_matrices=False)
+    rank = int((s > DEPENDENT * max(s.max(initial=0.0), DEPENDENT)).sum())
+    return Q @ Home.of(S).place(turn[:, :rank]), s[:rank, None] * Vt[:rank] * length
 
 
 def _by_cholesky(S: Array) -> tuple[Array, HostArray] | None:

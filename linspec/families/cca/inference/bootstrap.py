@@ -126,15 +126,6 @@ class Bootstrap(ComponentBootstrap):
         """
         return self._table_of_columns(matrix, library, self.solution_loadings, self.loadings)
 
-    def __repr__(self) -> str:
-        text, k = super().__repr__(), len(self.solution.correlations)
-        if not 0 < k < min(self.solution.x_weights.shape[0], self.solution.y_weights.shape[0]):
-            return text
-        return (
-            f"{text[:-1]}\n  pair {k} is the last one asked for: its gap to the next is unknown, and if it is small, "
-            "intervals of its loadings and weights are too narrow>"
-        )
-
 
 class DrawnPairs(Draws):
     """The results of the draws so far, rotated to the pairs of all rows."""
