@@ -36,7 +36,7 @@ LARGEST = 1 - 1e-15
 """The largest correlation whose artanh is computed; larger ones are set to this."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Bootstrap(ComponentBootstrap):
     """Intervals of the pairs of a solution; the first axis of each array holds lower ends, then upper ends.
 
