@@ -7,7 +7,7 @@ Method: from bases Φ, Ψ of both views, with Sx = XᵀX + rx I and Sy = YᵀY +
     (2)  Ψ ← argmin ‖YΨ − XΦ‖² + ry ‖Ψ‖²,   orthonormal in Sy,
 
 by any least-squares solver that has `begins`. The half steps are those of L-CCA with "ling", and of G-CCA with "gd";
-these solvers also make fixed numbers of rounds and steps, and carry no more than k columns (see `rounds.py`).
+these solvers also make fixed numbers of rounds and steps, and carry no more than k columns (see `l_cca.py`).
 Source: Golub & Zha 1995, The canonical correlations of matrix pairs; Lu 2015 (thesis), Algorithms 4 and 7.
 Where we differ: (a) The least-squares solver begins at Φ diag ρ, the best point within the span of the last block,
 whose gradient is known, and only reduces the gradient there by a factor. (b) Some columns more than k are carried,

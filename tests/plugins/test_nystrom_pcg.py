@@ -8,7 +8,7 @@ import scipy.sparse
 
 import linspec as ls
 from linspec import datasets
-from linspec_lstsq.nystrom_preconditioner import Nystrom, NystromPreconditioner
+from linspec_lstsq.nystrom_pcg import Nystrom, NystromPreconditioner
 
 
 def ridge_answer(A, B, ridge):
