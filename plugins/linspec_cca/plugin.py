@@ -10,7 +10,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="direct",
             problem="cca",
-            target="linspec_cca.direct:DirectCCA",
+            target="linspec_cca.gram:DirectCCA",
             summary="Orthogonal reduction of both views, SVD of the product of their bases: the oracle.",
             reference="Björck & Golub 1973, Math. Comp. 27(123), doi:10.1090/S0025-5718-1973-0348991-3",
             needs=Needs(entries=True),

@@ -35,7 +35,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="lazy-spca",
             problem="svd",
-            target="linspec_svd.lazy_spca:LazySPCA",
+            target="linspec_svd.spca:LazySPCA",
             summary="The same subspace in one sweep, without a basis as long as the data; accuracy is squared.",
             reference="Wojnowicz 2017, Lazy stochastic principal component analysis, arXiv:1709.07175",
             traits=("randomized", "approximate", "one-pass", "automatic"),
