@@ -58,7 +58,7 @@ from linspec.iteration import Context, Iterate
 from linspec.linalg import Step, cg_steps, driven, in_variables
 from linspec.rows import Moments
 from linspec.solving import Solver
-from linspec_lstsq.normal_system import NormalEquations, unequal
+from linspec_lstsq.normal_system import NormalEquations
 
 SAVED = 1 / 4
 """Passes fall like the number of columns in a block to the power -SAVED. Measured between 0.1 and 0.25 on counts of
@@ -150,10 +150,11 @@ class ConjugateGradients(Solver):
     def _scale(self, problem: Any, moments: Moments) -> Array | None:
         """(aᵢᵀaᵢ + r)^(−1/2) as a column, where steps in (4) are fewer; None elsewhere."""
         A, (r, *others), squares = moments.operators[0], problem.ridges, moments.fitted[0].squares
-        weak = r < WEAK * squares.mean() and unequal(squares, r, UNEQUAL)
+        d = squares + r
+        weak = 0 < r < WEAK * squares.mean() and d.max() > UNEQUAL * d.min()
         if others or not weak or A.shape[0] < A.shape[1]:
             return None
-        return A.backend.blocks.place((squares + r) ** -0.5)[:, None]
+        return A.backend.blocks.place(d**-0.5)[:, None]
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:

@@ -100,12 +100,6 @@ class NormalEquations:
         return {"x": answer[:, :w]} | ({"planted": found[:, w:] - Z} if Z.shape[1] else {})
 
 
-def unequal(squares: HostArray, ridge: float, spread: float) -> bool:
-    """Whether squares of columns, ridge included, differ by a factor; never at ridge 0, for the least norm."""
-    d = squares + ridge
-    return ridge > 0 and bool(d.max() > spread * d.min())
-
-
 def rounding_of(moments: Moments, AtB: Array, width: int) -> dict[str, Any]:
     """How the residual of x with so many columns is computed, and the relative rounding of products with AᵀA."""
     if moments.holds:

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from linspec import form_option, limit_option, option, part, tol_option
-from linspec.arrays import Array, Home, reciprocal
+from linspec.arrays import Array, reciprocal
 from linspec.cost import DENSE_RATE, Estimate, Sizes, sweeps_estimate
 from linspec.iteration import Context, Iterate
 from linspec.linalg import RISK, RitzPairs, block_krylov, orthonormal, search, tall_svd
@@ -166,5 +166,5 @@ def of_columns(pairs: RitzPairs) -> dict[str, Array]:
 
 def right_vectors(moments: Moments, U: Array) -> dict[str, Array]:
     """The singular triplets of left vectors, by one product: Aᵀu = σv."""
-    V, S, turn = tall_svd(moments.operator().rmatmat(U))
-    return {"Vh": V.T, "S": S, "U": U @ Home.of(U).place(turn)}
+    V, S, _ = tall_svd(moments.operator().rmatmat(U))
+    return {"Vh": V.T, "S": S}

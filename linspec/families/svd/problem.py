@@ -428,17 +428,14 @@ class SVD(ls.Problem[SVDSolution]):
             S = HOST.place(arrays["S"])
         else:
             S = np.sqrt(np.maximum(to_host(place.xp.sum(V * AtAV, axis=0)), 0.0))
-        U = place.place(arrays["U"]) if self.left and "U" in arrays else None
         if (S[1:] > S[:-1]).any():
             order = np.argsort(-S, kind="stable")
             turn = place.place(selection_matrix(len(S), order))
-            V, AtAV, S, U = V @ turn, AtAV @ turn, S[order], None if U is None else U @ turn
+            V, AtAV, S = V @ turn, AtAV @ turn, S[order]
         known, findings = self._known(moments, V[:, :k], S[:k])
-        V, AtAV, S, U = V[:, :known], AtAV[:, :known], S[:known], None if U is None else U[:, :known]
+        V, AtAV, S = V[:, :known], AtAV[:, :known], S[:known]
         left: Callable[[HostArray], Any] | None = None
-        if U is not None:
-            left = partial(_turned, self.A, U)
-        elif self.left:
+        if self.left:
             left, S, turn = left_vectors(self.A, moments, V, S)
             V, AtAV = V @ place.place(turn), AtAV @ place.place(turn)
         unit = float(S[0] ** 2) if len(S) and S[0] > 0 else 1.0
