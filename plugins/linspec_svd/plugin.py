@@ -10,7 +10,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="direct",
             problem="svd",
-            target="linspec_svd.direct:DirectSVD",
+            target="linspec_svd.gram:DirectSVD",
             summary="Orthogonal reduction of the rows, SVD of the small factor: the oracle.",
             reference="Chan 1982, ACM Trans. Math. Softw. 8(1), doi:10.1145/355984.355990",
             needs=Needs(entries=True),

@@ -800,7 +800,7 @@ def linspec_solvers():
         )
     ]
 """
-SOLVER = "import numpy\nfrom linspec_svd.direct import DirectSVD as Solver\n\n"
+SOLVER = "import numpy\nfrom linspec_svd.gram import DirectSVD as Solver\n\n"
 PACKAGES = {  # name: table, module of the solver, what is said
     "sleeps where its table is imported": (
         "import time\ntime.sleep(2)\n" + RECORD,

@@ -18,7 +18,7 @@ import numpy as np
 from linspec import cost
 from linspec.arrays import HOST, HostArray
 from linspec.families.cca.variates import captured, componentwise
-from linspec.linalg.singular_vectors import leading_svd
+from linspec.linalg.small_matrices import leading_svd
 from linspec.studies.held_out.grams import Split
 from linspec.studies.held_out.scores import FEWEST, HeldOutScore, RidgeMetric, Rounded, still, weighted_rows
 
