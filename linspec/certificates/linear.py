@@ -163,7 +163,8 @@ def certify_linear(
         for S, ridge, at in zip(metrics, path, columns, strict=True)
     ]
     length, floor, coefficients = np.concatenate(each, axis=1)
-    nb, fitted = np.tile(products.b_lengths, len(path)), np.maximum(length, floor)
+    nb = np.tile(products.b_lengths, len(path))
+    fitted = np.maximum(length, floor)
     ranks = [len(x) if S is None else S.rank for S in metrics]
     free = moments.fitted[0].total - np.repeat(ranks, m) - moments.pre.directions
     sigma = np.where(free > 0, r / np.sqrt(np.maximum(free, 1)), 0.0)
@@ -217,7 +218,11 @@ class _Residual:
     """AᵀD(b - Ax), AᵀDA times planted columns, and the lengths of b - Ax, b and AᵀDb: by `read`, or what is held."""
 
     def __init__(self, moments: Moments, x: HostArray, D: HostArray, m: int, by_solver: bool) -> None:
-        self.moments, self.x, self.D, self.m, self.by_solver = moments, x, D, m, by_solver
+        self.moments = moments
+        self.x = x
+        self.D = D
+        self.m = m
+        self.by_solver = by_solver
         self.source = "recomputed"
 
     def read(self, *, gram: bool = False, held: bool = False) -> None:
@@ -345,7 +350,8 @@ def needs_metric(moments: Moments, ridges: Sequence[float], tol: float) -> bool:
     ridges : sequence of float
     tol : float
     """
-    least, squares = min(ridges), float(moments.fitted[0].squares.sum()) if moments.fitted else np.inf
+    least = min(ridges)
+    squares = float(moments.fitted[0].squares.sum()) if moments.fitted else np.inf
     return least <= 0 or tol * (squares + least) > OPEN * least
 
 
@@ -390,7 +396,8 @@ def _by_ridge(
     rounding: float,
 ) -> tuple[HostArray, HostArray, HostArray]:
     """The same by what a ridge alone says, S ≥ rI, and by planted columns where that is not enough."""
-    most, units = OPEN * lengths_of(x), np.sqrt(moments.fitted[0].squares + ridge)
+    most = OPEN * lengths_of(x)
+    units = np.sqrt(moments.fitted[0].squares + ridge)
     floor = 2 * rounding * lengths_of(x * units[:, None])
     length = error = np.full(len(most), np.nan)
     if ridge > 0:
@@ -424,7 +431,8 @@ def _by_planted(
         iterates = block_cg(moments.gram_product, place(np.hstack([SD, g])), (ridge,))
         for step, ((X,), lengths) in enumerate(islice(iterates, steps + 1)):
             e, left = to_host(X)[:, t:], D - to_host(X)[:, :t]
-            size_of_e, settled = lengths_of(e), bool((lengths[:t] <= noise * size**2).all())
+            size_of_e = lengths_of(e)
+            settled = bool((lengths[:t] <= noise * size**2).all())
             known = np.sqrt(np.abs((e * g).sum(axis=0))), size_of_e
             if (lengths_of(left) <= MET).all():
                 return known

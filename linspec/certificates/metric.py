@@ -163,7 +163,8 @@ class Metric:
     @classmethod
     def of_sketch(cls, moments: Any, i: int, ridge: float) -> Metric:
         """Make the metric of matrix i from the sketch that moments have, or make in a pass."""
-        squares, rounding = moments.fitted[i].squares, moments.operators[i].rounding
+        squares = moments.fitted[i].squares
+        rounding = moments.operators[i].rounding
         return cls.of_rows(moments.sketch()[i], ridge, squares, rounding, exact=False)
 
     @classmethod
@@ -173,7 +174,10 @@ class Metric:
             return None
         T, _ = dtrtri(R)
         metric = cls.__new__(cls)
-        metric.D, metric.up, metric.rank, metric.null = D, up, len(D), np.zeros((len(D), 0))
+        metric.D = D
+        metric.up = up
+        metric.rank = len(D)
+        metric.null = np.zeros((len(D), 0))
         metric.N, metric._inverse = T / D[:, None], R * D
         metric.least = 1.0 / _bound(T)
         return metric if metric.least > least else None
@@ -185,7 +189,8 @@ class Metric:
 
     def on(self, device: Home) -> Metric:
         """Place what multiplies blocks where these are."""
-        self.N, self._inverse = device.place(self.N), device.place(self._inverse)
+        self.N = device.place(self.N)
+        self._inverse = device.place(self._inverse)
         return self
 
     def lengths(self, g: HostArray) -> HostArray:
@@ -237,9 +242,12 @@ class NearDiagonal(Metric):
     """
 
     def __init__(self, root: Array, U: Array, stretch: HostArray, device: Home = HOST) -> None:
-        self.device, self.root, self.back = device, root[:, None], reciprocal(root)[:, None]
+        self.device = device
+        self.root = root[:, None]
+        self.back = reciprocal(root)[:, None]
         self.U, self.stretch, live = U, stretch, stretch > 0
-        D, longest = to_host(self.back)[:, 0], float(stretch.max(initial=1.0))
+        D = to_host(self.back)[:, 0]
+        longest = float(stretch.max(initial=1.0))
         self.D, self.up = np.where(D > 0, D, 1.0), 1.0
         self.rank = int(np.count_nonzero(D)) - int(np.sum(~live))
         self.least = float(stretch[live].min(initial=1.0)) / longest

@@ -103,7 +103,9 @@ def with_norms(
     widths = [int(V.shape[1]) for V in W]
     if moments.sketches and not moments.sketched and sketch_pays(moments, max(widths)):
         moments.sketch_rows = SKETCH_ROWS * max(moments.widths)
-    sketched, places, Z = moments.sketch_rows > 0, [A.backend.blocks for A in moments.operators], []
+    sketched = moments.sketch_rows > 0
+    places = [A.backend.blocks for A in moments.operators]
+    Z = []
     for i, (p, place) in enumerate(zip(moments.widths, places, strict=True)):
         signs = np.random.default_rng(i).integers(0, 2, (p, count + SIGNS)) * 2.0 - 1.0
         Z.append(place.place(signs[:, : 0 if sketched else None]))

@@ -65,10 +65,8 @@ def signs_of_columns(V: Array, device: Home) -> HostArray:
     if device.on_host:
         signs = np.sign(V[near.argmax(axis=0), np.arange(V.shape[1])])
     else:
-        first, index = (
-            xp.argmax(xp.astype(near, xp.int8), axis=0),
-            xp.arange(V.shape[0], device=device.device),
-        )
+        first = xp.argmax(xp.astype(near, xp.int8), axis=0)
+        index = xp.arange(V.shape[0], device=device.device)
         picked = xp.where(index[:, None] == first[None, :], V, xp.zeros_like(V))
         signs = np.sign(to_host(xp.sum(picked, axis=0)))
     return np.where(signs == 0, 1.0, signs)
@@ -169,6 +167,8 @@ def leading_triplets(
     order = leading(np.abs(values), k, above)
     flips = signs_of_columns(picked(U, order, np.ones(len(order)), device), device)
     turns = flips * np.sign(values[order])
-    U, CtU = picked(U, order, flips, device), picked(CtU, order, flips, device)
-    V, CV = picked(V, order, turns, device), picked(CV, order, turns, device)
+    U = picked(U, order, flips, device)
+    CtU = picked(CtU, order, flips, device)
+    V = picked(V, order, turns, device)
+    CV = picked(CV, order, turns, device)
     return U, V, CV, CtU, np.abs(values[order])

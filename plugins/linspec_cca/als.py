@@ -75,7 +75,9 @@ class AlternatingLeastSquares(Solver):
         In these the least-squares solver makes all its steps. Otherwise a half step ends when the gradient is reduced
         by `INNER_REDUCTION`. `from_zero` begins half steps at zero, and not at the answer for the last block.
         """
-        k, width, ridges = problem.k, block_width(problem, self.oversample), problem.ridge
+        k = problem.k
+        width = block_width(problem, self.oversample)
+        ridges = problem.ridge
         moments.expect(EXPECTED, width, self.form)
         W = first_blocks(moments, context, start, width, self.test_matrix)
         pairs, metrics = multiplied(problem, moments, W)

@@ -221,7 +221,9 @@ def longest_step(product: Callable[[Array], Array], SV: Array, D: Array) -> Arra
 
 def largest_eigenvalue(product: Callable[[Array], Array], SV: Array, D: Array) -> float:
     """λ (3) by the power method, from V ↦ SV and the first product."""
-    home, half, largest = Home.of(SV), Home.of(SV).xp.sqrt(reciprocal(D)), 0.0
+    home = Home.of(SV)
+    half = Home.of(SV).xp.sqrt(reciprocal(D))
+    largest = 0.0
     U = half * SV
     for _ in range(POWERS):
         U = half * product(half * U * reciprocal(home.place(home.column_norms(U)))[None, :])

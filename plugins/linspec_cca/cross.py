@@ -76,7 +76,9 @@ class DiagonalCCA(Solver):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield canonical pairs in the metrics of the diagonals, after each iteration."""
-        k, width, ridges = problem.k, block_width(problem, self.oversample), problem.ridge
+        k = problem.k
+        width = block_width(problem, self.oversample)
+        ridges = problem.ridge
         moments.expect(200, width, self.form)
         W = first_blocks(moments, context, start, width, self.test_matrix)
         pairs = Pairs.of(moments, ridges, W)

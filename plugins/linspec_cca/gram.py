@@ -65,7 +65,8 @@ class GramCCA(Solver):
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Estimated cost of three Gram matrices, two Cholesky factors, two triangular solves and an SVD."""
         shorter, longer = sorted((float(sizes.p), float(sizes.q)))
-        both, rate = shorter + longer, SPARSE_RATE if sizes.scattered else DENSE_RATE
+        both = shorter + longer
+        rate = SPARSE_RATE if sizes.scattered else DENSE_RATE
         forming = gram_seconds(sizes) if sizes.readable else 3.0 * sizes.nnz * both / rate
         flops = (shorter**3 + longer**3) / 3 + longer * shorter * both + 2.0 * longer * shorter**2
         factoring = flops / CHOLESKY_RATE + shorter**3 / FACTOR_RATE

@@ -88,7 +88,8 @@ class FixedRounds(Solver):
             oversample=0,
             form=self.form,
         )
-        outers, inners = count_of(self.iterations, "iteration"), count_of(self.inner_iterations, "step")
+        outers = count_of(self.iterations, "iteration")
+        inners = count_of(self.inner_iterations, "step")
         context.note(Status.APPROXIMATE, ENDED.format(outer=outers, inner=inners))
         zero = self.inner_start == "zero"
         return outer.alternate(problem, moments, context, start, self.iterations, from_zero=zero)

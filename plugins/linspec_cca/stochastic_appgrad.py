@@ -95,7 +95,8 @@ def random_chunks(moments: Moments, rng: np.random.Generator, size: int) -> Iter
 
     Of files, runs of neighbours come together, and rows within a chunk in random order.
     """
-    numbers, together = counted(moments), max(A.together for A in moments.operators)
+    numbers = counted(moments)
+    together = max(A.together for A in moments.operators)
     while True:
         order = random_order(numbers, rng, size, together)
         for S in equal_slices(len(order), size):
@@ -143,7 +144,8 @@ class FirstRows:
         """Rows of a batch: a multiple of the intrinsic dimension of the views scaled to unit columns."""
         fewest = wanted = max(ROWS_A_PAIR * k, FEWEST_ROWS)
         for i, (d, D) in enumerate(zip(self.met, self.D, strict=True)):
-            largest, trace = self._largest(i, D), float(to_host(Home.of(D).xp.sum(d * reciprocal(D))))
+            largest = self._largest(i, D)
+            trace = float(to_host(Home.of(D).xp.sum(d * reciprocal(D))))
             wanted = max(wanted, DIMENSIONS * trace / largest) if largest > 0 else wanted
         entries = max(rows.entries / rows.rows for rows in self.chunk)
         return int(max(fewest, min(wanted, MOST_ENTRIES / max(entries, 1.0), self.n / FEWEST_STEPS)))
@@ -207,7 +209,10 @@ class Side:
     safe: Array
 
     def __init__(self, tilde: Array, SV: Array, drift: Array, ridge: float) -> None:
-        self.tilde, self.mean, self.drift, self.ridge = tilde, tilde, drift, ridge
+        self.tilde = tilde
+        self.mean = tilde
+        self.drift = drift
+        self.ridge = ridge
         self.normalize(to_host(tilde.T @ SV))
 
     def normalize(self, G: HostArray) -> None:
@@ -279,7 +284,8 @@ class StochasticAppGrad(Solver):
             read += rows[0].rows
             for I in equal_slices(rows[0].rows, batch):
                 t += 1
-                share, J = (1 + POWER) / (t + POWER), next(others) if self.normalizer_rows else None
+                share = (1 + POWER) / (t + POWER)
+                J = next(others) if self.normalizer_rows else None
                 images = [A.images(side.tilde, I) for A, side in zip(rows, sides, strict=True)]
                 for i, side in enumerate(sides):  # Ψ takes the new Φ
                     target = images[1 - i] @ sides[1 - i].root

@@ -111,7 +111,8 @@ def regressed(
         Of M.
     context : Context
     """
-    solve, lengths = solver.begins(moments, 0, ridge, context), Home.of(G).column_norms(G)
+    solve = solver.begins(moments, 0, ridge, context)
+    lengths = Home.of(G).column_norms(G)
     before = math.inf
     while True:
         tol = context.tol
@@ -224,7 +225,8 @@ class TwoStage(Solver):
             W, R = phi @ B, CT - Mphi @ B  # the best W within the span of a start
         inner = INNER_TOL if context.tol == problem.default_tol else context.tol / 10
         unit = context.tol / max(inner, 100 * np.finfo(problem.dtype).eps)
-        lstsq, printed = chosen(self.lstsq, problem.X), self.second_stage == "printed"
+        lstsq = chosen(self.lstsq, problem.X)
+        printed = self.second_stage == "printed"
         for V, worst, _ in regressed(lstsq, moments, ridge, CT, W, R, known.metric, context):  # (1)
             arrays = (
                 partial(_printed, V, CT, problem) if printed else partial(dict, weights=V, complete=True)

@@ -121,17 +121,22 @@ class ConjugateGradients(Solver):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the iterates of all ridges."""
-        system, least = NormalEquations(problem, moments, self.form), min(problem.ridges)
+        system = NormalEquations(problem, moments, self.form)
+        least = min(problem.ridges)
         wide = columns_beside(problem, moments) if self.random_columns is None else self.random_columns
         W = system.place.place(context.rng.standard_normal((system.p, wide)))
-        Z, x0 = system.plant(context), None if start is None else system.place.place(start["x"])
+        Z = system.plant(context)
+        x0 = None if start is None else system.place.place(start["x"])
         before = math.inf
         while True:
             R, AtAZ = system.begin(x0, Z)  # (1)
-            columns, tol, first = system.columns(R.shape[1], Z.shape[1]), context.tol, True
+            columns = system.columns(R.shape[1], Z.shape[1])
+            tol = context.tol
+            first = True
             known = np.flatnonzero(np.concatenate(columns) < R.shape[1])  # the others are planted
             block = system.place.concat([R, AtAZ + least * Z, W])
-            steps, scale = cg_steps(block, problem.ridges, columns), self._scale(problem, moments)
+            steps = cg_steps(block, problem.ridges, columns)
+            scale = self._scale(problem, moments)
             if scale is not None:
                 steps = in_variables(  # (4)
                     cg_steps(block * scale, (0.0,), columns), UnitColumns(scale, least, len(columns[0]))

@@ -193,7 +193,8 @@ class DirectLeastSquares(Solver):
         """Estimated cost of one Gram matrix of the shorter side and its factorisations."""
         if not sizes.readable:
             return None
-        side, paths = min(sizes.n, sizes.p), max(1, sizes.k // max(sizes.q, 1))
+        side = min(sizes.n, sizes.p)
+        paths = max(1, sizes.k // max(sizes.q, 1))
         seconds = gram_seconds(sizes) + paths * side**3 / 3 / CHOLESKY_RATE
         note = f"Gram matrix of order {side} and its Cholesky factor"
         return Estimate(seconds, 24.0 * side**2 + 8.0 * sizes.k * (sizes.n + sizes.p), note)
@@ -208,7 +209,8 @@ def minimum_norm(R: HostArray, QtB: HostArray, ridge: float, cut: float) -> tupl
     """
     n, p = R.shape
     if ridge > 0 and n >= p:
-        R, QtB = np.vstack([R, np.sqrt(ridge) * np.eye(p)]), np.vstack([QtB, np.zeros((p, QtB.shape[1]))])
+        R = np.vstack([R, np.sqrt(ridge) * np.eye(p)])
+        QtB = np.vstack([QtB, np.zeros((p, QtB.shape[1]))])
         ridge = 0.0
     d = np.linalg.norm(R, axis=0)
     U, s, Vt = np.linalg.svd(R / np.where(d > 0, d, 1.0), full_matrices=False)

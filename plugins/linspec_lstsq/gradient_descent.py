@@ -47,10 +47,8 @@ class GradientDescent(Solver):
         moments.expect(EXPECTED, problem.width, self.form)
         place = moments.operators[0].backend.blocks
         (AtB, _) = moments.products(None, place.eye(problem.B.shape[1]))[1]
-        x, rounding = (
-            None if start is None else place.place(start["x"]),
-            rounding_of(moments, AtB, problem.width),
-        )
+        x = None if start is None else place.place(start["x"])
+        rounding = rounding_of(moments, AtB, problem.width)
         begin: Callable[[float, Array], Steps] = lambda r, G: gd_steps(G, r)  # noqa: E731
         product, ridges = moments.gram_product, problem.ridges
         yield from solved_by_ridge(product, AtB, ridges, context, begin, x, **rounding)

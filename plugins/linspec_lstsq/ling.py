@@ -137,7 +137,8 @@ class Ling(Solver):
         self, moments: Moments, i: int, ridge: float, context: Context
     ) -> Callable[[Array], Iterator[Step]]:
         """Compute the components of Xᵢ once; return what solves (XᵢᵀXᵢ + rI) x = G for blocks G, from zero."""
-        A, product = moments.operators[i], partial(moments.gram_product, i=i)
+        A = moments.operators[i]
+        product = partial(moments.gram_product, i=i)
         Omega = A.backend.blocks.place(random_block(self.test_matrix, A.shape[1], self.rank, context.rng))
         begin = self._begin(PrincipalComponents.of(product(Omega), product, self.rank))
         return lambda G: driven(product, begin(ridge, G))

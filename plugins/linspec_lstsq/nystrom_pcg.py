@@ -95,7 +95,8 @@ class Outlook:
 
     def iterations(self, values: HostArray, ridge: float) -> float:
         """Expected number of iterations, if the preconditioner reduces the eigenvalues `values` to the last of them."""
-        trace, size = self.moments.fitted[self.i].squares.sum(), min(self.moments.operators[self.i].shape)
+        trace = self.moments.fitted[self.i].squares.sum()
+        size = min(self.moments.operators[self.i].shape)
         rest = max(float(trace - values.sum()), 0.0) / max(size - len(values), 1)
         rest = min(rest, values[-1] * _fall(values, 0.0) ** 2)
         last = values[-1] + ridge
@@ -231,15 +232,14 @@ class NystromPCG(Solver):
         (Y, _), (AtB, _) = moments.products(Omega, place.eye(m))  # (1)
         outlook = Outlook(moments, 0, problem.width, context.tol)
         begin = self._preconditioned(outlook, Omega, Y, min(problem.ridges), context)
-        x, rounding = (
-            None if start is None else place.place(start["x"]),
-            rounding_of(moments, AtB, problem.width),
-        )
+        x = None if start is None else place.place(start["x"])
+        rounding = rounding_of(moments, AtB, problem.width)
         yield from solved_by_ridge(moments.gram_product, AtB, problem.ridges, context, begin, x, **rounding)
 
     def _drawn(self, moments: Moments, i: int, context: Context, columns: int | None = None) -> Array:
         """Random columns; by default those of the first sketch."""
-        p, place = moments.widths[i], moments.operators[i].backend.blocks.place
+        p = moments.widths[i]
+        place = moments.operators[i].backend.blocks.place
         return place(self.test_matrix.draw(p, min(columns or self.rank or FIRST_RANK, p), context.rng))
 
     def _preconditioned(
@@ -249,7 +249,8 @@ class NystromPCG(Solver):
 
         The columns of the sketch are doubled while that is expected to save more than it costs.
         """
-        N, concat = Nystrom.of(Omega, Y), outlook.moments.operators[outlook.i].backend.blocks.concat
+        N = Nystrom.of(Omega, Y)
+        concat = outlook.moments.operators[outlook.i].backend.blocks.concat
         p, columns = Omega.shape
         most = columns if self.rank else min(MOST_RANK, p)
         while (
@@ -279,7 +280,8 @@ class NystromPCG(Solver):
         self, moments: Moments, i: int, ridge: float, context: Context
     ) -> Callable[[Array], Iterator[Step]]:
         """Sketch Xᵢ once; return what solves (XᵢᵀXᵢ + rI) x = G for blocks G, from zero."""
-        product, Omega = partial(moments.gram_product, i=i), self._drawn(moments, i, context)
+        product = partial(moments.gram_product, i=i)
+        Omega = self._drawn(moments, i, context)
         outlook = Outlook(moments, i, WIDTH, context.tol)
         begin = self._preconditioned(outlook, Omega, product(Omega), ridge, context)
         return lambda G: driven(product, begin(ridge, G))

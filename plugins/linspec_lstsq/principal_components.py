@@ -82,7 +82,8 @@ class PrincipalComponents:
         R = C / np.sqrt(theta)  # (1)
         H = AtAW @ place(R)
         squares, U0 = np.linalg.eigh(to_host(H.T @ H))  # (2)
-        d, U0 = np.sqrt(np.maximum(squares[::-1][:rank], 0.0)), U0[:, ::-1][:, :rank]
+        d = np.sqrt(np.maximum(squares[::-1][:rank], 0.0))
+        U0 = U0[:, ::-1][:, :rank]
         d, U0 = d[d > 0], U0[:, d > 0]
         V, Z = H @ place(U0 / d), W @ place(R @ U0)  # (3)
         turn = place(C[:, :rank])

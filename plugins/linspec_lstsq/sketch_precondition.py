@@ -96,7 +96,9 @@ class SketchedFactor:
             Singular values below this fraction of the largest count as zero.
         ridges : numpy.ndarray of shape (columns,)
         """
-        p, norms, place = SA.shape[1], np.linalg.norm(SA, axis=0), home.place
+        p = SA.shape[1]
+        norms = np.linalg.norm(SA, axis=0)
+        place = home.place
         d = np.ones(p) if ridges.any() else np.where(norms > 0, norms, 1.0)
         U, s, Vt = np.linalg.svd(SA / d, full_matrices=False)
         rank = int(np.sum(s > cut * s[0]))
@@ -197,7 +199,8 @@ class SketchPrecondition(Solver):
         if not sizes.readable or sizes.n <= 5 * sizes.p:
             return None
         rows = 4.0 * sizes.p
-        passes, entries = sweeps_estimate(sizes, EXPECTED), float(sizes.n) * (sizes.p + sizes.q)
+        passes = sweeps_estimate(sizes, EXPECTED)
+        entries = float(sizes.n) * (sizes.p + sizes.q)
         seconds = passes.seconds + 8.0 * entries / SPARSE_RATE + 6.0 * rows * sizes.p**2 / FACTOR_RATE
         memory = passes.bytes + 8.0 * (3 * rows * sizes.p + 4 * sizes.n * sizes.k)
         return Estimate(seconds, memory, f"SVD of a sketch of {rows:.0f} rows and {EXPECTED} sweeps")

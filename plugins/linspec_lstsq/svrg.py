@@ -97,19 +97,14 @@ class StepLengths:
 
     Parameters
     ----------
-    snapshot : {"best", "last"}
-    step : float or None
-        The step; None: from the data.
-    batch : int or None
-        The rows of a batch; None: from the data.
+    solver : SVRG
+        Its `snapshot`, `step` and `batch`.
     ridges : numpy.ndarray of shape (k,)
         The ridge of each column.
     n : int
         The number of rows.
     probes : array of shape (p, PROBES)
         The start of the power iteration.
-    factor : int, default 1
-        By how much larger batches are on a device.
 
     Attributes
     ----------
@@ -119,20 +114,16 @@ class StepLengths:
         Whether the objective of some column would have grown.
     """
 
-    def __init__(
-        self,
-        snapshot: str,
-        step: float | None,
-        batch: int | None,
-        ridges: HostArray,
-        n: int,
-        probes: Array,
-        factor: int = 1,
-    ) -> None:
-        self.snapshot, self.step, self.ridges, self.n = snapshot, step, ridges, n
-        self.probes, self.factor, self.largest, self.diverged = probes, factor, 0.0, False
-        self.curved, self.batch, self.asked = -1.0, 0, batch
-        self.steps = np.full(len(ridges), np.inf if step is None else step)
+    def __init__(self, solver: SVRG, ridges: HostArray, n: int, probes: Array) -> None:
+        self.snapshot, self.step, self.asked = solver.snapshot, solver.step, solver.batch
+        self.ridges = ridges
+        self.n = n
+        self.probes = probes
+        self.factor = 1 if Home.of(probes).on_host else DEVICE_FACTOR
+        self.largest = 0.0
+        self.diverged = False
+        self.curved, self.batch = -1.0, 0
+        self.steps = np.full(len(ridges), np.inf if solver.step is None else solver.step)
 
     def meet(self, chunk: Any) -> None:
         """Learn from random rows before they are used."""
@@ -253,19 +244,18 @@ class SVRG(Solver):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield snapshots, the first one at zero."""
-        home, ridges, product = moments.operators[0].backend.blocks, problem.ridges, moments.gram_product
+        home = moments.operators[0].backend.blocks
+        ridges, product = problem.ridges, moments.gram_product
         xp, place = home.xp, home.place
         (AtB, _) = moments.products(None, home.eye(problem.B.shape[1]))[1]
         rows = PreprocessedRows(moments, context.rng, self.batch or 1)
         rounding = rounding_of(moments, AtB, problem.width)
         scales = np.tile(home.column_norms(AtB), len(ridges))
-        r, R = place(problem.column_ridges)[None, :], home.concat([AtB] * len(ridges))
+        r = place(problem.column_ridges)[None, :]
+        R = home.concat([AtB] * len(ridges))
         left = rounding.get("left", lambda x: R - product(x))
         probes = place(context.rng.standard_normal((AtB.shape[0], PROBES)))
-        factor = 1 if home.on_host else DEVICE_FACTOR
-        lengths = StepLengths(
-            self.snapshot, self.step, self.batch, problem.column_ridges, rows.n, probes, factor
-        )
+        lengths = StepLengths(self, problem.column_ridges, rows.n, probes)
         epoch = max(1, round(EPOCHS[self.snapshot] * rows.n))
         live = place((scales > 0).astype(np.float64))[None, :]
         x, w = (R * 0.0, R) if start is None else (place(start["x"]) * live, None)

@@ -85,7 +85,8 @@ class BlockKrylov(Solver):
         product = moments.operator().row_product if wide else moments.gram_product
         moments.passes.reserved += wide  # for the right vectors
         b = self._width(moments, context, k, started=start is not None)
-        first, known = place.place(self.test_matrix.draw(side, b, context.rng)), 0
+        first = place.place(self.test_matrix.draw(side, b, context.rng))
+        known = 0
         if start is not None:
             V = place.place(start["Vh"]).T
             V = moments.operator().matmat(V) if wide else V

@@ -119,7 +119,8 @@ def leading(S: Array, k: int, place: Any) -> tuple[HostArray, Array]:
 
 def _known(moments: Moments, context: Context, values: HostArray, U: Array, *, wide: bool) -> int | None:
     """The number of values that the matrix can tell from zero; None if the rows can tell more."""
-    largest, entries = max(float(values[0]), 0.0), moments.least_value() ** 2
+    largest = max(float(values[0]), 0.0)
+    entries = moments.least_value() ** 2
     squaring = U.shape[0] * EPS
     rounding = max(max(squaring, entries) * largest, squaring * moments.subtracted() ** 2)
     known = int(np.count_nonzero(values > rounding))

@@ -195,7 +195,8 @@ def _leading(moments: Moments, Bt: Array, Omega: Array, k: int) -> tuple[Array, 
     T = whitening((M + M.T) / 2, cut=float(np.finfo(A.dtype).eps))  # (3)
     V, S, _ = tall_svd(Bt @ place.place(T))  # (4)
     S = S[:k]
-    largest, noise = float(S.max(initial=0.0)), NULL * EPS * moments.subtracted()
+    largest = float(S.max(initial=0.0))
+    noise = NULL * EPS * moments.subtracted()
     cut = max(max(moments.least_square(), moments.least_value() ** 2) * largest**2, noise * largest, noise**2)
     known = int((cut < S**2).sum())
     return V[:, :known], S[:known]

@@ -162,7 +162,8 @@ def _judged(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
         if len(pairs.rho) > k:
             errors, following = _raised(pairs, metrics)[:k], float(pairs.rho[k])
     pairs = _unit(pairs.leading(k))
-    squares, every = pairs.squares(metrics) + _rounding_of_weights(problem, pairs), None
+    squares = pairs.squares(metrics) + _rounding_of_weights(problem, pairs)
+    every = None
     total, exact = float(pairs.rho.sum()), weakest(metrics) == "exact"
     residual = ratio(float(squares.sum()), total)
     explained = 0.0 if errors is None else float(errors.sum())
@@ -197,7 +198,8 @@ def _raised(pairs: Pairs, metrics: Sequence[Metric]) -> HostArray:
 
     It is that of the matrix of order two with ρᵢ and the last one on its diagonal, and ‖ϱᵢ‖/√2 beside it.
     """
-    coupled, half = pairs.squares(metrics) / 2, (pairs.rho - pairs.rho[-1]) / 2
+    coupled = pairs.squares(metrics) / 2
+    half = (pairs.rho - pairs.rho[-1]) / 2
     raised: HostArray = np.minimum(np.sqrt(half**2 + coupled) - half, np.maximum(1.0 - pairs.rho, 0.0))
     return raised
 

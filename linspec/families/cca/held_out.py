@@ -40,7 +40,9 @@ class TotalCaptured(HeldOutScore):
         self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
     ) -> Rounded:
         X, Y = (RidgeMetric(problem, split, name) for name in problem.matrices)
-        C, most, rows = split.training["X", "Y"], max(k or 1 for k in ks), split.held_out.rows
+        C = split.training["X", "Y"]
+        most = max(k or 1 for k in ks)
+        rows = split.held_out.rows
         found, rounding = np.zeros((2, len(ridges), len(ks)))
         for i, (rx, ry) in enumerate(ridges):
             Bx, By = X.inverse_root(rx), Y.inverse_root(ry)
@@ -50,7 +52,8 @@ class TotalCaptured(HeldOutScore):
             both = split.images([{"X": Bx @ U[:, :most]}, {"Y": By @ V[:, :most]}])
             G = both.spread + np.outer(both.means * both.count, both.means)
             found[i] = self._scored(problem, G, both.means, both.count, rows, ks)
-            lost, condition = both.share_lost.reshape(2, -1).sum(axis=0), X.condition(rx) + Y.condition(ry)
+            lost = both.share_lost.reshape(2, -1).sum(axis=0)
+            condition = X.condition(rx) + Y.condition(ry)
             rounding[i] = [
                 math.inf
                 if k and k < len(rho) and rho[k] > TIED * rho[k - 1]

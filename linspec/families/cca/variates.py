@@ -128,7 +128,9 @@ def captured(G: HostArray, cut: float = EPS) -> float:
     """The sum of the canonical correlations of P and Q, of equally many columns, from G = [P, Q]ᵀ[P, Q]."""
     k = len(G) // 2
     Tx, Ty = whitening(G[:k, :k], cut), whitening(G[k:, k:], cut)
-    Gx, C, Gy = Tx.T @ G[:k, :k] @ Tx, Tx.T @ G[:k, k:] @ Ty, Ty.T @ G[k:, k:] @ Ty
+    Gx = Tx.T @ G[:k, :k] @ Tx
+    C = Tx.T @ G[:k, k:] @ Ty
+    Gy = Ty.T @ G[k:, k:] @ Ty
     rho = np.linalg.svd(whitening(Gx).T @ C @ whitening(Gy), compute_uv=False)
     return float(np.clip(rho, 0.0, 1.0).sum())
 
@@ -265,7 +267,8 @@ class TwoViewSolution(LinearSolution, vector="pair", score="total correlation ca
         for name, A in given.items():
             variates = self.transform(**{name: A})
             centred = getattr(self, self.center_of[name]) is not None
-            rows, turn = {name: A, "the variates": variates}, np.eye(variates.shape[1])
+            rows = {name: A, "the variates": variates}
+            turn = np.eye(variates.shape[1])
             found += loadings_of(
                 rows, [None, turn], crossed=True, center=centred, sample_weight=sample_weight
             )

@@ -74,7 +74,11 @@ class Directions:
     def __init__(
         self, metric: Metric, C: Array, T: Array, device: Home, resolution: float, *, by_gram: bool = False
     ) -> None:
-        self.metric, self.C, self.T, self.device, self.by_gram = metric, C, T, device, by_gram
+        self.metric = metric
+        self.C = C
+        self.T = T
+        self.device = device
+        self.by_gram = by_gram
         self.resolution = resolution / metric.least if self.exact else resolution
 
     @property
@@ -90,7 +94,8 @@ class Directions:
     @cached_property
     def indistinct(self) -> float:
         """The share of Σλ that belongs to eigenvalues below rounding, which short directions of X may raise."""
-        every, kept = float(self.device.norm(self.T)) ** 2, float(np.sum(self.triplets[1] ** 2))
+        every = float(self.device.norm(self.T)) ** 2
+        kept = float(np.sum(self.triplets[1] ** 2))
         return max(ratio(every - kept, every), 0.0)
 
     def leading(self, T: Array) -> tuple[Array, HostArray]:
@@ -161,7 +166,8 @@ def _held(problem: Any, moments: Moments, cut: float | None, *, by_rows: bool) -
     if short and moments.root is None:  # products alone
         _, R = moments.products_with_triangle(place.eye(A.shape[1]))
         metric = Metric.of_rows(R, ridge, moments.fitted[0].squares, A.rounding, exact=True, cut=cut)
-    metric, C = metric.on(place), _turned(problem, place.place(moments.cross()))
+    metric = metric.on(place)
+    C = _turned(problem, place.place(moments.cross()))
     if moments.root is not None:
         X, H = moments.root
         T = (X @ metric.N).T @ _turned(problem, H)
@@ -172,7 +178,8 @@ def _held(problem: Any, moments: Moments, cut: float | None, *, by_rows: bool) -
 def _in_a_pass(problem: Any, moments: Moments) -> Directions:
     """What one pass makes known: C, and a norm that is near that of M⁻¹."""
     A, ridge = moments.operators[0], problem.ridge
-    place, unit = A.backend.blocks, moments.operators[1].backend.blocks.eye(moments.widths[1])
+    place = A.backend.blocks
+    unit = moments.operators[1].backend.blocks.eye(moments.widths[1])
     if sketch_pays(moments, problem.width):
         moments.sketch_rows = SKETCH_ROWS * max(moments.widths)
         C = moments.products(None, unit)[1][0]
@@ -229,7 +236,8 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certif
     values = arrays.get("eigenvalues")
     if values is not None:
         order = np.argsort(-np.asarray(values), kind="stable")
-        W, values = W @ place.place(selection_matrix(len(order), order)), np.asarray(values)[order]
+        W = W @ place.place(selection_matrix(len(order), order))
+        values = np.asarray(values)[order]
     nothing = place.norm(C) <= rounding_of(problem, moments)
     if nothing:
         W, values = W[:, :0], np.zeros(0)

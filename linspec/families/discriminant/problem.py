@@ -628,7 +628,8 @@ class Discriminant(ls.Problem[DiscriminantSolution]):
     def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Judge `weights`, and make the solution's fields (`linspec.families.discriminant.directions`)."""
         certificate = directions.certify(self, moments, arrays)
-        known, fields = directions.directions_of(self, moments), dict(certificate.fields)
+        known = directions.directions_of(self, moments)
+        fields = dict(certificate.fields)
         del fields["next"]
         W = moments.fitted[0].unscaled(known.device.place(fields["weights"]))  # as they are returned
         fields["penalty"] = self.ridge * to_host(W.T @ W)

@@ -125,7 +125,9 @@ class SquaredErrors(PredictionScore):
     def of_moments(
         self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
     ) -> Rounded:
-        held, total, m = split.held_out, float(split.spreads["B"].sum()), int(problem.B.shape[1])
+        held = split.held_out
+        total = float(split.spreads["B"].sum())
+        m = int(problem.B.shape[1])
         scores, rounding, moved = np.empty((3, len(ridges), 1))
         for i, (x, off) in enumerate(solved(RidgeMetric(problem, split, "A"), split.training, ridges)):
             error, lost = squared_error(split, x, off)
@@ -143,7 +145,8 @@ class SquaredErrors(PredictionScore):
     def rounding_of_solutions(self, problem: Any, solutions: Sequence[Any], moved: HostArray) -> HostArray:
         moments = Moments([problem.A.in_blocks("A")])
         moments.settle()
-        squares, found = moments.fitted[0].squares, np.empty((len(solutions), 1))
+        squares = moments.fitted[0].squares
+        found = np.empty((len(solutions), 1))
         for i, solution in enumerate(solutions):
             B, errors, w = next(errors_of_rows(problem, solution))
             x = np.reshape(HOST.place(solution.x), (len(squares), -1))
@@ -257,7 +260,9 @@ def _trace(eigen: RidgeMetric, ridge: float) -> tuple[float, float]:
 def _errors_of_rows(problem: Any, x: Sequence[HostArray]) -> tuple[list[float], float]:
     """‖B − A x‖² for the coefficients of each ridge from the rows, as many at once as fit into memory; the sweeps."""
     moments = OnRows(problem).moments(Passes())
-    B, found, place = _preprocessed_targets(moments), [], moments.operators[0].backend.blocks
+    B = _preprocessed_targets(moments)
+    found = []
+    place = moments.operators[0].backend.blocks
     A, (n, m) = moments.operator(), B.shape
     most = int(max(1, min(cost.spare_bytes(), cost.spare_bytes(place)) // (16 * n * m)))
     for first in range(0, len(x), most):
@@ -273,16 +278,20 @@ def _of_rows(problem: Any, ridges: Sequence[float], reason: str) -> Generalized:
     eigenvalues λ and μ of K the derivative of f(K), by which rounding in K is magnified, has the divided differences
     f[λ, μ] = (f(λ) − f(μ)) / (λ − μ) as factors. They are −(g h² + g² h)/r with g = r/(λ + r) and h = r/(μ + r).
     """
-    moments, w = OnRows(problem).moments(Passes()), problem.sample_weight
+    moments = OnRows(problem).moments(Passes())
+    w = problem.sample_weight
     count = float(problem.B.shape[0] if w is None else w.sum())
     freedom = count - moments.pre.directions
     K = to_host(row_gram(moments))
     values, U = np.linalg.eigh((K + K.T) / 2)
     live = values > squared_cut(problem.A.H) * values.max(initial=0.0)
-    values, U, B = values[live], U[:, live], _preprocessed_targets(moments)
+    values = values[live]
+    U = U[:, live]
+    B = _preprocessed_targets(moments)
     along = U.T @ B
     beyond = float(((B - U @ along) ** 2).sum())
-    rounding, sizes = moved_by(ROUNDING * float(np.linalg.norm(B)), beyond, 1.0), np.abs(along)
+    rounding = moved_by(ROUNDING * float(np.linalg.norm(B)), beyond, 1.0)
+    sizes = np.abs(along)
     scores, lost = np.empty((2, len(ridges)))
     for i, ridge in enumerate(ridges):
         g = ridge / (values + ridge)

@@ -327,7 +327,9 @@ class LeastSquares(WithRidges[LeastSquaresSolution]):
 
         `planted` is what is left of planted columns, and `rank` the rank that a solver has decided on.
         """
-        A, place, x = moments.operators[0], moments.operators[0].backend.blocks, arrays.get("x")
+        A = moments.operators[0]
+        place = moments.operators[0].backend.blocks
+        x = arrays.get("x")
         if x is None or tuple(x.shape) != (A.shape[1], self.width):
             raise BrokenPlugin(
                 f"a least-squares solver must find x of shape {(A.shape[1], self.width)}, a column for each "

@@ -524,7 +524,8 @@ def left_vectors(
     The values come from A itself, and not from its square. U is returned as a function of M: U M.
     """
     if moments.operators[0].executor is None:
-        w, place = moments.data.w(moments.operators[0]), moments.operators[0].backend.blocks
+        w = moments.data.w(moments.operators[0])
+        place = moments.operators[0].backend.blocks
         image = place.place(moments.images(V)) if len(S) else place.zeros((int(A.shape[0]), 0))
         U, s, turn = tall_svd(image if w is None else image * place.xp.sqrt(w)[:, None])
         turned: Callable[[HostArray], Any] = partial(_turned, A, U)

@@ -243,7 +243,8 @@ def _variates(problem: CCA, X: Any, Y: Any) -> tuple[Array, Array, HostArray, Ho
     check_fits(needed, "orthonormal bases of both views", remedy, home.free_memory)
     vectors = reflections(problem)
     Ux, Uy = (_basis(name, A, vectors, centred=bool(problem.center)) for name, A in views.items())
-    dimensions, ranks = Ux.shape[0] - (problem.center and not vectors), (Ux.shape[1], Uy.shape[1])
+    dimensions = Ux.shape[0] - (problem.center and not vectors)
+    ranks = (Ux.shape[1], Uy.shape[1])
     shared = sum(ranks) - dimensions
     if shared > 0 and min(ranks) > 0:
         raise InvalidProblem(
