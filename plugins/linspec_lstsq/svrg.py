@@ -251,8 +251,7 @@ class SVRG(Solver):
         rows = PreprocessedRows(moments, context.rng, self.batch or 1)
         rounding = rounding_of(moments, AtB, problem.width)
         scales = np.tile(home.column_norms(AtB), len(ridges))
-        r = place(problem.column_ridges)[None, :]
-        R = home.concat([AtB] * len(ridges))
+        r, R = place(problem.column_ridges)[None, :], home.concat([AtB] * len(ridges))
         left = rounding.get("left", lambda x: R - product(x))
         probes = place(context.rng.standard_normal((AtB.shape[0], PROBES)))
         lengths = StepLengths(self, problem.column_ridges, rows.n, probes)
