@@ -174,7 +174,7 @@ class RidgeCV(LinearRegressor):
     max_passes : float, optional
         The largest number of passes over the data in each solve.
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator
-        Seed of all random numbers.
+        Seed of all random numbers, including the random signs of generalized cross-validation.
     solver_options : dict, optional
         Options of the solver.
 
@@ -197,8 +197,8 @@ class RidgeCV(LinearRegressor):
     The errors of all ridges may be computed without a solver. For folds, they are then computed from Gram matrices of
     the rows of the folds, which one pass forms. This needs none of `solver`, `tol`, `max_passes` and `solver_options`
     to be set, and Gram matrices that fit into half of the available memory; it is done if it takes less time, by
-    estimate, than a solver. That is usual for few columns. Generalized cross-validation decomposes one Gram matrix,
-    of the columns or of the rows, which must fit into memory.
+    estimate, than a solver. That is usual for few columns. Generalized cross-validation decomposes one Gram matrix if
+    that is affordable; otherwise a solver and random signs estimate its trace.
 
     References
     ----------

@@ -402,9 +402,28 @@ def test_the_gram_matrix_of_fewer_rows_serves_as_well(name, backend):
     np.testing.assert_allclose(found.scores[0, :, 0], expected, rtol=1e-8 if backend.float64 else 1e-4)
 
 
-def test_generalized_cross_validation_solves_nothing():
-    with pytest.raises(InvalidOption, match=r"decomposes a Gram matrix.*'solve'"):
-        ls.cross_validate(ls.LeastSquares(*some_views()), ridges=[1.0], method="gcv", form="solve")
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("p", [25, 200])
+def test_random_signs_estimate_the_trace_and_say_how_well(monkeypatch, name, p):
+    """The variance of zᵀHz is 2 Σ H_ij² over i ≠ j."""
+    monkeypatch.setattr("linspec.families.least_squares.held_out.PROBES", 200)
+    rows, ridges = with_enough_rows(ROWS[name]), [1.0, 30.0, 1e3]
+    A, B = some_views(p=p, q=2)
+    problem = ls.LeastSquares(A, B, **rows.stated())
+    found = ls.cross_validate(
+        problem, ridges=ridges, method="gcv", form="solve", solver="cg", tol=1e-10, rng=0
+    )
+    b, n, freedom, hats = hat_matrices(A, B, rows, ridges)
+    exact = scores_of_hat_matrices(b, n, freedom, hats)
+    errors = []
+    for hat, score in zip(hats, exact, strict=True):
+        spread = np.sqrt(2 * np.sum((hat - np.diag(np.diag(hat))) ** 2) / 200)
+        errors.append(2 * score * spread / (freedom - np.trace(hat)))
+    assert np.all(np.abs(found.scores[0, :, 0] - exact) < 4 * np.array(errors))
+    np.testing.assert_allclose(found.standard_error[:, 0], errors, rtol=0.4)
+    assert found.passes >= 3  # a solve, its fitted values, and the right-hand sides
+    with pytest.raises(MissingCapability, match="one standard error"):
+        _ = found.one_standard_error
 
 
 # ---- what is refused ----

@@ -15,35 +15,49 @@ times the sum of the magnitudes of its terms. In addition, x has an error: the G
 Errors that may be rounding are recomputed from the rows themselves.
 
 For GCV the same decomposition gives tr H(r) = Σ λ/(λ + r) and the squared errors for every ridge: that of AᵀA, which
-one sweep computes, or of AAᵀ if there are fewer rows than columns, or no entries.
+one sweep computes, or of AAᵀ if there are fewer rows than columns. If neither is affordable, one run solves for all
+ridges, and random signs z, which are further right-hand sides of that run, estimate the trace: E zᵀHz = tr H.
 Source: Higham 2002, Accuracy and Stability of Numerical Algorithms, sections 3.1 and 20.4,
 doi:10.1137/1.9780898718027 (inner products, and normal equations); Golub, Heath & Wahba 1979, Technometrics 21:215,
-doi:10.1080/00401706.1979.10489751, equation 2.3.
+doi:10.1080/00401706.1979.10489751, equation 2.3; Hutchinson 1990, Commun. Stat. Simul. Comput. 19:433,
+doi:10.1080/03610919008812866, and Girard 1989, doi:10.1007/BF01395775 (the random signs).
 Where we differ: the bounds leave out factors of the number of rows, as roundings of many rows cancel in part. The model
 of GCV's source has no intercept, s = 0. The columns of several right-hand sides count together, and n is the sum of the
-weights if rows are weighted.
+weights if rows are weighted. Signs are drawn for weighted rows, and the mean and confounds are subtracted from them as
+from right-hand sides, so that the trace of H alone is estimated. An estimated score comes with its standard error: the
+standard error of the trace, from the spread of the zᵀHz, times 2 GCV / (n − s − tr H).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from linspec import cost
-from linspec.arrays import HOST, HostArray, to_host
-from linspec.errors import InvalidOption
+from linspec.arrays import HOST, Home, HostArray, random_generator, reciprocal, to_host
+from linspec.errors import ConvergenceWarning, InvalidProblem, NoSuitableSolver, warn
 from linspec.linalg import squared_cut
-from linspec.rows import Moments, Passes, row_gram
+from linspec.operators import as_operator
+from linspec.process import machine
+from linspec.rows import Moments, Passes, Preprocessing, row_gram
 from linspec.rows.inner_products import AT_ONCE
 from linspec.solving.on_rows import OnRows
-from linspec.solving.select import check_fits
+from linspec.solving.select import estimated
+from linspec.solving.solve import AFFORDABLE, LEAST_SECONDS, solve_on_host
+from linspec.solving.stating import with_values
+from linspec.status import Status
 from linspec.studies.held_out.cells import bytes_held, cells_of, with_orthogonal_confounds
 from linspec.studies.held_out.folds import Folds
 from linspec.studies.held_out.grams import ROUNDING, Grams, Split, share_lost, split_of
 from linspec.studies.held_out.predictions import PredictionScore, RSquared, errors_of_rows
 from linspec.studies.held_out.scores import LOST, Generalized, RidgeMetric, Rounded
+
+PROBES = 20
+"""Number of random sign vectors that estimate the trace: the standard deviation of the estimate of n − s − tr H is at
+most √(2 (n − tr H) / PROBES)."""
 
 SPENT = 1e-9
 """Degrees of freedom up to this fraction of the row count are treated as none."""
@@ -164,14 +178,16 @@ class SquaredErrors(PredictionScore):
         rng: Any,
         options: dict[str, Any],
     ) -> Generalized:
-        return generalized(problem, ridges, form)
+        return generalized(problem, ridges, form, solver, rng, options)
 
 
 class Explained(RSquared, SquaredErrors):
     """R², with the right-hand sides about their means over the held-out rows."""
 
 
-def generalized(problem: Any, ridges: Sequence[float], form: str) -> Generalized:
+def generalized(
+    problem: Any, ridges: Sequence[float], form: str, solver: Any, rng: Any, options: dict[str, Any]
+) -> Generalized:
     """Generalized cross-validation of a `linspec.LeastSquares`.
 
     Parameters
@@ -179,7 +195,11 @@ def generalized(problem: Any, ridges: Sequence[float], form: str) -> Generalized
     problem : LeastSquares
     ridges : sequence of float
     form : str
-        "auto" or "dense"; with "auto", rows may be read again.
+        "dense": by an eigendecomposition; "auto": by one if that is affordable, and by random signs otherwise; any
+        other value: by random signs.
+    solver, options
+        As for `linspec.solve`; used only if random signs estimate the trace.
+    rng : None, int or numpy.random.Generator
 
     Returns
     -------
@@ -187,30 +207,81 @@ def generalized(problem: Any, ridges: Sequence[float], form: str) -> Generalized
 
     Raises
     ------
-    InvalidOption
-        Another form.
     NoSuitableSolver
-        The decomposition does not fit into half of the available memory.
+        No way, or with ``form="dense"`` no eigendecomposition, fits into half of the available memory.
     """
-    if form not in ("auto", "dense"):
-        raise InvalidOption(f'method="gcv" decomposes a Gram matrix, form "auto" or "dense"; got {form!r}.')
-    A, B = problem.A, problem.B
-    n, p = min(A.shape[0], B.shape[0]), A.shape[1]
-    by_rows = problem.sweeps > 1 and (n < p or not (A.readable or A.streamed))
-    beside = 0 if problem.confounds is None else problem.confounds.shape[1]
-    columns = p + B.shape[1] + beside
-    needed = 8.0 * (4.0 * n**2 + p * AT_ONCE) if by_rows else bytes_held(columns, _everything(n))
-    reason = (
-        f"{'rows' if by_rows else 'dense'}: Gram matrix of order {n if by_rows else p} and its eigenvectors"
-    )
-    check_fits(needed, reason, 'Pass method="folds".', A.home.free_memory)
-    if by_rows:
+    estimates = _estimates(problem, ridges, solver)
+    way, reason = _chosen(estimates, form, problem.A.home)
+    if way == "dense":
+        return _of_columns(problem, ridges, reason, again=form != "dense")
+    if way == "rows":
         return _of_rows(problem, ridges, reason)
-    return _of_columns(problem, ridges, reason, again=form != "dense")
+    return _of_signs(problem, ridges, solver, {"rng": rng, **options}, reason, random_generator(rng))
+
+
+def _estimates(problem: Any, ridges: Sequence[float], solver: Any) -> dict[str, cost.Estimate]:
+    """Estimate the time and memory of each way that the data permit.
+
+    The keys of the result: "dense" for the eigendecomposition of AᵀA, "rows" for the eigendecomposition of AAᵀ, and
+    "solve" for a run that estimates the trace by random signs.
+    """
+    sizes = cost.sizes_of([problem.A, problem.B], 1)
+    n, p, q = sizes.n, sizes.p, sizes.q
+    found: dict[str, cost.Estimate] = {}
+    held = cost.moments_estimates(sizes, 0, 1).get("dense")
+    if held is not None:
+        beside = 0 if problem.confounds is None else problem.confounds.shape[1]
+        seconds = held.seconds + cost.EIGEN * p**3 / cost.FACTOR_RATE
+        needed = bytes_held(p + q + beside, _everything(n))
+        found["dense"] = cost.Estimate(seconds, needed, f"Gram matrix of order {p} and its eigenvectors")
+    if problem.sweeps > 1:
+        rate = cost.SPARSE_RATE if sizes.scattered else cost.DENSE_RATE
+        seconds = 4.0 * sizes.nnz * n / rate + cost.EIGEN * n**3 / cost.FACTOR_RATE
+        needed = 8.0 * (4.0 * n**2 + p * AT_ONCE)
+        found["rows"] = cost.Estimate(seconds, needed, f"Gram matrix of {n} rows and its eigenvectors")
+        columns = (q + PROBES) * len(ridges)
+        path = problem.with_numbers(ridge=tuple(ridges))
+        name, estimate = estimated(path, solver, replace(sizes, q=q + PROBES, k=columns))
+        if estimate is not None:
+            seconds = estimate.seconds + sizes.nnz * (cost.READING + 2.0 * columns) / rate
+            found["solve"] = cost.Estimate(
+                seconds, estimate.bytes + 8.0 * n * (q + PROBES), f"{PROBES} random signs a row by {name}"
+            )
+    return found
+
+
+def _chosen(estimates: dict[str, cost.Estimate], form: str, home: Home) -> tuple[str, str]:
+    """Return the key of the chosen way in `estimates`, and the reason as text.
+
+    A way may use half of the free memory of the host or of the device of the data, whichever is less: sums over rows
+    are made on the device, decompositions on the host.
+    """
+    memory = min(machine.available_memory(), home.free_memory()) / 2
+    exact = cost.least_time({name: e for name, e in estimates.items() if name != "solve"}, memory)
+    costs = "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())
+    solving = estimates.get("solve")
+    if form not in ("auto", "dense"):
+        return "solve", f"solve, as was asked: {costs}."
+    if exact and form == "auto" and solving is not None and solving.bytes <= memory:
+        most = AFFORDABLE * max(solving.seconds, LEAST_SECONDS)
+        exact = exact if estimates[exact].seconds <= most else ""
+        why = f"what is exact takes more than {cost.human_seconds(most)}"
+    else:
+        why = f"nothing exact fits into {cost.human_bytes(memory)}"
+    if exact:
+        return exact, f"{exact} is exact, and affordable within {cost.human_bytes(memory)}: {costs}."
+    if form == "dense" or not estimates:
+        raise NoSuitableSolver(
+            f"no eigendecomposition for generalized cross-validation fits into half of the available memory "
+            f'({cost.human_bytes(memory)}): {costs or "none that the data allow"}. Pass form="solve".'
+        )
+    return "solve", f"solve, since {why}: {costs}."
+
+
+# ---- exact ----------------------------------------------------------------------------------------------------------
 
 
 def _everything(rows: int) -> Folds:
-    """One cell of all rows."""
     every = np.arange(rows)
     return Folds(rows, ((every, every),), (every,), ((0,),), ((0,),))
 
@@ -258,16 +329,12 @@ def _trace(eigen: RidgeMetric, ridge: float) -> tuple[float, float]:
 
 
 def _errors_of_rows(problem: Any, x: Sequence[HostArray]) -> tuple[list[float], float]:
-    """‖B − A x‖² for the coefficients of each ridge from the rows, as many at once as fit into memory; the sweeps."""
+    """Compute ‖B − A x‖² for the coefficients of each ridge from the rows; also return the number of sweeps."""
     moments = OnRows(problem).moments(Passes())
-    B = _preprocessed_targets(moments)
-    found = []
-    place = moments.operators[0].backend.blocks
-    A, (n, m) = moments.operator(), B.shape
-    most = int(max(1, min(cost.spare_bytes(), cost.spare_bytes(place)) // (16 * n * m)))
-    for first in range(0, len(x), most):
-        fits = HOST.place(A.matmat(place.place(np.hstack(x[first : first + most]))))
-        found += [float(((B - fits[:, j : j + m]) ** 2).sum()) for j in range(0, fits.shape[1], m)]
+    B, found = _preprocessed_targets(moments), [0.0] * len(x)
+    for some, fits in _fits(moments, np.stack(x), B.shape[0]):
+        for i, fit in zip(some, fits, strict=True):
+            found[i] = float(((B - fit) ** 2).sum())
     return found, moments.passes.count
 
 
@@ -278,10 +345,8 @@ def _of_rows(problem: Any, ridges: Sequence[float], reason: str) -> Generalized:
     eigenvalues λ and μ of K the derivative of f(K), by which rounding in K is magnified, has the divided differences
     f[λ, μ] = (f(λ) − f(μ)) / (λ − μ) as factors. They are −(g h² + g² h)/r with g = r/(λ + r) and h = r/(μ + r).
     """
+    count, freedom = _freedom(problem)
     moments = OnRows(problem).moments(Passes())
-    w = problem.sample_weight
-    count = float(problem.B.shape[0] if w is None else w.sum())
-    freedom = count - moments.pre.directions
     K = to_host(row_gram(moments))
     values, U = np.linalg.eigh((K + K.T) / 2)
     live = values > squared_cut(problem.A.H) * values.max(initial=0.0)
@@ -304,11 +369,93 @@ def _of_rows(problem: Any, ridges: Sequence[float], reason: str) -> Generalized:
 
 
 def _score(error: float, free: float, count: float) -> float:
-    """GCV but for the number of right-hand sides; infinite where no degrees of freedom are left."""
     return count * error / free**2 if free > SPENT * count else np.inf
+
+
+# ---- estimated ------------------------------------------------------------------------------------------------------
+
+
+def _of_signs(
+    problem: Any,
+    ridges: Sequence[float],
+    solver: Any,
+    options: dict[str, Any],
+    reason: str,
+    generator: np.random.Generator,
+) -> Generalized:
+    """Score the ridges by one run that solves for all ridges.
+
+    Vectors of random signs are further right-hand sides of this run; they estimate the trace of the hat matrix.
+    """
+    count, freedom = _freedom(problem)
+    B = _right_hand_sides(problem)
+    n, m = B.shape
+    signs = generator.choice([-1.0, 1.0], size=(n, PROBES))
+    w = problem.sample_weight
+    weighted = signs if w is None else signs * reciprocal(np.sqrt(w))[:, None]  # the problem multiplies by √w
+    home = problem.A.home
+    block = as_operator(home.place(np.hstack([B, weighted]), problem.A.dtype))
+    run = problem.with_matrices({"B": block}).with_numbers(ridge=tuple(ridges))
+    run = with_values(run, vector=False, column_names={})
+    solution = solve_on_host(run, solver, **options)
+    if solution.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    if not solution.converged:
+        warn(
+            f"generalized cross-validation: {solution.solver} has not converged ({solution.status.name}): "
+            f"{solution.message}",
+            ConvergenceWarning,
+        )
+    moments = OnRows(problem).moments(Passes())
+    B, x = _preprocessed_targets(moments), HOST.place(solution.x)
+    if moments.pre.scale:
+        moments.settle(0)
+        x = np.stack([moments.fitted[0].unscaled(each) for each in x])
+    scores, errors = np.empty(len(ridges)), np.zeros(len(ridges))
+    for some, fits in _fits(moments, x, n):
+        for i, fit in zip(some, fits, strict=True):
+            traces = (signs * fit[:, m:]).sum(axis=0)
+            free = freedom - float(traces.mean())
+            scores[i] = _score(float(np.sum((B - fit[:, :m]) ** 2)), free, count) / m
+            spread = float(np.std(traces, ddof=1)) / np.sqrt(PROBES)
+            errors[i] = 2 * scores[i] * spread / free if np.isfinite(scores[i]) else np.nan
+    return Generalized(scores, errors, solution.passes + moments.passes.count + 1.0, False, reason)
+
+
+def _fits(moments: Moments, x: HostArray, n: int) -> Iterator[tuple[range, list[HostArray]]]:
+    """Yield ridges and their fitted values, with as many ridges per pass as memory permits."""
+    count, _, columns = x.shape
+    A, place = moments.operator(), moments.operators[0].backend.blocks
+    most = int(max(1, min(cost.spare_bytes(), cost.spare_bytes(place)) // (16 * n * columns)))
+    for first in range(0, count, most):
+        some = range(first, min(first + most, count))
+        fits = HOST.place(A.matmat(place.place(np.concatenate(x[some.start : some.stop], axis=1))))
+        yield some, [fits[:, j * columns : (j + 1) * columns] for j in range(len(some))]
+
+
+# ---- rows -----------------------------------------------------------------------------------------------------------
+
+
+def _freedom(problem: Any) -> tuple[float, float]:
+    """The total row weight n, and the degrees of freedom n − s for s directions subtracted from the rows."""
+    w = problem.sample_weight
+    count = float(problem.B.shape[0] if w is None else w.sum())
+    if not np.isfinite(count):
+        raise InvalidProblem(
+            "the number of rows of a stream is not known beforehand. Pass slices of known length."
+        )
+    pre = Preprocessing.of(center=bool(problem.center), weights=w, confounds=problem.confounds)
+    return count, count - pre.directions
 
 
 def _preprocessed_targets(moments: Moments) -> HostArray:
     """√D B without its means and what confounds explain, on the host."""
     B, place = moments.operators[1], moments.operators[1].backend.blocks
     return to_host(moments.operator(1).matmat(place.eye(B.shape[1]))).astype(np.float64)
+
+
+def _right_hand_sides(problem: Any) -> HostArray:
+    """B in float64 on the host."""
+    B = problem.B
+    dense = B.dense() if B.readable else B.matmat(B.home.blocks.eye(B.shape[1]))
+    return np.asarray(to_host(dense), dtype=np.float64)

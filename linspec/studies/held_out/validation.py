@@ -117,8 +117,8 @@ def cross_validate(  # noqa: PLR0913
         `linspec.Moments` chooses how each solve holds moments; with "sparse", each solve holds sparse Gram matrices;
         with "implicit", each solve holds none and sweeps over the rows. "auto" chooses "solve" if a solver or options
         are passed; otherwise it chooses "dense" or "solve", whichever is estimated to be faster within half of the
-        available memory. If `method` is "gcv", "auto" and "dense" decompose the Gram matrix of the columns or of the
-        rows; there is no other form.
+        available memory. If `method` is "gcv", "dense" decomposes the Gram matrix of the columns or of the rows, and
+        "solve" estimates the trace by random signs.
     solver : str or Solver, default "auto"
         As for `linspec.solve`; used if each ridge and split is solved.
     rng : None, int or numpy.random.Generator
