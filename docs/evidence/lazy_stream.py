@@ -28,7 +28,7 @@ from showing import Claim, Report, arguments, at_most
 from timing import alternate
 
 import linspec as ls
-from linspec_sketches.very_sparse import VerySparse
+from linspec_sketches.sparse import VerySparse
 
 REPEATS = 3
 SLICE = 2000

@@ -42,7 +42,7 @@ from timing import timed
 
 import linspec as ls
 from linspec_sketches.gaussian import Gaussian
-from linspec_sketches.very_sparse import VerySparse
+from linspec_sketches.sparse import VerySparse
 
 # ---- settings --------------------------------------------------------------------------------------
 

@@ -36,7 +36,7 @@ from timing import alternate, ratios, timed
 import linspec as ls
 from linspec.rows import Passes
 from linspec.solving.on_rows import moments_of
-from linspec_lstsq.random_columns import columns_beside
+from linspec_lstsq.conjugate_gradients import columns_beside
 
 COLUMNS = (0, 5, 10, 20, 40)
 TRIED = 20

@@ -1,4 +1,4 @@
-"""What is said of answers. Read `metric`, then `linear` and `pencil`."""
+"""What is said of answers. Read `metric`, then `linear` and `norms`."""
 
 from linspec.certificates.linear import (
     LinearCertificate,
@@ -8,9 +8,10 @@ from linspec.certificates.linear import (
     needs_metric,
     sketch_pays,
 )
-from linspec.certificates.metric import SKETCH_ROWS, Euclidean, Metric, NearDiagonal, Preconditioned
+from linspec.certificates.metric import SKETCH_ROWS, Metric, NearDiagonal, Preconditioned
 from linspec.certificates.norms import (
     cuts_short_ones,
+    enclosure,
     gram_pays,
     noise_of,
     norms_of_held,
@@ -19,11 +20,9 @@ from linspec.certificates.norms import (
     weakest,
     with_norms,
 )
-from linspec.certificates.pencil import enclosure
 
 __all__ = [
     "SKETCH_ROWS",
-    "Euclidean",
     "LinearCertificate",
     "Metric",
     "NearDiagonal",

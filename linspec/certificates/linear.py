@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, HostArray, is_array, to_host
-from linspec.certificates.metric import EPS, SKETCH_ROWS, SQUARED, Bounded, Metric
+from linspec.certificates.metric import EPS, SKETCH_ROWS, SQUARED, Metric
 from linspec.linalg import block_cg, lengths_of
 from linspec.rows.moments import Moments
 from linspec.rows.passes import OutOfPasses
@@ -92,8 +92,6 @@ class LinearCertificate:
         Relative error of x; NaN if it is not known.
     share : float
         Error of any coefficient in units of its standard error; infinite without degrees of freedom.
-    floor : float
-        The part of `fitted` that rounding alone leaves.
     status : str
         CONVERGED, RANK_DEFICIENT, ILL_CONDITIONED or INACCURATE.
     rank : int
@@ -102,7 +100,6 @@ class LinearCertificate:
         Whether rounding leaves no more digits.
     source : str
         "recomputed" from rows, "from-gram" or "in-pass", from the triangle of the rows.
-    notes : tuple of str
     """
 
     residual: float
@@ -111,24 +108,20 @@ class LinearCertificate:
     fitted: float
     coefficients: float
     share: float
-    floor: float
     status: str
     rank: int
     rounded: bool
     source: str
-    notes: tuple[str, ...]
 
     @property
     def words(self) -> str:
         """One line on digits, for a summary."""
-        if np.isnan(self.fitted):
-            return "digits of fitted values and coefficients: not known"
-        if np.isnan(self.coefficients):
-            return f"fitted values: about {digits(self.fitted)} digits; coefficients: not known"
-        line = f"fitted values: about {digits(self.fitted)} digits; coefficients: about {digits(self.coefficients)}"
-        return line + (
-            f", off by at most {self.share:.1g} of their standard errors" if self.share < 1 else ""
+        fitted, coefficients = (
+            "not known" if np.isnan(error) else f"about {digits(error)} digits"
+            for error in (self.fitted, self.coefficients)
         )
+        share = f", off by at most {self.share:.1g} of their standard errors" if self.share < 1 else ""
+        return f"fitted values: {fitted}; coefficients: {coefficients}{share}"
 
 
 @np.errstate(all="ignore")
@@ -170,7 +163,8 @@ def certify_linear(
         for S, ridge, at in zip(metrics, path, columns, strict=True)
     ]
     length, floor, coefficients = np.concatenate(each, axis=1)
-    nb, fitted = np.tile(products.b_lengths, len(path)), np.maximum(length, floor)
+    nb = np.tile(products.b_lengths, len(path))
+    fitted = np.maximum(length, floor)
     ranks = [len(x) if S is None else S.rank for S in metrics]
     free = moments.fitted[0].total - np.repeat(ranks, m) - moments.pre.directions
     sigma = np.where(free > 0, r / np.sqrt(np.maximum(free, 1)), 0.0)
@@ -178,32 +172,24 @@ def certify_linear(
     residual = _over(lengths_of(g), np.tile(products.scales, len(path)))
     rounded = length <= 2 * floor
     open_ = (coefficients > OPEN) & ~(share <= OPEN)
-    rank = min(
-        [S.rank for S, ridge in zip(metrics, path, strict=True) if ridge == 0 and S is not None],
-        default=len(x),
-    )
-    status, notes = _status(
-        ended=bool(((residual <= tol) | rounded).all()),
-        fine=not open_.any(),
-        rounded=bool(rounded[open_].all()),
-        ranks=(rank, len(x)),
-    )
-    claims = _over(fitted, nb), coefficients, share, _over(floor, nb)
-    worst = [float(claim.max(initial=0.0)) for claim in claims]
+    rank = min([rank for rank, ridge in zip(ranks, path, strict=True) if ridge == 0], default=len(x))
+    status = "CONVERGED" if rank == len(x) else "RANK_DEFICIENT"
+    if not ((residual <= tol) | rounded).all():
+        status = "INACCURATE"
+    elif open_.any():
+        status = "ILL_CONDITIONED"
     residuals = residual.reshape(len(path), -1).max(axis=1, initial=0.0)
     return LinearCertificate(
-        float(residuals.max()),
-        residuals,
-        float(residual[rounded].max(initial=0.0)),
-        worst[0],
-        worst[1],
-        worst[2],
-        worst[3],
-        status,
-        rank,
-        bool(rounded.all()),
-        products.source,
-        notes,
+        residual=float(residuals.max()),
+        residuals=residuals,
+        least=float(residual[rounded].max(initial=0.0)),
+        fitted=float(_over(fitted, nb).max(initial=0.0)),
+        coefficients=float(coefficients.max(initial=0.0)),
+        share=float(share.max(initial=0.0)),
+        status=status,
+        rank=rank,
+        rounded=bool(rounded.all()),
+        source=products.source,
     )
 
 
@@ -232,7 +218,11 @@ class _Residual:
     """AᵀD(b - Ax), AᵀDA times planted columns, and the lengths of b - Ax, b and AᵀDb: by `read`, or what is held."""
 
     def __init__(self, moments: Moments, x: HostArray, D: HostArray, m: int, by_solver: bool) -> None:
-        self.moments, self.x, self.D, self.m, self.by_solver = moments, x, D, m, by_solver
+        self.moments = moments
+        self.x = x
+        self.D = D
+        self.m = m
+        self.by_solver = by_solver
         self.source = "recomputed"
 
     def read(self, *, gram: bool = False, held: bool = False) -> None:
@@ -260,42 +250,43 @@ def _metrics(
 ) -> list[Metric | None]:
     """The metric for every ridge, None if nothing is known; it reads what the residual needs on the way."""
     affords = all(A.readings >= 1 for A in moments.operators) and moments.passes.affords(1)
+    p, n = moments.widths[0], moments.operators[0].shape[0]
     if moments.root is not None:
         products.read()
-        R, squares = to_host(moments.root[0]), moments.fitted[0].squares
-        return [Metric.of_rows(R, ridge, squares, rounding, exact=True) for ridge in ridges]
+        return _by_triangle(moments, to_host(moments.root[0]), ridges, rounding)
     if moments.held is not None:
         metrics = _by_gram(moments, ridges, rounding)
         if _enough(metrics) or not affords:
             products.read(held=True)
             return list(metrics)
-    known = moments.held is not None or not needs_metric(moments, ridges, tol)
-    dear = products.D.shape[1] > 0 and not metric_pays(moments)
-    if moments.widths[0] <= WIDEST and not known and not dear and _is_wide(moments):
-        R, squares = moments.triangle()[:, : moments.widths[0]], moments.fitted[0].squares
+    needs = moments.held is None and needs_metric(moments, ridges, tol)
+    dear = p > WIDEST or (products.D.shape[1] > 0 and not metric_pays(moments))
+    if needs and not dear and _is_wide(moments):
+        R = moments.triangle()[:, :p]
         products.read()
         products.source = "recomputed"  # the rows were read anew
-        return [Metric.of_rows(R, ridge, squares, rounding, exact=True) for ridge in ridges]
-    if moments.widths[0] <= WIDEST and not known and not dear and not moments.sketch_rows:
-        gram, sketch = _seconds(moments)
-        singular = moments.operators[0].shape[0] < moments.widths[0] and min(ridges) <= 0
-        if gram < sketch and not singular:
-            products.read(gram=True)
-            metrics = _by_gram(moments, ridges, rounding)
-            if _enough(metrics) or not (affords and moments.passes.affords(1)):
-                return list(metrics)
-            moments.sketch_rows = SKETCH_ROWS * moments.widths[0]
-            return _by_sketch(moments, ridges, rounding)
-    if (
-        moments.widths[0] <= WIDEST
-        and not dear
-        and (needs_metric(moments, ridges, tol) or moments.held is not None)
-    ):
-        moments.sketch_rows = moments.sketch_rows or SKETCH_ROWS * moments.widths[0]
-    products.read()
-    if moments.sketched:
+        return _by_triangle(moments, R, ridges, rounding)
+    gram, sketch = _seconds(moments)
+    singular = n < p and min(ridges) <= 0
+    if needs and not dear and not moments.sketch_rows and gram < sketch and not singular:
+        products.read(gram=True)
+        metrics = _by_gram(moments, ridges, rounding)
+        if _enough(metrics) or not (affords and moments.passes.affords(1)):
+            return list(metrics)
+        moments.sketch_rows = SKETCH_ROWS * p
         return _by_sketch(moments, ridges, rounding)
-    return [Bounded(ridge, moments.fitted[0].squares) if ridge > 0 else None for ridge in ridges]
+    if not dear and (needs or moments.held is not None):
+        moments.sketch_rows = moments.sketch_rows or SKETCH_ROWS * p
+    products.read()
+    return _by_sketch(moments, ridges, rounding) if moments.sketched else [None] * len(ridges)
+
+
+def _by_triangle(
+    moments: Moments, R: HostArray, ridges: Sequence[float], rounding: float
+) -> list[Metric | None]:
+    """The metrics of a triangle of the rows."""
+    squares = moments.fitted[0].squares
+    return [Metric.of_rows(R, ridge, squares, rounding, exact=True) for ridge in ridges]
 
 
 def _by_gram(moments: Moments, ridges: Sequence[float], rounding: float) -> list[Metric]:
@@ -359,7 +350,8 @@ def needs_metric(moments: Moments, ridges: Sequence[float], tol: float) -> bool:
     ridges : sequence of float
     tol : float
     """
-    least, squares = min(ridges), float(moments.fitted[0].squares.sum()) if moments.fitted else np.inf
+    least = min(ridges)
+    squares = float(moments.fitted[0].squares.sum()) if moments.fitted else np.inf
     return least <= 0 or tol * (squares + least) > OPEN * least
 
 
@@ -376,12 +368,7 @@ def _judged(
     """Of one ridge: m, the part that rounding leaves, and the relative error of coefficients."""
     nx = lengths_of(x)
     if S is None:
-        floor = 2 * rounding * lengths_of(x * np.sqrt(moments.fitted[0].squares)[:, None])
-        if not products.D.shape[1]:
-            return np.full(len(nx), np.nan), floor, np.full(len(nx), np.nan)
-        length, error = _by_planted(moments, products, g, ridge, rounding, OPEN * nx)
-        error = _of_another(products, error, OPEN * nx)
-        return np.where(np.isnan(error), np.nan, length), floor, _over(error, nx)
+        return _by_ridge(moments, products, x, g, r, ridge, rounding)
     length = S.lengths(g)  # 1
     size = lengths_of(x * S.D[:, None])
     floor = 2 * rounding * size + 2 * EPS * r / S.least  # 2
@@ -389,25 +376,43 @@ def _judged(
         A = moments.operators[0]
         unit = EPS if A.readable else float(np.finfo(A.dtype).eps)
         floor = floor + 2 * unit * (size + products.b_lengths) / S.least
-    fitted = np.maximum(length, floor)
-    error = S.reach * fitted  # 3
-    if S.up == 1.0 and not isinstance(S, Bounded):
+    error = S.reach * np.maximum(length, floor)  # 3
+    if S.up == 1.0:
         error = np.minimum(error, lengths_of(S.solve(g)) + S.reach * floor)
-    if (_over(error, nx) > OPEN).any() and (length > floor).any():
-        if isinstance(S, Bounded):
-            if products.D.shape[1]:
-                error = np.minimum(error, _by_planted(moments, products, g, ridge, rounding, OPEN * nx)[1])
-                error = _of_another(products, error, OPEN * nx)
-        elif S.up > 1.0:
-            with suppress(OutOfPasses):  # then the bound stands as it is
-                error = _refined(moments, S, g, ridge, floor)
+    elif (_over(error, nx) > OPEN).any() and (length > floor).any():
+        with suppress(OutOfPasses):  # then the bound stands as it is
+            error = _refined(moments, S, g, ridge, floor)
     outside = lengths_of(S.null.T @ x) if S.rank < len(x) and ridge == 0 else np.zeros(len(nx))  # 5
     return length, floor, np.maximum(_over(error, nx), _over(outside, nx))
 
 
-def _of_another(products: _Residual, error: HostArray, most: HostArray) -> HostArray:
-    """Errors by planted columns; right columns of another method than the solver say nothing of its digits."""
-    return error if products.by_solver else np.where(error > most, error, np.nan)
+def _by_ridge(
+    moments: Moments,
+    products: _Residual,
+    x: HostArray,
+    g: HostArray,
+    r: HostArray,
+    ridge: float,
+    rounding: float,
+) -> tuple[HostArray, HostArray, HostArray]:
+    """The same by what a ridge alone says, S ≥ rI, and by planted columns where that is not enough."""
+    most = OPEN * lengths_of(x)
+    units = np.sqrt(moments.fitted[0].squares + ridge)
+    floor = 2 * rounding * lengths_of(x * units[:, None])
+    length = error = np.full(len(most), np.nan)
+    if ridge > 0:
+        floor = floor + 2 * EPS * r * units.max(initial=0.0) / np.sqrt(ridge)
+        length = lengths_of(g) / np.sqrt(ridge)
+        error = np.maximum(length, floor) / np.sqrt(ridge)
+    if products.D.shape[1] and not ((error <= most).all() or (length <= floor).all()):
+        fitted, planted = _by_planted(moments, products, g, ridge, rounding, most)
+        error = np.fmin(error, planted)
+        if (
+            not products.by_solver
+        ):  # right columns of another method than the solver say nothing of its digits
+            error = np.where(error > most, error, np.nan)
+        length = length if ridge > 0 else np.where(np.isnan(error), np.nan, fitted)
+    return length, floor, _over(error, lengths_of(x))
 
 
 def _by_planted(
@@ -426,7 +431,8 @@ def _by_planted(
         iterates = block_cg(moments.gram_product, place(np.hstack([SD, g])), (ridge,))
         for step, ((X,), lengths) in enumerate(islice(iterates, steps + 1)):
             e, left = to_host(X)[:, t:], D - to_host(X)[:, :t]
-            size_of_e, settled = lengths_of(e), bool((lengths[:t] <= noise * size**2).all())
+            size_of_e = lengths_of(e)
+            settled = bool((lengths[:t] <= noise * size**2).all())
             known = np.sqrt(np.abs((e * g).sum(axis=0))), size_of_e
             if (lengths_of(left) <= MET).all():
                 return known
@@ -469,25 +475,6 @@ def _refined(moments: Moments, S: Metric, g: HostArray, ridge: float, floor: Hos
     Se = to_host(moments.gram_product(moments.operators[0].backend.blocks.place(e))) + ridge * e
     left = S.lengths(g - Se) * (S.up**2 - 1)
     return lengths_of(e) + S.reach * np.maximum(left, floor)
-
-
-def _status(*, ended: bool, fine: bool, rounded: bool, ranks: tuple[int, int]) -> tuple[str, tuple[str, ...]]:
-    rank, p = ranks
-    notes = (
-        []
-        if rank == p
-        else [f"A has numerical rank {rank} of {p} columns: the coefficients are those of least norm."]
-    )
-    if not ended:
-        return "INACCURATE", tuple(notes)
-    if not fine:
-        more = (
-            "The data do not determine more: no solver gives more digits."
-            if rounded
-            else "The solver has stopped before the short directions of A: lower tol, or take direct."
-        )
-        return "ILL_CONDITIONED", (*notes, more)
-    return ("CONVERGED" if rank == p else "RANK_DEFICIENT"), tuple(notes)
 
 
 def digits(error: float) -> int:

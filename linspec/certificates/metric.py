@@ -25,9 +25,9 @@ import numpy as np
 from scipy.linalg.lapack import dtrtri
 
 from linspec.arrays import HOST, Array, Home, HostArray, is_array, reciprocal, to_host
-from linspec.linalg import EPS, Preconditioner, lengths_of, preconditioner_from_sketch, raised_diagonal
+from linspec.linalg import EPS, lengths_of, preconditioner_from_sketch, raised_diagonal
 
-__all__ = ["EPS", "SKETCH_ROWS", "UP", "Bounded", "Euclidean", "Metric", "NearDiagonal", "Preconditioned"]
+__all__ = ["EPS", "SKETCH_ROWS", "UP", "Metric", "NearDiagonal", "Preconditioned"]
 
 SKETCH_ROWS = 6
 """Rows of a sketch for each column of the data."""
@@ -163,7 +163,8 @@ class Metric:
     @classmethod
     def of_sketch(cls, moments: Any, i: int, ridge: float) -> Metric:
         """Make the metric of matrix i from the sketch that moments have, or make in a pass."""
-        squares, rounding = moments.fitted[i].squares, moments.operators[i].rounding
+        squares = moments.fitted[i].squares
+        rounding = moments.operators[i].rounding
         return cls.of_rows(moments.sketch()[i], ridge, squares, rounding, exact=False)
 
     @classmethod
@@ -173,7 +174,10 @@ class Metric:
             return None
         T, _ = dtrtri(R)
         metric = cls.__new__(cls)
-        metric.D, metric.up, metric.rank, metric.null = D, up, len(D), np.zeros((len(D), 0))
+        metric.D = D
+        metric.up = up
+        metric.rank = len(D)
+        metric.null = np.zeros((len(D), 0))
         metric.N, metric._inverse = T / D[:, None], R * D
         metric.least = 1.0 / _bound(T)
         return metric if metric.least > least else None
@@ -185,7 +189,8 @@ class Metric:
 
     def on(self, device: Home) -> Metric:
         """Place what multiplies blocks where these are."""
-        self.N, self._inverse = device.place(self.N), device.place(self._inverse)
+        self.N = device.place(self.N)
+        self._inverse = device.place(self._inverse)
         return self
 
     def lengths(self, g: HostArray) -> HostArray:
@@ -237,9 +242,12 @@ class NearDiagonal(Metric):
     """
 
     def __init__(self, root: Array, U: Array, stretch: HostArray, device: Home = HOST) -> None:
-        self.device, self.root, self.back = device, root[:, None], reciprocal(root)[:, None]
+        self.device = device
+        self.root = root[:, None]
+        self.back = reciprocal(root)[:, None]
         self.U, self.stretch, live = U, stretch, stretch > 0
-        D, longest = to_host(self.back)[:, 0], float(stretch.max(initial=1.0))
+        D = to_host(self.back)[:, 0]
+        longest = float(stretch.max(initial=1.0))
         self.D, self.up = np.where(D > 0, D, 1.0), 1.0
         self.rank = int(np.count_nonzero(D)) - int(np.sum(~live))
         self.least = float(stretch[live].min(initial=1.0)) / longest
@@ -301,15 +309,18 @@ class Preconditioned(NearDiagonal):
 
     Parameters
     ----------
-    preconditioner : Preconditioner
-        Where blocks are.
+    weights : array of shape (p,)
+        The diagonal of W.
+    L : array of shape (p, r)
+    device : Home
+        Where they are.
     """
 
     source = "preconditioned"
 
-    def __init__(self, preconditioner: Preconditioner) -> None:
-        device, root = preconditioner.device, preconditioner.device.xp.sqrt(preconditioner.weights)
-        U = preconditioner.L * reciprocal(root)[:, None]
+    def __init__(self, weights: Array, L: Array, device: Home) -> None:
+        root = device.xp.sqrt(weights)
+        U = L * reciprocal(root)[:, None]
         c = to_host(device.column_sums(U * U))
         U = U * device.place(1.0 / np.sqrt(np.maximum(c, TINY)))[None, :]
         super().__init__(root, U, np.sqrt(np.maximum(1.0 - c, EPS)), device)
@@ -331,52 +342,7 @@ class Preconditioned(NearDiagonal):
             Where blocks are.
         """
         d = raised_diagonal(Z, SZ, ridge, device) if squares is None else device.place(squares)
-        return cls(preconditioner_from_sketch(Z, SZ, ridge, d, None, device))
-
-
-class Bounded(Metric):
-    """What a ridge alone says, without a matrix: S ≥ rI, so lengths are at most those in r⁻¹I.
-
-    Parameters
-    ----------
-    ridge : float
-        Positive.
-    squares : numpy.ndarray of shape (p,)
-        Sums of squares of the columns of X.
-    """
-
-    def __init__(self, ridge: float, squares: HostArray) -> None:
-        self.D, self.up, self.rank = np.sqrt(squares + ridge), 1.0, len(squares)
-        self.reach = 1.0 / np.sqrt(ridge)
-        self.least = float(1.0 / (self.reach * self.D.max(initial=0.0)))
-        self.null = np.zeros((len(squares), 0))
-
-    def lengths(self, g: HostArray) -> HostArray:
-        lengths: HostArray = self.reach * lengths_of(g)
-        return lengths
-
-    def solve(self, g: HostArray) -> HostArray:
-        return g * 0.0
-
-
-class Euclidean(Metric):
-    """The metric of S = I, of p numbers."""
-
-    def __init__(self, p: int) -> None:
-        self.D, self.up, self.rank, self.least, self.reach = np.ones(p), 1.0, p, 1.0, 1.0
-        self.null = np.zeros((p, 0))
-
-    def on(self, device: Home) -> Metric:
-        return self
-
-    def dual(self, g: HostArray) -> HostArray:
-        return g
-
-    def coordinates(self, W: HostArray) -> HostArray:
-        return W
-
-    def lift(self, y: HostArray) -> HostArray:
-        return y
+        return cls(*preconditioner_from_sketch(Z, SZ, ridge, d, device), device)
 
 
 def _cut(p: int, ridge: float, rounding: float) -> float:

@@ -95,7 +95,8 @@ def lsqr(
     V, place = first.V, Home.of(first.V).place
     lam = np.sqrt(np.array(ridges))[:, None]
     X, W = [0.0 * V for _ in ridges], [V for _ in ridges]
-    phi_bar, rho_bar = np.tile(first.beta, (len(ridges), 1)), np.tile(first.alpha, (len(ridges), 1))
+    phi_bar = np.tile(first.beta, (len(ridges), 1))
+    rho_bar = np.tile(first.alpha, (len(ridges), 1))
     yield list(X), rho_bar * phi_bar
     for alpha, beta, v in steps:
         rho_hat = np.hypot(rho_bar, lam)  # (3)

@@ -100,7 +100,8 @@ def cg_steps(
     place = Home.of(B).place
     r, path = min(ridges), range(len(ridges))
     least = list(ridges).index(r)
-    delta, several = np.array([ridge - r for ridge in ridges])[:, None, None], len(ridges) > 1
+    delta = np.array([ridge - r for ridge in ridges])[:, None, None]
+    several = len(ridges) > 1
     columns = columns or [np.arange(B.shape[1])] * len(ridges)
     X = [B[:, : len(columns[i])] * 0.0 for i in path]
     Q, WQ, rho = _basis(B, preconditioner)
@@ -130,7 +131,9 @@ def cg_steps(
         residuals, limits = _beside(z), _beside(rounded)
         if (lengths_of(residuals) <= limits).any():
             turn = _above(residuals, limits)
-            Q, tau, z = Q @ place(turn), turn.T @ tau, [turn.T @ each for each in z]
+            Q = Q @ place(turn)
+            tau = turn.T @ tau
+            z = [turn.T @ each for each in z]
             WQ = Q if preconditioner is None else WQ @ place(turn)
         back = tau.T[None]
         if several:
@@ -147,7 +150,9 @@ def _basis(S: Array, preconditioner: Callable[[Array], Array] | None) -> tuple[A
     if preconditioner is None:
         Q, tau = orthonormal(S)
         return Q, Q, tau
-    place, WS, tau = Home.of(S).place, preconditioner(S), np.eye(S.shape[1])
+    place = Home.of(S).place
+    WS = preconditioner(S)
+    tau = np.eye(S.shape[1])
     for _ in range(2):  # the second time for the rounding of the first
         G = _host_product(S, WS)
         d = np.sqrt(np.maximum(G.diagonal(), 0.0))
@@ -156,7 +161,9 @@ def _basis(S: Array, preconditioner: Callable[[Array], Array] | None) -> tuple[A
         live = values > len(G) * EPS * values.max(initial=0.0)
         roots = np.sqrt(values[live])
         T = scale[:, None] * (V[:, live] / roots)
-        S, WS, tau = S @ place(T), WS @ place(T), roots[:, None] * (V[:, live].T * d) @ tau
+        S = S @ place(T)
+        WS = WS @ place(T)
+        tau = roots[:, None] * (V[:, live].T * d) @ tau
     return S, WS, tau
 
 

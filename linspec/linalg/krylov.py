@@ -142,7 +142,8 @@ def block_krylov(
                 return
         if V.shape[1] + new.shape[1] > room:
             kept = min(len(theta), k + (room - k) // 3)
-            rows, T = _with_room(_combination(V, place(Y[:, :kept])), room + b), np.diag(theta[:kept])
+            rows = _with_room(_combination(V, place(Y[:, :kept])), room + b)
+            T = np.diag(theta[:kept])
             beta, first = beta @ newest[:, :kept], 0
         else:
             beta = np.hstack([np.zeros((len(beta), len(T) - beta.shape[1])), beta])
@@ -196,7 +197,9 @@ def search(
     settled : bool
         Whether the search came to its end.
     """
-    V, place, k = pairs.vectors(), Home.of(pairs.vectors()).place, len(pairs.values)
+    V = pairs.vectors()
+    place = Home.of(pairs.vectors()).place
+    k = len(pairs.values)
     while V.shape[1] < V.shape[0]:
         near, least = (unit * float(pairs.values[0]) for unit in (tol, 10 * EPS * math.sqrt(len(V))))
         last = float(pairs.values[-1])

@@ -120,7 +120,8 @@ def lobpcg_steps(
         if grown.broken(space, width, limit):
             yield space.pairs(width, exhausted=True)
             return
-        columns, exhausted = Z[0].shape[1], grown.whole or grown.rank == space.rank
+        columns = Z[0].shape[1]
+        exhausted = grown.whole or grown.rank == space.rank
         space = grown
         del grown, Z, images
         if not exhausted and space.columns + columns > depth * width:

@@ -18,8 +18,6 @@ diagonal, and raised means cost no more.)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from linspec.arrays import Array, Home, reciprocal, to_host
@@ -38,56 +36,10 @@ ROUNDING = 1e-12
 """Fraction of the largest entry of the diagonal below which an estimated entry counts as zero."""
 
 
-@dataclass(frozen=True, eq=False)
-class Preconditioner:
-    """An approximation P of a Gram matrix with its ridge, applied as P⁻¹ R = R / E − L Lᵀ R.
-
-    `preconditioner_from_sketch` and `jacobi` make such preconditioners.
-
-    Parameters
-    ----------
-    device : Home
-    weights : array of shape (p,)
-        1 / E; 0 for a column of zeros.
-    L : array of shape (p, r)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linspec.linalg import Preconditioner
-    >>> from linspec.arrays import HOST
-    >>> P = Preconditioner(HOST, np.array([0.5, 0.25]), np.zeros((2, 0)))  # the inverse of diag(2, 4)
-    >>> P.rank, P.solve(np.array([[2.0], [2.0]])).ravel()
-    (0, array([1. , 0.5]))
-    """
-
-    device: Home
-    weights: Array
-    L: Array
-
-    @property
-    def rank(self) -> int:
-        """The number r of columns of L."""
-        return int(self.L.shape[1])
-
-    def solve(self, R: Array) -> Array:
-        """P⁻¹ R, of shape (p, k), which overwrites R."""
-        inside = self.L.T @ R if self.rank else None
-        R *= self.weights[:, None]
-        if inside is not None:
-            R -= self.L @ inside
-        return R
-
-
-def jacobi(diagonal: Array, device: Home) -> Preconditioner:
-    """The preconditioner diag(S); `diagonal` is the diagonal of S, ridge included."""
-    return Preconditioner(device, reciprocal(diagonal), device.zeros((diagonal.shape[0], 0)))
-
-
 def preconditioner_from_sketch(
-    Omega: Array, SOmega: Array, ridge: float, diagonal: Array, rank: int | None, device: Home
-) -> Preconditioner:
-    """The preconditioner of S = XᵀX + ridge·I from the product of S with a thin block Ω: P = FFᵀ + E.
+    Omega: Array, SOmega: Array, ridge: float, diagonal: Array, device: Home
+) -> tuple[Array, Array]:
+    """1/E and L of the preconditioner P⁻¹ R = R / E − L Lᵀ R of S = XᵀX + ridge·I, from S times a thin block Ω.
 
     FFᵀ is the Nyström approximation of XᵀX by Ω, and E the remainder of the diagonal, with the ridge.
 
@@ -98,13 +50,13 @@ def preconditioner_from_sketch(
     ridge : float
     diagonal : array of shape (p,)
         The diagonal of XᵀX, without the ridge; `raised_diagonal` estimates it.
-    rank : int or None
-        The largest rank of FFᵀ. None: chosen by the data; 0: the diagonal alone.
     device : Home
 
     Returns
     -------
-    Preconditioner
+    weights : array of shape (p,)
+        1 / E; 0 for a column of zeros.
+    L : array of shape (p, r)
 
     References
     ----------
@@ -117,24 +69,22 @@ def preconditioner_from_sketch(
     >>> from linspec.arrays import HOST
     >>> G, ridge = 100 * np.ones((3, 3)) + np.diag([1.0, 2.0, 3.0]), 0.1
     >>> S, Omega = G + ridge * np.eye(3), np.ones((3, 1))
-    >>> P = preconditioner_from_sketch(Omega, S @ Omega, ridge, np.diag(G), None, HOST)
-    >>> bool(np.linalg.cond(S) > 100), bool(np.linalg.cond(P.solve(S.copy())) < 2)
+    >>> weights, L = preconditioner_from_sketch(Omega, S @ Omega, ridge, np.diag(G), HOST)
+    >>> P = np.diag(weights) - L @ L.T
+    >>> bool(np.linalg.cond(S) > 100), bool(np.linalg.cond(P @ S) < 2)
     (True, True)
     """
     xp = device.xp
-    if rank == 0:
-        return jacobi(diagonal + ridge, device)
     Y = SOmega - Omega * ridge
     F = Y @ device.place(whitening(to_host(Omega.T @ Y), cut=10 * EPS))
     E = xp.max(xp.stack([diagonal - xp.sum(F * F, axis=1), diagonal * LEAST]), axis=0) + ridge
     weights = reciprocal(E)
     squares, vectors = np.linalg.eigh(to_host(F.T @ (F * weights[:, None])))
-    squares, vectors = squares[::-1], vectors[:, ::-1]
-    count = int(np.sum(squares > WORTH)) if rank is None else min(rank, int(np.sum(squares > 0)))
-    if count == 0:
-        return jacobi(diagonal + ridge, device)
-    L = (F @ device.place(vectors[:, :count] / np.sqrt(1 + squares[:count]))) * weights[:, None]
-    return Preconditioner(device, weights, L)
+    worth = squares > WORTH
+    if not worth.any():  # Jacobi's
+        return reciprocal(diagonal + ridge), F[:, :0]
+    turn = vectors[:, worth] / np.sqrt(1 + squares[worth])
+    return weights, (F @ device.place(turn)) * weights[:, None]
 
 
 def raised_diagonal(signs: Array, Ssigns: Array, ridge: float, device: Home) -> Array:

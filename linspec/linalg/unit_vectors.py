@@ -9,9 +9,6 @@ from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 TIE = 1e-6
 """When signs are fixed, entries count as equally large up to this relative difference."""
 
-CACHED_NUMBERS = 2**17
-"""Number of entries of a run of rows that the host processes together: one megabyte."""
-
 
 def selection_matrix(count: int, order: HostArray) -> HostArray:
     """The matrix T that selects columns of V in a given order: V T = V[:, order].
@@ -62,45 +59,17 @@ def signs_of_columns(V: Array, device: Home) -> HostArray:
     >>> signs_of_columns(np.array([[1.0, -2.0, 0.0], [-3.0, 2.0, 0.0]]), HOST)
     array([-1., -1.,  1.])
     """
-    if device.on_host:
-        return _host_signs(V)
     xp = device.xp
     size = xp.abs(V)
-    first = xp.argmax(xp.astype(size >= xp.max(size, axis=0)[None, :] * (1 - TIE), xp.float64), axis=0)
-    index = device.xp.arange(V.shape[0], device=device.device)
-    picked = xp.where(index[:, None] == first[None, :], V, xp.zeros_like(V))
-    signs = np.sign(to_host(xp.sum(picked, axis=0)))
+    near = size >= xp.max(size, axis=0)[None, :] * (1 - TIE)
+    if device.on_host:
+        signs = np.sign(V[near.argmax(axis=0), np.arange(V.shape[1])])
+    else:
+        first = xp.argmax(xp.astype(near, xp.int8), axis=0)
+        index = xp.arange(V.shape[0], device=device.device)
+        picked = xp.where(index[:, None] == first[None, :], V, xp.zeros_like(V))
+        signs = np.sign(to_host(xp.sum(picked, axis=0)))
     return np.where(signs == 0, 1.0, signs)
-
-
-def _host_signs(V: HostArray) -> HostArray:
-    """`signs_of_columns` for a host array.
-
-    For each column the function finds the first run of rows with an entry within a millionth of the largest, and
-    then the first such entry in this run.
-    """
-    runs = row_runs(V)
-    if len(runs) == 1 and V.size:
-        sizes = np.abs(V)
-        entry = np.argmax(sizes >= sizes.max(axis=0) * (1 - TIE), axis=0)
-        signs = np.sign(V[entry, np.arange(V.shape[1])])
-        return np.where(signs == 0, 1.0, signs)
-    largest = np.array([np.max(np.abs(V[rows]), axis=0) for rows in runs])
-    bound = largest.max(axis=0) * (1 - TIE)
-    first = np.argmax(largest >= bound, axis=0)
-    signs = np.ones(V.shape[1])
-    for run in np.unique(first):
-        columns = np.flatnonzero(first == run)
-        part = V[runs[run]][:, columns]
-        entry = np.argmax(np.abs(part) >= bound[columns], axis=0)
-        signs[columns] = np.sign(part[entry, np.arange(len(columns))])
-    return np.where(signs == 0, 1.0, signs)
-
-
-def row_runs(V: HostArray) -> list[slice]:
-    """Slices of rows of V, each short enough to stay in the private cache of a core."""
-    rows = max(CACHED_NUMBERS // max(V.shape[1], 1), 1)
-    return [slice(start, start + rows) for start in range(0, V.shape[0], rows)]
 
 
 def unit_columns(W: Array, device: Home) -> Array:
@@ -198,6 +167,8 @@ def leading_triplets(
     order = leading(np.abs(values), k, above)
     flips = signs_of_columns(picked(U, order, np.ones(len(order)), device), device)
     turns = flips * np.sign(values[order])
-    U, CtU = picked(U, order, flips, device), picked(CtU, order, flips, device)
-    V, CV = picked(V, order, turns, device), picked(CV, order, turns, device)
+    U = picked(U, order, flips, device)
+    CtU = picked(CtU, order, flips, device)
+    V = picked(V, order, turns, device)
+    CV = picked(CV, order, turns, device)
     return U, V, CV, CtU, np.abs(values[order])

@@ -87,6 +87,7 @@ def r_squared(errors: Any, about: Any) -> HostArray:
     >>> r_squared([1.0, 1.0], [4.0, 0.0])
     array([0.75,  nan])
     """
-    errors, about = np.asarray(errors, dtype=np.float64), np.asarray(about, dtype=np.float64)
+    errors = np.asarray(errors, dtype=np.float64)
+    about = np.asarray(about, dtype=np.float64)
     shares: HostArray = 1 - errors / np.where(about > 0, about, np.nan)
     return shares

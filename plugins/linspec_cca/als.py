@@ -7,7 +7,7 @@ Method: from bases Φ, Ψ of both views, with Sx = XᵀX + rx I and Sy = YᵀY +
     (2)  Ψ ← argmin ‖YΨ − XΦ‖² + ry ‖Ψ‖²,   orthonormal in Sy,
 
 by any least-squares solver that has `begins`. The half steps are those of L-CCA with "ling", and of G-CCA with "gd";
-these solvers also make fixed numbers of rounds and steps, and carry no more than k columns (see `rounds.py`).
+these solvers also make fixed numbers of rounds and steps, and carry no more than k columns (see `l_cca.py`).
 Source: Golub & Zha 1995, The canonical correlations of matrix pairs; Lu 2015 (thesis), Algorithms 4 and 7.
 Where we differ: (a) The least-squares solver begins at Φ diag ρ, the best point within the span of the last block,
 whose gradient is known, and only reduces the gradient there by a factor. (b) Some columns more than k are carried,
@@ -75,7 +75,9 @@ class AlternatingLeastSquares(Solver):
         In these the least-squares solver makes all its steps. Otherwise a half step ends when the gradient is reduced
         by `INNER_REDUCTION`. `from_zero` begins half steps at zero, and not at the answer for the last block.
         """
-        k, width, ridges = problem.k, block_width(problem, self.oversample), problem.ridge
+        k = problem.k
+        width = block_width(problem, self.oversample)
+        ridges = problem.ridge
         moments.expect(EXPECTED, width, self.form)
         W = first_blocks(moments, context, start, width, self.test_matrix)
         pairs, metrics = multiplied(problem, moments, W)

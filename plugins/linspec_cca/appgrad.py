@@ -23,6 +23,18 @@ are half as long. (d) The fixed point is determined up to a rotation of both blo
 of Φ and Ψ are yielded. A run that goes on from these begins with the best auxiliary blocks in their spans:
 
     (4)  Φ̃ = ΦM,   Ψ̃ = ΨMᵀ,   M = ΦᵀCΨ.
+
+Projected gradient descent for CCA, which does not lead to the answer: a demonstration.
+
+Problem: the same as AppGrad's.
+Method: on the normalised blocks themselves, which are then normalised again,
+
+    (1)  Φ ← Φ − (η/n) (SxΦ − CΨ),    Ψ ← Ψ − (η/n) (SyΨ − CᵀΦ),
+    (2)  Φ ← Φ (ΦᵀSxΦ)^(-1/2),        Ψ ← Ψ (ΨᵀSyΨ)^(-1/2).
+
+A canonical pair with correlation ρ < 1 has the gradient (1 − ρ) Sx φ ≠ 0, which is not parallel to φ: a step moves
+away from the pair (Proposition 2.1, Example 4.2.3). Do not choose this solver to compute an answer.
+Source: Ma, Lu & Foster 2015, ICML, Algorithm 2; Lu 2015 (thesis), Algorithm 8.
 """
 
 from __future__ import annotations
@@ -33,13 +45,39 @@ from typing import Any
 
 import numpy as np
 
-from linspec import form_option, limit_option, option, part, tol_option
+from linspec import Status, form_option, limit_option, option, part, tol_option
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.certificates import Metric
 from linspec.families.cca import Gains, Pairs, first_blocks, multiplied
 from linspec.iteration import Context, Iterate
 from linspec.rows import Moments
 from linspec.solving import Solver
+
+TEXT = "naive-gradient does not converge to canonical pairs; it exists to demonstrate this."
+
+
+@dataclass(frozen=True, kw_only=True)
+class NaiveGradient(Solver):
+    """Projected gradient descent, a demonstration of failure (Ma, Lu & Foster 2015, Algorithm 2)."""
+
+    step: float = option(0.05, "step for XᵀX/n", above=0)
+    normalizer: Any = part("inverse-sqrt", "normalizer of the blocks", kind="normalizer")
+    test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
+    tol: float | None = tol_option()
+    max_iterations: int = limit_option(500)
+    form: str = form_option()
+
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+        """Yield normalised blocks after each step."""
+        context.note(Status.APPROXIMATE, TEXT)
+        first, metrics = begun(self, problem, moments, context, start)
+        pairs = normalized(first, self.normalizer)
+        step = self.step / moments.fitted[0].total
+        while True:
+            yield Iterate(pairs.canonical().residual(metrics, problem.k), pairs.arrays)
+            W = [moved(pairs, i, pairs.CW[i], step) for i in (0, 1)]  # (1)
+            pairs = normalized(Pairs.of(moments, problem.ridge, W), self.normalizer)  # (2)
+
 
 STEP, POWERS = 1.7, 4
 """The step in units of 1/λ, below 2 where gradient descent on a quadratic is stable; and steps of the power method,
@@ -183,7 +221,9 @@ def longest_step(product: Callable[[Array], Array], SV: Array, D: Array) -> Arra
 
 def largest_eigenvalue(product: Callable[[Array], Array], SV: Array, D: Array) -> float:
     """λ (3) by the power method, from V ↦ SV and the first product."""
-    home, half, largest = Home.of(SV), Home.of(SV).xp.sqrt(reciprocal(D)), 0.0
+    home = Home.of(SV)
+    half = Home.of(SV).xp.sqrt(reciprocal(D))
+    largest = 0.0
     U = half * SV
     for _ in range(POWERS):
         U = half * product(half * U * reciprocal(home.place(home.column_norms(U)))[None, :])

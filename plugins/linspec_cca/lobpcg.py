@@ -113,16 +113,15 @@ class LOBPCG(Solver):
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Estimated cost of some dozens of products, held or swept, and of the algebra between them."""
-        p, q = sizes.p, sizes.q
-        width = min(sizes.k + OVERSAMPLED, p, q)
+        width = min(sizes.k + OVERSAMPLED, sizes.p, sizes.q)
         form, products = cost.moments_form(sizes, EXPECTED, width)
         if form != "implicit":
-            width = min(sizes.k + OVERSAMPLED_HELD, p, q)
+            width = min(sizes.k + OVERSAMPLED_HELD, sizes.p, sizes.q)
             products = cost.moments_estimates(sizes, EXPECTED, width)[form]
-        between = EXPECTED * float(p + q) * width**2 * FLOPS_BETWEEN / cost.DENSE_RATE
-        held = 8.0 * (p + q) * BLOCKS_HELD * width
+        entries = float(sizes.p + sizes.q) * width
+        between = EXPECTED * entries * width * FLOPS_BETWEEN / cost.DENSE_RATE
         note = f"some {EXPECTED} products ({products.note}) with blocks of {width} columns"
-        return Estimate(products.seconds + between, products.bytes + held, note)
+        return Estimate(products.seconds + between, products.bytes + 8.0 * BLOCKS_HELD * entries, note)
 
 
 def _products(moments: Moments, ridges: Sequence[float], Z: Sequence[Array]) -> tuple[Any, Any]:

@@ -10,7 +10,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="direct",
             problem="cca",
-            target="linspec_cca.direct:DirectCCA",
+            target="linspec_cca.gram:DirectCCA",
             summary="Orthogonal reduction of both views, SVD of the product of their bases: the oracle.",
             reference="Björck & Golub 1973, Math. Comp. 27(123), doi:10.1090/S0025-5718-1973-0348991-3",
             needs=Needs(entries=True),
@@ -51,7 +51,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="g-cca",
             problem="cca",
-            target="linspec_cca.g_cca:GCCA",
+            target="linspec_cca.l_cca:GCCA",
             summary="A few iterations of alternating least squares with gradient steps, for flat spectra.",
             reference="Lu 2015, Fast linear algorithms for machine learning (thesis), section 3.5; arXiv:1407.4508",
             traits=("iterative", "randomized", "warm-start", "resumable", "approximate"),
@@ -59,7 +59,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="d-cca",
             problem="cca",
-            target="linspec_cca.diagonal:DiagonalCCA",
+            target="linspec_cca.cross:DiagonalCCA",
             summary="Alternating steps with the diagonals of the Gram matrices: exact for one-hot data.",
             reference="Lu 2015, Fast linear algorithms for machine learning (thesis), section 3.3.1",
             traits=("iterative", "randomized", "warm-start", "resumable", "approximate"),
@@ -132,7 +132,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="naive-gradient",
             problem="cca",
-            target="linspec_cca.naive_gradient:NaiveGradient",
+            target="linspec_cca.appgrad:NaiveGradient",
             summary="Projected gradient, whose steps move away from the answer: kept to show that it fails.",
             reference="Ma, Lu & Foster 2015, ICML, Finding linear structure in large datasets, Algorithm 2",
             traits=("iterative", "randomized", "resumable", "approximate", "demonstration"),

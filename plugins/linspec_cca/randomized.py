@@ -48,7 +48,8 @@ class Randomized(Solver):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
-        columns, powers = block_width(problem, self.oversample), self.power_sweeps
+        columns = block_width(problem, self.oversample)
+        powers = self.power_sweeps
         moments.expect(2 + powers, columns, self.form)
         W = first_blocks(moments, context, None, columns, self.test_matrix)
         (Sx, CtW), (CW, Sy) = moments.products(*W)

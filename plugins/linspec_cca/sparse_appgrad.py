@@ -89,7 +89,8 @@ class SparseAppGrad(Solver):
         """Yield steps of AppGrad in the metric of the diagonals, with thresholds after the first `WARM_UP`."""
         context.note(Status.APPROXIMATE, SPARSE)
         first, metrics = begun(self, problem, moments, context, start)
-        normal, taken = normalized(first, self.normalizer), 0 if start is None else int(start["steps"][0])
+        normal = normalized(first, self.normalizer)
+        taken = 0 if start is None else int(start["steps"][0])
         D = [d for d, _ in first.noise]
         descent = Descent(problem, moments, self.normalizer, longest_steps(problem, moments, first, D))
         shrinkage = self._shrinkage(problem, moments, D)
@@ -145,7 +146,8 @@ class Shrinkage:
     def __call__(self, i: int, V: Array, step: Array) -> Array:
         """sign(V) max(|V| − ητ D^(-1/2), 0) (1), for the step ηD⁻¹."""
         xp, count = Home.of(V).xp, self.counts[i]
-        size, level = xp.abs(V) * xp.sqrt(self.D[i]), step * self.D[i] * self.thresholds[i]
+        size = xp.abs(V) * xp.sqrt(self.D[i])
+        level = step * self.D[i] * self.thresholds[i]
         if self.rows:
             size = xp.sqrt(xp.sum(size * size, axis=1))[:, None]
         if count is not None:

@@ -89,12 +89,10 @@ class WhitenedSVD(GramCCA):
         """Estimated cost of the cross matrix, products with it, and the algebra between them; None for other data."""
         if not (sizes.one_entry and max(sizes.p, sizes.q) > FEWEST_COLUMNS):
             return None
-        entries = min(float(sizes.pairs or 0), float(sizes.p) * sizes.q)
+        pairs, rows = float(sizes.pairs or 0), float(sizes.p + sizes.q)
         columns = min(BASIS[0] * (sizes.k + 1) + BASIS[1], sizes.p, sizes.q)
-        rows = float(sizes.p + sizes.q)
-        products, algebra = 4.0 * entries * columns, 4.0 * rows * columns**2
-        seconds = sizes.pairs / PAIR_RATE + products / SPARSE_RATE + algebra / DENSE_RATE  # type: ignore[operator]
-        held = 16.0 * entries + 8.0 * rows * (3 * columns + 8 * sizes.k)
-        return Estimate(
-            seconds, held, f"some {columns} columns times a sparse matrix of {entries:.2g} entries"
+        seconds = (
+            pairs / PAIR_RATE + 4.0 * pairs * columns / SPARSE_RATE + 4.0 * rows * columns**2 / DENSE_RATE
         )
+        note = f"some {columns} columns times a sparse matrix of {pairs:.2g} entries"
+        return Estimate(seconds, 16.0 * pairs + 8.0 * rows * (3 * columns + 8 * sizes.k), note)

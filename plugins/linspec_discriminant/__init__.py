@@ -1,4 +1,4 @@
-"""Solvers of discriminants, one file each; `plugin` declares them.
+"""Solvers of discriminants, and of CCA with a narrow view; `plugin` declares them.
 
 Read `direct` first, then `two_stage`, which solves a least-squares problem instead.
 """

@@ -33,7 +33,7 @@ from linspec.cost import (
     SPARSE_RATE,
     Estimate,
     Sizes,
-    moments_estimates,
+    gram_seconds,
 )
 from linspec.families.discriminant import directions_of
 from linspec.iteration import Context, Iterate
@@ -54,7 +54,8 @@ class DirectDiscriminant(Solver):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
-        X, once = moments.operators[0], any(A.readings <= 1 for A in moments.operators)
+        X = moments.operators[0]
+        once = any(A.readings <= 1 for A in moments.operators)
         if X.shape[0] < X.shape[1] and not (once or problem.X.streamed or moments.holds):
             lstsq: Any = get_solver("direct", "least-squares")
             ridges = np.full(moments.widths[1], problem.ridge)
@@ -77,12 +78,10 @@ class DirectDiscriminant(Solver):
         """Estimated cost of a Gram matrix of the shorter side, its factor, and singular vectors of a thin matrix."""
         if not sizes.readable:
             return None
-        side, t = float(min(sizes.n, sizes.p)), float(min(max(sizes.q, sizes.k), sizes.p, sizes.n))
-        forming = sizes.shared(sizes.nnz * side / DENSE_RATE)
-        if sizes.p <= sizes.n:
-            forming = moments_estimates(sizes, 0, sizes.k)["dense"].seconds
-        elif sizes.scattered:
-            forming = sizes.shared(sizes.nnz * side / SPARSE_RATE)
+        side = float(min(sizes.n, sizes.p))
+        t = float(min(max(sizes.q, sizes.k), sizes.p, sizes.n))
+        rate = SPARSE_RATE if sizes.scattered else DENSE_RATE
+        forming = gram_seconds(sizes) if sizes.p <= sizes.n else sizes.shared(sizes.nnz * side / rate)
         factoring = side**3 / 3 / CHOLESKY_RATE + 2 * side**2 * t / DENSE_RATE + 6 * side * t**2 / FACTOR_RATE
         note = f"Gram matrix of order {side:.0f} and its Cholesky factor"
         return Estimate(forming + factoring, 24.0 * side**2 + 8.0 * (sizes.n + sizes.p) * t, note)

@@ -27,7 +27,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="two-stage",
             problem="cca",
-            target="linspec_discriminant.two_stage_cca:TwoStageCCA",
+            target="linspec_discriminant.two_stage:TwoStageCCA",
             summary="For a narrow Y: least squares of Y on X, then an exact CCA as small as Y.",
             reference="Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846, Algorithm 2",
             traits=("iterative", "randomized", "resumable", "automatic"),

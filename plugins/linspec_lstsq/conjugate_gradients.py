@@ -25,13 +25,27 @@ where no step shortens it any more, the iteration begins again at its iterate, w
 where that no longer halves them. (e) For one ridge that is weak beside columns of unequal length, in no fewer rows than
 columns, (2) runs in the variables of (4), with columns of length one (Jacobi's preconditioner, within p of the best
 diagonal one: van der Sluis 1969, doi:10.1007/BF02165096). On fewer rows, and for strong ridges, it took more steps.
+
+How many random columns beside the right-hand sides take the least time, from what a pass over the data costs.
+
+Problem: a wider block takes fewer passes, and more products in each (Chen, Huber, Lin & Zaid 2025, arXiv:2501.18717).
+Method: with b columns in a block, the passes fall about like b^-SAVED (measured). So all of them take a time
+proportional to
+
+    T(b) = b^-SAVED (R + a b),  least at  b = SAVED / (1 - SAVED) · R / a,
+
+where a pass takes R seconds before its first product, and each column takes a seconds (`linspec.cost`). The best block
+is as wide as makes its products take a third of R. R is small for rows in memory and for mapped files, so nothing is
+gained there. It is large where rows are decoded or computed anew for each pass, and where workers must be waited for.
+Where we differ from the minimum of T: the work on blocks between passes grows like b², and is counted, too; and a small
+gain is not taken, because SAVED is not that of the data at hand. R is never timed: that would give each run other bits.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -44,8 +58,43 @@ from linspec.iteration import Context, Iterate
 from linspec.linalg import Step, cg_steps, driven, in_variables
 from linspec.rows import Moments
 from linspec.solving import Solver
-from linspec_lstsq.normal_system import NormalEquations, unequal
-from linspec_lstsq.random_columns import columns_beside
+from linspec_lstsq.normal_system import NormalEquations
+
+SAVED = 1 / 4
+"""Passes fall like the number of columns in a block to the power -SAVED. Measured between 0.1 and 0.25 on counts of
+words, between 0.2 and 1.4 on images and on columns of falling variance, and about 0 on columns of equal variance or
+where a large ridge leaves ten passes."""
+
+MOST = 40
+"""The largest number of random columns. The first twenty save most passes."""
+
+WORTH = 0.85
+"""Random columns are taken if the expected time is at most this share of that without them."""
+
+PRODUCTS = 100
+"""Number of passes whose time is compared."""
+
+
+def columns_beside(problem: Any, moments: Moments) -> int:
+    """Return the number of random columns with the least expected time of all passes; 0 if it gains little."""
+    m, ridges = int(problem.B.shape[1]), len(problem.ridges)
+    if problem.A.resident or moments.holds:
+        return 0
+    sizes = cost.sizes_of([problem.A], m)
+    few, many = (cost.sweeps_estimate(replace(sizes, k=k), PRODUCTS) for k in (m, m + MOST))
+    each = (many.seconds - few.seconds) / MOST
+    between = (
+        10.0 * (ridges - 1) * sizes.p * PRODUCTS / cost.DENSE_RATE
+    )  # each further ridge has blocks of its own
+
+    def seconds(columns: int) -> float:
+        b = m + columns
+        return float((b / m) ** -SAVED * (few.seconds + columns * each + between * b**2))
+
+    fits = ridges * many.bytes <= sizes.free_memory() / 4
+    best = min(range(MOST + 1), key=seconds) if fits else 0
+    return best if seconds(best) <= WORTH * seconds(0) else 0
+
 
 EXPECTED, EXPECTED_SPARSE = 200, 100
 """Expected number of iterations, with which "auto" compares a solve with other methods: on dense data, and on counts of
@@ -72,17 +121,22 @@ class ConjugateGradients(Solver):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the iterates of all ridges."""
-        system, least = NormalEquations(problem, moments, self.form), min(problem.ridges)
+        system = NormalEquations(problem, moments, self.form)
+        least = min(problem.ridges)
         wide = columns_beside(problem, moments) if self.random_columns is None else self.random_columns
         W = system.place.place(context.rng.standard_normal((system.p, wide)))
-        Z, x0 = system.plant(context), None if start is None else system.place.place(start["x"])
+        Z = system.plant(context)
+        x0 = None if start is None else system.place.place(start["x"])
         before = math.inf
         while True:
             R, AtAZ = system.begin(x0, Z)  # (1)
-            columns, tol, first = system.columns(R.shape[1], Z.shape[1]), context.tol, True
+            columns = system.columns(R.shape[1], Z.shape[1])
+            tol = context.tol
+            first = True
             known = np.flatnonzero(np.concatenate(columns) < R.shape[1])  # the others are planted
             block = system.place.concat([R, AtAZ + least * Z, W])
-            steps, scale = cg_steps(block, problem.ridges, columns), self._scale(problem, moments)
+            steps = cg_steps(block, problem.ridges, columns)
+            scale = self._scale(problem, moments)
             if scale is not None:
                 steps = in_variables(  # (4)
                     cg_steps(block * scale, (0.0,), columns), UnitColumns(scale, least, len(columns[0]))
@@ -101,10 +155,11 @@ class ConjugateGradients(Solver):
     def _scale(self, problem: Any, moments: Moments) -> Array | None:
         """(aᵢᵀaᵢ + r)^(−1/2) as a column, where steps in (4) are fewer; None elsewhere."""
         A, (r, *others), squares = moments.operators[0], problem.ridges, moments.fitted[0].squares
-        weak = r < WEAK * squares.mean() and unequal(squares, r, UNEQUAL)
+        d = squares + r
+        weak = 0 < r < WEAK * squares.mean() and d.max() > UNEQUAL * d.min()
         if others or not weak or A.shape[0] < A.shape[1]:
             return None
-        return A.backend.blocks.place((squares + r) ** -0.5)[:, None]
+        return A.backend.blocks.place(d**-0.5)[:, None]
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:

@@ -4,10 +4,17 @@ Problem: min ‖A x − B‖² + r ‖x‖²; at r = 0 the solution of least nor
 Method: one pass forms AᵀA and AᵀB. A Cholesky factorisation of the diagonally scaled Gram matrix gives the solution,
 and one refinement follows. If the condition number shows that squaring loses too many digits, orthogonal
 transformations reduce the rows [A B] = Q [R QᵀB; 0 ·] instead (a second pass), and an SVD of R determines the rank.
-With more columns than rows the dual system (AAᵀ + rI) z = B, x = Aᵀz is smaller; then the columns are reduced. A path
-of ridges shares the passes and the reduction. Rows that can be read once are reduced at once.
+With more columns than rows the dual system (AAᵀ + rI) z = B, x = Aᵀz is smaller. A path of ridges shares the passes and
+the reduction. Rows that can be read once are reduced at once.
 Source: Golub & Van Loan 2013, sections 5.3 and 5.5; the dual form is the matrix inversion lemma.
 Where we differ: the rank is that of columns of one length (`minimum_norm`).
+
+Inverses of positive definite matrices of least squares, with a check of their condition.
+
+Problem: (G + rI)⁻¹ for a Gram matrix G, without the digits that squaring has lost.
+Method: a Cholesky factor of G + rI scaled to a unit diagonal, and one refinement (Golub & Van Loan 2013, section 5.3).
+Where we differ: a Gram matrix larger than a block stays on the device of the data, where it is inverted: the array API
+has no triangular solves.
 """
 
 from __future__ import annotations
@@ -18,19 +25,89 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.linalg import lapack
 
 from linspec import option
-from linspec.arrays import Array, HostArray, to_host, triangular_factor
+from linspec.arrays import Array, Home, HostArray, from_host, namespace, reciprocal, to_host
 from linspec.certificates import Metric
 from linspec.cost import CHOLESKY_RATE, Estimate, Sizes, gram_seconds
 from linspec.iteration import Context, Iterate
-from linspec.linalg import Step, rank_cut
+from linspec.linalg import EPS, Step, rank_cut
 from linspec.rows import Moments, row_gram
 from linspec.solving import Solver
-from linspec_lstsq.factors import factorised
 
-AT_ONCE = 2**25
-"""Entries of the columns that are reduced together."""
+SQUARED_LIMIT = 1e10
+"""Above this condition number of the scaled Gram matrix, orthogonal transformations are used instead."""
+
+BLOCK_WIDTH = 512
+"""Up to this order, matrices of a device are factorised on the host."""
+
+
+Apply = Callable[[Array], Array]
+
+
+def factorised(G: Array, ridge: float, *, spare: bool = False) -> Apply | None:
+    """A function that applies (G + rI)⁻¹ with one refinement, or None if G is too ill-conditioned.
+
+    Parameters
+    ----------
+    G : array of shape (p, p)
+        Symmetric and positive semidefinite, float64.
+    ridge : float
+    spare : bool, default False
+        Whether G may be overwritten.
+    """
+    home = Home.of(G)
+    if home.on_host or G.shape[0] <= BLOCK_WIDTH:
+        host = _by_cholesky(to_host(G), ridge, spare=spare and home.on_host)
+        return None if host is None else lambda rhs: from_host(host(to_host(rhs)), like=rhs)
+    return _by_inverse(G, ridge, home)
+
+
+def _by_cholesky(G: HostArray, ridge: float, *, spare: bool) -> Apply | None:
+    """`factorised` on the host, by a Cholesky factor of G + rI scaled to a unit diagonal."""
+    S = G if spare else G.copy()
+    np.fill_diagonal(S, S.diagonal() + ridge)
+    d = np.sqrt(np.maximum(S.diagonal(), 0.0))
+    if not (d > 0).all():
+        return None
+    S /= d[:, None]
+    S /= d[None, :]
+    norm = float(np.abs(S).sum(axis=0).max())
+    factor, failed = lapack.dpotrf(S, lower=1, clean=0)
+    if failed or lapack.dpocon(factor, norm, uplo="L")[0] < 1 / SQUARED_LIMIT:
+        return None
+
+    def apply(rhs: HostArray) -> HostArray:
+        rhs = rhs / d[:, None]
+        x = lapack.dpotrs(factor, rhs, lower=1)[0]
+        x += lapack.dpotrs(factor, rhs - S @ x, lower=1)[0]  # one refinement
+        found: HostArray = x / d[:, None]
+        return found
+
+    return apply
+
+
+def _by_inverse(G: Array, ridge: float, home: Home) -> Apply | None:
+    """`factorised` on a device, by the inverse of the scaled G + rI, whose norm gives the condition number."""
+    xp = namespace(G)
+    d = xp.sqrt(xp.linalg.diagonal(G) + ridge)
+    inverse_d = reciprocal(d)
+    S = (G + home.eye(G.shape[0]) * ridge) * inverse_d[:, None] * inverse_d[None, :]
+    try:
+        inverse = xp.linalg.inv(S)
+    except (np.linalg.LinAlgError, RuntimeError):  # some libraries raise, others return infinities
+        return None
+    norms = [float(to_host(xp.max(xp.sum(xp.abs(M), axis=0)))) for M in (S, inverse)]
+    if not 0 < norms[0] * norms[1] < SQUARED_LIMIT:
+        return None
+
+    def apply(rhs: Array) -> Array:
+        rhs = rhs * inverse_d[:, None]
+        x = inverse @ rhs
+        return (x + inverse @ (rhs - S @ x)) * inverse_d[:, None]
+
+    return apply
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +128,8 @@ class DirectLeastSquares(Solver):
         wide = A.shape[0] < A.shape[1] and not once and not problem.A.streamed
         found = self._dual(problem, moments) if wide else None if once else self._primal(problem, moments)
         x, rank = found or self._by_rows(problem, moments)
+        if wide:
+            moments.root = None  # no smaller than the rows, which certificates may read again
         yield Iterate(0.0, partial(dict, x=x, **({} if rank is None else {"rank": rank})), final=True)
 
     def _primal(self, problem: Any, moments: Moments) -> tuple[Array, None] | None:
@@ -67,14 +146,12 @@ class DirectLeastSquares(Solver):
         """Solve by the reduced rows [R QᵀB]."""
         triangle, p = moments.triangle(), moments.widths[0]
         R, QtB = triangle[:, :p], triangle[:, p:]
-        both = [
-            minimum_norm(*_with_ridge(R, QtB, ridge), self._cut(moments, ridge)) for ridge in problem.ridges
-        ]
+        both = [minimum_norm(R, QtB, ridge, self._cut(moments, ridge)) for ridge in problem.ridges]
         x = moments.operators[0].backend.blocks.place(np.hstack([x for x, _ in both]))
         return x, min(rank for _, rank in both)
 
-    def _dual(self, problem: Any, moments: Moments) -> tuple[Array, int]:
-        """Solve by x = Aᵀ (AAᵀ + rI)⁻¹ B, or reduce the columns if AAᵀ is too ill-conditioned."""
+    def _dual(self, problem: Any, moments: Moments) -> tuple[Array, int] | None:
+        """Solve by x = Aᵀ (AAᵀ + rI)⁻¹ B; None if AAᵀ is too ill-conditioned."""
         A, place = moments.operator(), moments.operators[0].backend.blocks
         K = row_gram(moments)
         K = K.toarray() if hasattr(K, "toarray") else K
@@ -82,30 +159,9 @@ class DirectLeastSquares(Solver):
             moments.operator(1).matmat(moments.operators[1].backend.blocks.eye(moments.widths[1]))
         )
         solved = [factorised(K, ridge, spare=len(problem.ridges) == 1) for ridge in problem.ridges]
-        if all(apply is not None for apply in solved):
-            return A.rmatmat(place.concat([apply(B) for apply in solved if apply])), len(B)
-        del K
-        return self._by_columns(moments, place.concat([B] * len(problem.ridges)), problem.column_ridges)
-
-    def _by_columns(self, moments: Moments, rhs: Array, ridges: HostArray) -> tuple[Array, int]:
-        """x = Aᵀz from Aᵀ = QR with one refinement, so that AAᵀ = RᵀR is never formed; and the rank."""
-        A, place = moments.operator(), moments.operators[0].backend.blocks
-        n, p = (int(size) for size in A.shape)
-        R, step = place.zeros((0, n)), max(AT_ONCE // p, n)
-        if n * p <= AT_ONCE:
-            R = triangular_factor(A.rmatmat(place.eye(n)))
-        else:
-            for first in range(0, p, step):
-                columns = place.place(A.matmat(place.eye(p, min(step, p - first), first)))
-                R = triangular_factor(place.xp.concat([R, columns.T], axis=0))
-        _, s, Vt = np.linalg.svd(to_host(R), full_matrices=False)
-        keep = s > self._cut(moments, float(min(ridges))) * max(s[0], 0.0)
-        V = place.place(np.ascontiguousarray(Vt.T))
-        inverse = place.place(keep[:, None] / (np.where(keep, s, 1.0)[:, None] ** 2 + ridges[None, :]))
-        z = V @ (inverse * (V.T @ rhs))
-        x = A.rmatmat(z)
-        rest = rhs - place.place(A.matmat(x)) - z * place.place(ridges)[None, :]
-        return x + A.rmatmat(V @ (inverse * (V.T @ rest))), int(keep.sum())
+        if any(apply is None for apply in solved):
+            return None
+        return A.rmatmat(place.concat([apply(B) for apply in solved if apply])), len(B)
 
     def _cut(self, moments: Moments, ridge: float) -> float:
         if self.rank_tol is not None:
@@ -118,13 +174,10 @@ class DirectLeastSquares(Solver):
     def begins(
         self, moments: Moments, i: int, ridge: float, context: Context
     ) -> Callable[[Array], Iterator[Step]]:
-        """Factorise the Gram matrix of Xᵢ once; return what solves (XᵢᵀXᵢ + rI) x = G for blocks G."""
-        S, home = moments.gram()[i][i], moments.operators[i].backend.blocks
-        S = S.toarray() if hasattr(S, "toarray") else S
-        apply = factorised(S, ridge)
-        if apply is None:
-            metric = Metric.of_gram(to_host(S), ridge, moments.operators[i].rounding).on(home)
-            apply = lambda G: metric.shortest(metric.solve(G))  # noqa: E731
+        """Factorise a Gram matrix of Xᵢ once; return what solves (XᵢᵀXᵢ + rI) x = G for blocks G = Xᵢᵀ(…)."""
+        A = moments.operators[i]
+        wide = A.shape[0] < A.shape[1] and A.readings > 1
+        apply = _in_row_space(moments, i, ridge) if wide else _by_gram(moments, i, ridge)
 
         def steps(G: Array) -> Iterator[Step]:
             x = apply(G)
@@ -144,27 +197,50 @@ class DirectLeastSquares(Solver):
         return Estimate(seconds, 24.0 * side**2 + 8.0 * sizes.k * (sizes.n + sizes.p), note)
 
 
-def _with_ridge(R: HostArray, QtB: HostArray, ridge: float) -> tuple[HostArray, HostArray]:
-    """[R; √r I] and [QᵀB; 0]: the reduced rows with those of the ridge below them."""
-    if ridge == 0:
-        return R, QtB
-    p = R.shape[1]
-    return np.vstack([R, np.sqrt(ridge) * np.eye(p)]), np.vstack([QtB, np.zeros((p, QtB.shape[1]))])
+def _by_gram(moments: Moments, i: int, ridge: float) -> Apply:
+    """G -> (XᵀX + rI)⁻¹ G by the Gram matrix."""
+    S, home = moments.gram()[i][i], moments.operators[i].backend.blocks
+    S = S.toarray() if hasattr(S, "toarray") else S
+    apply = factorised(S, ridge)
+    if apply is not None:
+        return apply
+    metric = Metric.of_gram(to_host(S), ridge, moments.operators[i].rounding).on(home)
+    return lambda G: metric.shortest(metric.solve(G))
 
 
-def minimum_norm(R: HostArray, QtB: HostArray, cut: float) -> tuple[HostArray, int]:
-    """The solution of least norm of min ‖R x − QᵀB‖, and the numerical rank of R.
+def _in_row_space(moments: Moments, i: int, ridge: float) -> Apply:
+    """G = XᵀB -> (XᵀX + rI)⁻¹ G = Xᵀ (XXᵀ + rI)⁻¹ (XXᵀ)⁺ X G, by the eigenpairs of XXᵀ: nothing leaves Xᵀ's range."""
+    X, home = moments.operator(i), moments.operators[i].backend.blocks
+    K = row_gram(moments, i)
+    values, U = np.linalg.eigh(to_host(K.toarray() if hasattr(K, "toarray") else K))
+    live = values > len(values) * EPS * values.max(initial=0.0)
+    U, values = U[:, live], values[live]
 
-    The rank is determined after the columns are scaled to unit length. If it is full, the scaled problem has
-    the same solution and a smaller condition number. If not, the norm must be least in the unscaled
-    variables, so R itself is decomposed.
+    def apply(G: Array) -> Array:
+        factors = (U.T @ to_host(X.matmat(G))) / (values * (values + ridge))[:, None]
+        return X.rmatmat(home.place(U @ factors))
+
+    return apply
+
+
+def minimum_norm(R: HostArray, QtB: HostArray, ridge: float, cut: float) -> tuple[HostArray, int]:
+    """The solution of least norm of min ‖R x − QᵀB‖² + r ‖x‖², and the numerical rank of R.
+
+    The rank is determined after the columns are scaled to unit length, with the rows of the ridge below them unless R
+    has fewer rows than columns. If it is full, the scaled problem has the same solution and a smaller condition number.
+    If not, the norm must be least in the unscaled variables, so R itself is decomposed.
     """
+    n, p = R.shape
+    if ridge > 0 and n >= p:
+        R = np.vstack([R, np.sqrt(ridge) * np.eye(p)])
+        QtB = np.vstack([QtB, np.zeros((p, QtB.shape[1]))])
+        ridge = 0.0
     d = np.linalg.norm(R, axis=0)
     U, s, Vt = np.linalg.svd(R / np.where(d > 0, d, 1.0), full_matrices=False)
     rank = int((s > cut * s[0]).sum()) if s.size and s[0] > 0 else 0
-    if rank < R.shape[1]:
+    if rank < p:
         d = np.ones_like(d)
         U, s, Vt = np.linalg.svd(R, full_matrices=False)
         rank = min(rank, int((s > 0).sum()))
-    x = Vt[:rank].T @ ((U[:, :rank].T @ QtB) / s[:rank, None])
-    return x / d[:, None], rank
+    filtered = s[:rank] / (s[:rank] ** 2 + ridge)
+    return Vt[:rank].T @ (filtered[:, None] * (U[:, :rank].T @ QtB)) / d[:, None], rank

@@ -11,8 +11,8 @@ Each step multiplies the gap of the objective by at most ((d₁² − d_p²) / (
 largest and smallest singular values of A (Kantorovich).
 Source: Lu 2015, Fast linear algorithms for machine learning (thesis), Algorithms 3 and 13.
 Where we differ: (3) saves the product of a gradient that is computed. Rounding makes it drift; where the certificate
-has computed a larger residual, the iteration begins again at its iterate. A column stops when its gradient is rounding.
-Every ridge of a path is a column with its own step, and so are planted columns (`linspec.certificates`).
+has computed a larger residual, the iteration begins again at its iterate (`linspec.iteration.solved_by_ridge`). A
+column stops when its gradient is rounding. All ridges of a path share each pass.
 """
 
 from __future__ import annotations
@@ -22,18 +22,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from linspec import form_option, limit_option, tol_option
 from linspec.arrays import Array, Home
-from linspec.iteration import Context, Iterate
+from linspec.iteration import Context, Iterate, solved_by_ridge
 from linspec.linalg import EPS, Step, Steps, driven
 from linspec.rows import Moments
 from linspec.solving import Solver
-from linspec_lstsq.normal_system import NormalEquations
+from linspec_lstsq.normal_system import rounding_of
 
-ROUNDING = 20
-"""A relative gradient below this multiple of the data's rounding is noise."""
+EXPECTED = 20
+"""Products that an iteration makes at least: for so many a Gram matrix may pay."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,23 +44,14 @@ class GradientDescent(Solver):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the iterates of all ridges."""
-        system, place = NormalEquations(problem, moments, self.form), moments.operators[0].backend.blocks
-        noise = ROUNDING * float(np.finfo(moments.operators[0].dtype).eps)
-        Z, x0 = system.plant(context), None if start is None else place.place(start["x"])
-        least, count = min(problem.ridges), len(system.ridges) * system.m
-        r = place.place(np.append(problem.column_ridges, np.full(Z.shape[1], least)))[None, :]
-        while True:
-            R, AtAZ = system.begin(x0, Z)
-            w = place.concat([*([R] * len(system.ridges) if x0 is None else [R]), AtAZ + least * Z])
-            floor = (noise * np.append(system.scales, place.column_norms(w[:, count:]))) ** 2
-            tol, steps = context.tol, gd_steps(w, r, place.place(floor))
-            step = next(steps)
-            while context.tol >= tol:
-                residual = system.residual(step.lengths[:count])
-                yield Iterate(residual, partial(system.answer, step.X()[0], x0, Z))
-                step = steps.send(moments.gram_product(step.P))
-            answer = system.answer(step.X()[0], x0, Z)
-            x0, Z = answer["x"], -answer.get("planted", -Z)
+        moments.expect(EXPECTED, problem.width, self.form)
+        place = moments.operators[0].backend.blocks
+        (AtB, _) = moments.products(None, place.eye(problem.B.shape[1]))[1]
+        x = None if start is None else place.place(start["x"])
+        rounding = rounding_of(moments, AtB, problem.width)
+        begin: Callable[[float, Array], Steps] = lambda r, G: gd_steps(G, r)  # noqa: E731
+        product, ridges = moments.gram_product, problem.ridges
+        yield from solved_by_ridge(product, AtB, ridges, context, begin, x, **rounding)
 
     def begins(
         self, moments: Moments, i: int, ridge: float, context: Context
@@ -72,14 +61,10 @@ class GradientDescent(Solver):
         return lambda G: driven(product, gd_steps(G, ridge))
 
 
-def gd_steps(G: Array, ridge: Array | float = 0.0, floor: Array = None) -> Steps:
-    """Steps for M x = G with M = S + r I, from products with S: (1), (2), (3).
-
-    Squared lengths of gradients below `floor`, of each column, are rounding; by default of the products.
-    """
+def gd_steps(G: Array, ridge: float = 0.0) -> Steps:
+    """Steps for M x = G with M = S + r I, from products with S: (1), (2), (3)."""
     home, x, w = Home.of(G), 0.0 * G, G
-    xp = home.xp
-    floor = EPS**2 * xp.sum(G * G, axis=0) if floor is None else floor
+    xp, floor = home.xp, EPS**2 * home.xp.sum(G * G, axis=0)
     while True:
         Sw = yield Step(lambda x=x: [x], home.column_norms(w), w, lambda w=w: w)  # type: ignore[misc]
         Mw = Sw + ridge * w

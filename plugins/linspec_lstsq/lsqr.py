@@ -50,8 +50,10 @@ class SimultaneousLSQR(Solver):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield iterates from zero or the start; begin again where rounding has falsified a residual."""
-        system, ridges = NormalEquations(problem, moments, "implicit"), problem.ridges
-        Z, x0 = system.plant(context), None if start is None else system.place.place(start["x"])
+        system = NormalEquations(problem, moments, "implicit")
+        ridges = problem.ridges
+        Z = system.plant(context)
+        x0 = None if start is None else system.place.place(start["x"])
         while True:
             G, AtAZ = system.begin(x0, Z)  # (1), (4)
             apart = max(ridges) > 0 and (x0 is not None or Z.shape[1] > 0)

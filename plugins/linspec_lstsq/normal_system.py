@@ -37,8 +37,11 @@ class NormalEquations:
     """
 
     def __init__(self, problem: Any, moments: Moments, form: str = "auto") -> None:
-        self.moments, self.ridges, self.m = moments, problem.ridges, moments.widths[1]
-        self.p, self.place = moments.widths[0], moments.operators[0].backend.blocks
+        self.moments = moments
+        self.ridges = problem.ridges
+        self.m = moments.widths[1]
+        self.p = moments.widths[0]
+        self.place = moments.operators[0].backend.blocks
         self.least = self.ridges.index(min(self.ridges))
         once = not all(A.readings > 1 for A in moments.operators)  # iterations need what is held
         moments.expect(EXPECTED, self.m, "dense" if once and form == "auto" else form)
@@ -98,12 +101,6 @@ class NormalEquations:
             live = self.place.place((self.scales > 0).astype(np.float64))[None, :]
             answer = x * live + found[:, :w]
         return {"x": answer[:, :w]} | ({"planted": found[:, w:] - Z} if Z.shape[1] else {})
-
-
-def unequal(squares: HostArray, ridge: float, spread: float) -> bool:
-    """Whether squares of columns, ridge included, differ by a factor; never at ridge 0, for the least norm."""
-    d = squares + ridge
-    return ridge > 0 and bool(d.max() > spread * d.min())
 
 
 def rounding_of(moments: Moments, AtB: Array, width: int) -> dict[str, Any]:

@@ -27,13 +27,13 @@ from typing import Any
 import numpy as np
 
 from linspec import cost, form_option, limit_option, option, part, tol_option
-from linspec.arrays import Array
+from linspec.arrays import Array, HostArray
 from linspec.cost import Estimate, Sizes
 from linspec.iteration import Context, Iterate, solved_by_ridge
 from linspec.linalg import Step, Steps, cg_steps, driven, in_variables
 from linspec.rows import Moments
 from linspec.solving import Solver
-from linspec_lstsq.normal_system import rounding_of, unequal
+from linspec_lstsq.normal_system import rounding_of
 from linspec_lstsq.nystrom_costs import Outlook, Prices
 from linspec_lstsq.nystrom_preconditioner import NystromPreconditioner, NystromSketch
 
@@ -83,7 +83,7 @@ class NystromPCG(Solver):
         if (
             A.readable
             and moments.subtracts[0]
-            and unequal(squares, ridge, SPREAD)
+            and _unequal(squares, ridge, SPREAD)
             and context.passes.affords(2)
         ):
             sketch = sketch.scaled_anew(ridge, product)
@@ -137,7 +137,7 @@ class NystromPCG(Solver):
         Y, squares = product(Omega), moments.fitted[i].squares
         prices = Prices(partial(price, moments, i=i), p, WIDTH)
         sketch = NystromSketch(Omega, Y, squares, self._outlook(A.shape, squares, prices, context.tol))
-        if A.readable and moments.subtracts[i] and unequal(squares, ridge, SPREAD):
+        if A.readable and moments.subtracts[i] and _unequal(squares, ridge, SPREAD):
             sketch = sketch.scaled_anew(ridge, product)
         draw = partial(self._drawn, p, context.rng, place)
         sketch = self._grown(sketch, draw, ridge, product, partial(context.passes.affords, 2))
@@ -156,3 +156,9 @@ def price(moments: Moments, columns: int, i: int = 0) -> float:
     if moments.holds:
         return float(A.shape[1] ** 2 / 2 * (cost.READING + 4 * columns) / cost.DENSE_RATE)
     return A.product_seconds(columns)
+
+
+def _unequal(squares: HostArray, ridge: float, spread: float) -> bool:
+    """Whether squares of columns, ridge included, differ by a factor; never at ridge 0, for the least norm."""
+    d = squares + ridge
+    return ridge > 0 and bool(d.max() > spread * d.min())

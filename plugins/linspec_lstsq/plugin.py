@@ -36,7 +36,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="pcr",
             problem="least-squares",
-            target="linspec_lstsq.pcr:PrincipalComponentRegression",
+            target="linspec_lstsq.principal_components:PrincipalComponentRegression",
             summary="Regression on the leading principal components alone, in two sweeps.",
             reference="Lu 2015, Fast linear algorithms for machine learning (thesis), chapter 2",
             traits=("randomized", "approximate", "path"),

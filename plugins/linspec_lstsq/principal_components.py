@@ -1,4 +1,16 @@
-"""The leading singular triplets of A by a randomized method, in the form that regression needs.
+"""Principal component regression.
+
+Problem: min ‖A x - B‖² + r ‖x‖², with x only along the leading right singular vectors of A.
+Method: with the k leading triplets U, d, V of A, from a randomized SVD,
+
+    UᵀB = ZᵀAᵀB                     (1)
+    x = V (d/(d² + r)) UᵀB          (2)
+
+Source: Lu 2015 (thesis), chapter 2; Massy 1965, doi:10.1080/01621459.1965.10480787.
+Where we differ: only in that U is never formed. The part outside the components is ignored, so the residual
+of the full problem remains large; the status says so.
+
+The leading singular triplets of A by a randomized method, in the form that regression needs.
 
 Problem: for min ‖A x - B‖ only the products of the leading left singular vectors U with B and with coefficients are
 needed; the n x k matrix U need not exist.
@@ -16,14 +28,20 @@ rounding are left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from linspec import Status, form_option, option, part
 from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.iteration import Context, Iterate
 from linspec.linalg import EPS, orthonormal
+from linspec.rows import Moments
+from linspec.solving import Solver
 
 OVERSAMPLING = 10
 """Columns of the random block beyond the components that are asked for."""
@@ -64,7 +82,8 @@ class PrincipalComponents:
         R = C / np.sqrt(theta)  # (1)
         H = AtAW @ place(R)
         squares, U0 = np.linalg.eigh(to_host(H.T @ H))  # (2)
-        d, U0 = np.sqrt(np.maximum(squares[::-1][:rank], 0.0)), U0[:, ::-1][:, :rank]
+        d = np.sqrt(np.maximum(squares[::-1][:rank], 0.0))
+        U0 = U0[:, ::-1][:, :rank]
         d, U0 = d[d > 0], U0[:, d > 0]
         V, Z = H @ place(U0 / d), W @ place(R @ U0)  # (3)
         turn = place(C[:, :rank])
@@ -75,3 +94,25 @@ def random_block(test_matrix: Any, p: int, rank: int, rng: np.random.Generator) 
     """Ω for so many components."""
     Omega: HostArray = test_matrix.draw(p, min(rank + OVERSAMPLING, p), rng)
     return Omega
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrincipalComponentRegression(Solver):
+    """Ridge regression on the leading principal components (Lu 2015, chapter 2)."""
+
+    rank: int = option(20, "principal components", at_least=1)
+    test_matrix: Any = part("gaussian", "what the randomized SVD multiplies", kind="test-matrix")
+    form: str = form_option()
+
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+        """Yield the answer."""
+        A, place = moments.operators[0], moments.operators[0].backend.blocks
+        moments.expect(2, self.rank, self.form)
+        Omega = place.place(random_block(self.test_matrix, A.shape[1], self.rank, context.rng))
+        (Y, _), (AtB, _) = moments.products(Omega, place.eye(problem.B.shape[1]))
+        leading = PrincipalComponents.of(Y, moments.gram_product, self.rank)
+        UtB, d = to_host(leading.Z.T @ AtB), leading.d[:, None]  # (1)
+        x = leading.V @ place.place(np.hstack([d / (d**2 + r) * UtB for r in problem.ridges]))  # (2)
+        text = f"Regressed on {len(d)} principal components of {min(A.shape)}; raise rank for more."
+        context.note(Status.APPROXIMATE, text)
+        yield Iterate(math.nan, partial(dict, x=x), final=True)

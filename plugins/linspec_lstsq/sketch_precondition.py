@@ -16,8 +16,18 @@ where (3) makes the whole method backward stable.
 Source: Epperly, Meier & Nakatsukasa 2024, arXiv:2406.03468, sketch and precondition with iterative refinement.
 Where we differ: one SVD serves all ridges, and all pairs of a right-hand side and a ridge iterate in one block. For an
 ill-conditioned A a small residual shows little about x, so by default the iteration goes on beyond the tolerance until
-its steps are rounding, and again after the refinement. The history ends at the tolerance. If A has no more rows than
+its steps are rounding, and again after the refinement. If A has no more rows than
 the sketch would have, the triangle of its QR factorisation is decomposed: then the start is the solution.
+
+Results of a sketch S A: a preconditioner, the solution of the sketched problem, rank and column norms of A.
+
+Problem: the singular values and right singular vectors of S A are nearly those of A, but only nearly. The rank must be
+reliable nevertheless, and an iteration must end where its steps have become rounding.
+Method: an SVD of the sketch, S A D⁻¹ = U Σ Vᵀ, where D has column lengths if that changes no solution; and
+
+    N = D⁻¹ V (Σ² + r)^(-1/2)                                    (1)
+    x = D⁻¹ V Σ (Σ² + r)⁻¹ Uᵀ S b                                (2)
+    rounding of A x:  ε (Σⱼ ‖aⱼ‖² xⱼ²)^(1/2), at least ε ‖b‖     (3)
 """
 
 from __future__ import annotations
@@ -30,30 +40,109 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linspec import limit_option, option, tol_option
-from linspec.arrays import Array, Home, HostArray
+from linspec.arrays import Array, Home, HostArray, reciprocal
 from linspec.cost import FACTOR_RATE, SPARSE_RATE, Estimate, Sizes, sweeps_estimate
 from linspec.iteration import Context, Iterate, worst
 from linspec.linalg import (
     Bidiagonal,
     LongStep,
-    Step,
-    cg_steps,
-    driven,
     golub_kahan,
-    in_variables,
     lsqr,
     rank_cut,
     stacked,
 )
-from linspec.rows import Moments, OutOfPasses
+from linspec.rows import Moments
 from linspec.solving import Solver
-from linspec_lstsq.sketched import RightPreconditioner, SketchedFactor
+
+SHARE = 1 / 8
+"""A step that changes A x by less than this share of (3) is the last one."""
+
+
+@dataclass(frozen=True)
+class SketchedFactor:
+    """SVD of a sketch, for one or several columns, each with its own ridge.
+
+    Attributes
+    ----------
+    V : array of shape (p, k)
+    s, lengths : array of shape (k, 1), (k, columns)
+        Singular values, and (σ² + r)^(-1/2), or 0 for directions that are left out.
+    UtSB : array of shape (k, columns)
+    scale, column_norms : array of shape (p, 1)
+        The diagonal of D⁻¹, and approximate column norms of A.
+    """
+
+    V: Array
+    s: Array
+    lengths: Array
+    UtSB: Array
+    scale: Array
+    column_norms: Array
+
+    @classmethod
+    def of(cls, SA: HostArray, SB: HostArray, home: Home, cut: float, ridges: HostArray) -> SketchedFactor:
+        """Decompose a sketch.
+
+        Without a ridge, the columns have unit length first. If these have full rank, the solution is the same, and the
+        rank is more reliable. Otherwise the columns keep their lengths: the least norm is that of the unscaled
+        variables.
+
+        Parameters
+        ----------
+        SA, SB : numpy.ndarray of shape (d, p) and (d, m)
+        home : Home
+            Where thin blocks are.
+        cut : float
+            Singular values below this fraction of the largest count as zero.
+        ridges : numpy.ndarray of shape (columns,)
+        """
+        p = SA.shape[1]
+        norms = np.linalg.norm(SA, axis=0)
+        place = home.place
+        d = np.ones(p) if ridges.any() else np.where(norms > 0, norms, 1.0)
+        U, s, Vt = np.linalg.svd(SA / d, full_matrices=False)
+        rank = int(np.sum(s > cut * s[0]))
+        if rank < p and not ridges.any():
+            d = np.ones(p)
+            U, s, Vt = np.linalg.svd(SA, full_matrices=False)
+            rank = min(rank, int(np.sum(s > 0)))
+        squares = s[:, None] ** 2 + ridges
+        live = ((np.arange(len(s))[:, None] < rank) | (ridges > 0)) & (squares > 0)
+        lengths = np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=live)
+        UtSB = np.tile(U.T @ SB, (1, len(ridges) // SB.shape[1]))
+        columns = (s[:, None], lengths, UtSB, 1.0 / d[:, None], norms[:, None])
+        return cls(place(Vt.T), *map(place, columns))
+
+    def forward(self, Y: Array) -> Array:
+        """N y (1)."""
+        return self.scale * (self.V @ (self.lengths * Y))
+
+    def adjoint(self, Z: Array) -> Array:
+        """Nᵀ z."""
+        return self.lengths * (self.V.T @ (self.scale * Z))
+
+    def undone(self, Y: Array) -> Array:
+        """z in the span of D V with Nᵀ z = y."""
+        return (self.V @ (reciprocal(self.lengths) * Y)) / self.scale
+
+    def solution(self) -> Array:
+        """Solution of the sketched problem, with all right-hand sides for each ridge (2)."""
+        return self.forward(self.s * self.lengths * self.UtSB)
+
+    def rounding(self, x: Array, least: HostArray, unit: float) -> HostArray:
+        """Changes of A x below which steps are the last ones, where `least` has ‖b‖ of every column."""
+        sizes = Home.of(x).column_norms(self.column_norms * x)
+        rounding: HostArray = SHARE * unit * np.maximum(sizes, least)  # (3)
+        return rounding
+
 
 SPARE_ROWS = 8
 """Rows of the sketch beyond `oversampling`."""
 
 LONGEST = 200
 """Most iterations after the tolerance is met, before and again after the refinement."""
+
+DOUBT = "The run ended before its steps were rounding: the coefficients may have fewer digits than the residual says."
 
 EXPECTED = 60
 """Passes of a typical solve, for the estimate of costs."""
@@ -71,37 +160,25 @@ class SketchPrecondition(Solver):
     max_iterations: int = limit_option(1000)
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
-        """Yield iterates of LSQR until the tolerance is met, and the one at which its steps are rounding."""
+        """Yield iterates of LSQR until its steps are rounding."""
         A, ridges = moments.operators[0], problem.column_ridges
         place, m = A.backend.blocks, problem.B.shape[1]
         SA, SB, AtB = self._sketch(moments, context.rng)
         cut = rank_cut((int(A.shape[0]), A.shape[1]), "float32" if A.rounding > 1e-10 else "float64")
-        factor = SketchedFactor.of(SA, SB, place, cut, scaled=not ridges.any())
+        factor = SketchedFactor.of(SA, SB, place, cut, ridges)
         b = place.place(moments.operator(1).matmat(place.eye(m)))
         stacked = Stacked(moments.long_step, b, AtB, ridges, factor)
-        x = factor.solution(ridges) if start is None else place.place(start["x"])  # (1)
-        met: Correction | None = None
-        for _ in range(1 + self.refinements):  # (3)
-            beyond = 0
-            try:
-                for now in stacked.corrections(x, float(np.finfo(A.dtype).eps)):  # (2)
-                    if met is not None:
-                        beyond += 1
-                    elif now.residual <= context.tol and self.refinements:
-                        met = now
-                    else:
-                        yield Iterate(now.residual, partial(_arrays, now))
-                    if now.rounded or beyond == LONGEST or not context.passes.affords(met is not None):
-                        break
-            except (OutOfPasses, MemoryError):  # beyond the tolerance there is an answer
-                if met is None:
-                    raise
-                break
-            if not context.passes.affords(2):
-                break
+        x = factor.solution() if start is None else place.place(start["x"])  # (1)
+        for number in range(1 + self.refinements):  # (3)
+            beyond, last = 0, number == self.refinements
+            for now in stacked.corrections(x, float(np.finfo(A.dtype).eps)):  # (2)
+                beyond += now.residual <= context.tol
+                ends = now.rounded or beyond == LONGEST
+                doubt = DOUBT * bool(self.refinements)
+                yield Iterate(now.residual, partial(_arrays, now), final=ends and last, doubt=doubt)
+                if ends:
+                    break
             x = now.x()
-        if met is not None:
-            yield Iterate(met.residual, partial(_arrays, now), final=True)
 
     def _sketch(self, moments: Moments, rng: np.random.Generator) -> tuple[HostArray, HostArray, Array]:
         """S A, S B and AᵀB in one pass; the triangle of [A B] if it is no larger."""
@@ -116,23 +193,6 @@ class SketchPrecondition(Solver):
         SA, SB = moments.sketch()
         return SA, SB, AtB
 
-    def begins(
-        self, moments: Moments, i: int, ridge: float, context: Context
-    ) -> Callable[[Array], Iterator[Step]]:
-        """Sketch Xᵢ once; return what solves (XᵢᵀXᵢ + rI) x = G for blocks G by conjugate gradients in N."""
-        A, product = moments.operators[i], partial(moments.gram_product, i=i)
-        if not moments.sketched:
-            moments.sketch_rows = int(np.ceil(self.oversampling * max(moments.widths))) + SPARE_ROWS
-        SA, cut = moments.sketch()[i], rank_cut((int(A.shape[0]), A.shape[1]), "float64")
-        factor = SketchedFactor.of(SA, SA[:, :0], A.backend.blocks, cut, scaled=not ridge)
-
-        def steps(G: Array) -> Iterator[Step]:
-            variables = InFactor(factor.preconditioner(np.array([ridge])), ridge)
-            begun = cg_steps(variables.N.adjoint(G))
-            return driven(product, in_variables(begun, variables))
-
-        return steps
-
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Estimated cost of a sketch, its SVD, and a few dozen passes."""
@@ -140,36 +200,10 @@ class SketchPrecondition(Solver):
             return None
         rows = 4.0 * sizes.p
         passes = sweeps_estimate(sizes, EXPECTED)
-        svd = 6.0 * rows * sizes.p**2
-        entries = float(sizes.n) * (sizes.p + sizes.q)  # also for sparse rows, which become dense in blocks
-        seconds = 8.0 * entries / SPARSE_RATE + passes.seconds + svd / FACTOR_RATE
+        entries = float(sizes.n) * (sizes.p + sizes.q)
+        seconds = passes.seconds + 8.0 * entries / SPARSE_RATE + 6.0 * rows * sizes.p**2 / FACTOR_RATE
         memory = passes.bytes + 8.0 * (3 * rows * sizes.p + 4 * sizes.n * sizes.k)
         return Estimate(seconds, memory, f"SVD of a sketch of {rows:.0f} rows and {EXPECTED} sweeps")
-
-
-@dataclass(frozen=True)
-class InFactor:
-    """The variables y of x = N y for the system NᵀMN y = NᵀG."""
-
-    N: RightPreconditioner
-    ridge: float
-
-    def forward(self, P: Array) -> Array:
-        """N P."""
-        return self.N.forward(P)
-
-    def back(self, V: Array, SV: Array) -> Array:
-        """NᵀM V."""
-        return self.N.adjoint(SV + self.ridge * V)
-
-    def answer(self, Y: Array) -> Array:
-        """N y."""
-        return self.N.forward(Y)
-
-    def lengths(self, step: Step) -> HostArray:
-        """Those of G - M x."""
-        R = self.N.undone(step.residual())
-        return Home.of(R).column_norms(R)
 
 
 class Correction(NamedTuple):
@@ -206,12 +240,11 @@ class Stacked:
     def __init__(
         self, product: LongStep, b: Array, AtB: Array, ridges: HostArray, factor: SketchedFactor
     ) -> None:
-        self.b, self.factor = b, factor
-        self.home, self.copies = Home.of(AtB), len(ridges) // AtB.shape[1]
-        self.N: RightPreconditioner = factor.preconditioner(ridges)
+        self.factor, self.home = factor, Home.of(AtB)
+        copies = len(ridges) // AtB.shape[1]
+        self.b = self.home.concat([b] * copies)
         self.step = stacked(product, self.home.place(np.sqrt(ridges))[None, :])
-        self.scales = np.tile(self.home.column_norms(AtB), self.copies)
-        self.sizes = np.tile(self.home.column_norms(b), self.copies)
+        self.scales, self.sizes = (np.tile(self.home.column_norms(V), copies) for V in (AtB, b))
 
     def corrections(self, x: Array, unit: float) -> Iterator[Correction]:
         """Yield the iterates of (2) from x, with data that are rounded to `unit`."""
@@ -219,13 +252,13 @@ class Stacked:
         live = place((self.scales > 0).astype(np.float64))[None, :]
         x = x * live
         below = home.zeros((x.shape[0], x.shape[1]))
-        U = home.concat([self.b] * self.copies) * live
-        U = home.xp.concat([U, below], axis=0)
+        U = home.xp.concat([self.b * live, below], axis=0)
         gradient, beta = self.step(-x, U, -np.ones(x.shape[1]))  # U is [b; 0] before
-        steps = _Last(golub_kahan(self._preconditioned, self.N.adjoint(gradient), U, beta))
+        newest: list[Bidiagonal] = []
+        steps = _kept(golub_kahan(self._preconditioned, self.factor.adjoint(gradient), U, beta), newest)
         before, limit = None, np.full(x.shape[1], np.inf)
         for (Y,), lengths in lsqr(steps):
-            gradients = lengths.ravel() * home.column_norms(self.N.undone(steps.V))
+            gradients = lengths.ravel() * home.column_norms(self.factor.undone(newest[0].V))
             moved = np.full(len(limit), np.inf) if before is None else home.column_norms(Y - before)
             before = Y
             now = partial(self._corrected, x, Y)
@@ -234,27 +267,19 @@ class Stacked:
             yield Correction(worst(gradients, self.scales), now, bool((moved <= limit).all()))
 
     def _corrected(self, x: Array, Y: Array) -> Array:
-        return x + self.N.forward(Y)
+        return x + self.factor.forward(Y)
 
     def _preconditioned(self, V: Array, U: Array, alpha: HostArray) -> tuple[Array, HostArray]:
         """[A; √r I] N V - U diag(alpha) in the place of U; its product with the transpose, and its lengths."""
-        Z, beta = self.step(self.N.forward(V), U, alpha)
-        return self.N.adjoint(Z), beta
+        Z, beta = self.step(self.factor.forward(V), U, alpha)
+        return self.factor.adjoint(Z), beta
 
 
-class _Last:
-    """Steps of a bidiagonalisation, with V of the last one."""
-
-    def __init__(self, steps: Iterator[Bidiagonal]) -> None:
-        self.steps, self.V = steps, None
-
-    def __iter__(self) -> Iterator[Bidiagonal]:
-        return self
-
-    def __next__(self) -> Bidiagonal:
-        step = next(self.steps)
-        self.V = step.V
-        return step
+def _kept(steps: Iterator[Bidiagonal], newest: list[Bidiagonal]) -> Iterator[Bidiagonal]:
+    """The steps of a bidiagonalisation, of which a list holds the last one."""
+    for step in steps:
+        newest[:] = [step]
+        yield step
 
 
 def _arrays(now: Correction) -> dict[str, Array]:

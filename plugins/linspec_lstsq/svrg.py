@@ -11,7 +11,7 @@ one forward and one adjoint product of few rows: the right-hand sides enter only
 
     e ← e - h [(n/|S|) A_Sᵀ A_S e + r e - w]                                               (2)
 
-with h and |S| from `step_lengths`. With H = AᵀA + r, f(x̃ + d) - f(x̃) = dᵀH d/2 - dᵀw, and the next snapshot is
+with h and |S| from `StepLengths`. With H = AᵀA + r, f(x̃ + d) - f(x̃) = dᵀH d/2 - dᵀw, and the next snapshot is
 
     x̃ ← x̃ + d s,  w ← w - H d s,                                                          (3)
 
@@ -34,25 +34,189 @@ halved, and ``snapshot="last"`` keeps its last snapshot. If the best point on th
 variance limits the column, and its step is scaled accordingly.
 (d) Where w may be rounding, or the certificate has computed a larger residual, w is computed anew. The iteration ends
 where that no longer halves the residual.
+
+Step length and batch size of stochastic gradients for least squares, from the data.
+
+Problem: x ← x - h H_S e with H_S = (n/b) A_SᵀA_S on b random rows S has to converge, with steps as long as the variance
+allows and batches as small as pays.
+Method: with L = λ_max(AᵀA) and the largest row norm R, E[H_S²] ≼ L_b AᵀA and
+
+    L_b = n(b-1)/(b(n-1)) L + (n-b)/(b(n-1)) n R²        (1)
+
+(Gower et al. 2019, doi:10.48550/arXiv.1901.09401; Sebbouh et al. 2019, doi:10.48550/arXiv.1908.02725), and
+1/(L_b + r) is a safe step. L comes from the first chunk of random rows, which on average overestimates it, and R from
+the rows that have been met: steps become shorter before a longer row is used. A batch of n R²/L rows or more allows no
+longer steps, so a batch is much smaller, but large enough for the speed of matrix products.
+Where we differ: each column has its own step, and products that are made anyway show by what factor each step was too
+long.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from linspec import Status, limit_option, option, tol_option
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.iteration import ROUNDING, Context, Iterate, worst
-from linspec.linalg import Step
 from linspec.rows import DEVICE_FACTOR, Minibatch, Moments, equal_slices, random_order, rows_at_once
 from linspec.solving import Solver
 from linspec_lstsq.normal_system import rounding_of
-from linspec_lstsq.step_lengths import PROBES, StepLengths
+
+STEPS = {"best": 0.5, "last": 1.0}
+"""Steps of the inner iteration in units of 1/(L_b + r), for each kind of snapshot (measured). At
+2/(L_b + r) the variance may grow. "best" has shorter steps, for less variance: its exact line search lengthens a
+displacement that is too short."""
+
+FEWEST_STEPS = 16
+"""Least number of batches into which the rows are divided, even if larger batches would be faster."""
+
+FEWEST_ROWS = 32
+"""Smallest number of rows of a batch: with fewer, calling a product would take longer than computing it."""
+
+FEWEST_ENTRIES, MOST_ENTRIES = 2**13, 2**17
+"""Least and largest number of entries in a batch: the least takes as long as the overhead of the interpreter, and the
+largest fits into the cache of a core. A batch of sparse rows has at least as many entries as A has columns, because a
+step updates all coefficients."""
+
+FARTHEST = 1e6
+"""A column of coefficients has diverged if an epoch moves it farther than FARTHEST times the sum of its safe steps, in
+units of the norm of its gradient at the start. On average over random batches, safe steps move it no farther than about
+their sum. No product is made with the displacement of a column that has diverged."""
+
+PROBES, POWERS = 8, 8
+"""Columns and steps of the power iteration for the largest eigenvalue of a chunk of rows."""
+
+
+class StepLengths:
+    """Step of each column, and number of rows in a batch, as rows are met.
+
+    Parameters
+    ----------
+    solver : SVRG
+        Its `snapshot`, `step` and `batch`.
+    ridges : numpy.ndarray of shape (k,)
+        The ridge of each column.
+    n : int
+        The number of rows.
+    probes : array of shape (p, PROBES)
+        The start of the power iteration.
+
+    Attributes
+    ----------
+    safe, steps : numpy.ndarray of shape (k,)
+        The steps that the data determine, and those in use.
+    diverged : bool
+        Whether the objective of some column would have grown.
+    """
+
+    def __init__(self, solver: SVRG, ridges: HostArray, n: int, probes: Array) -> None:
+        self.snapshot, self.step, self.asked = solver.snapshot, solver.step, solver.batch
+        self.ridges = ridges
+        self.n = n
+        self.probes = probes
+        self.factor = 1 if Home.of(probes).on_host else DEVICE_FACTOR
+        self.largest = 0.0
+        self.diverged = False
+        self.curved, self.batch = -1.0, 0
+        self.steps = np.full(len(ridges), np.inf if solver.step is None else solver.step)
+
+    def meet(self, chunk: Any) -> None:
+        """Learn from random rows before they are used."""
+        row = float(to_host(chunk.row_squares()).max(initial=0.0))
+        if self.curved >= 0 and row <= self.largest:
+            return
+        self.largest = max(self.largest, row)
+        if self.curved < 0:
+            self.curved = self.n / chunk.rows * largest_eigenvalue(chunk, self.probes)
+            usual = choose_batch(
+                self.n, chunk.entries / chunk.rows, self.probes.shape[0], self.curved, row, self.factor
+            )
+            self.batch = min(self.asked or usual, self.n)
+        bound = smoothness(self.curved, self.largest, self.n, self.batch) + self.ridges
+        self.safe = np.divide(STEPS[self.snapshot], bound, out=np.zeros_like(bound), where=bound > 0)
+        if self.step is None:
+            self.steps = np.minimum(self.steps, self.safe)
+
+    def reach(self, rows: int) -> HostArray:
+        """The length, in units of the gradient, above which an epoch of so many rows has diverged."""
+        reach: HostArray = self.safe * (FARTHEST * max(1.0, rows / self.batch))
+        return reach
+
+    def adapt(self, grew: HostArray, lengths: HostArray) -> None:
+        """Choose the steps of the next epoch.
+
+        Steps from the data, with the snapshot "best", are multiplied by `lengths`, limited to factors from 1/2 to 2,
+        and become at most the safe step. If the user has given the step, or with the snapshot "last", the steps of
+        columns in `grew` are halved and become at most the safe step, and all other steps stay.
+
+        Parameters
+        ----------
+        grew : numpy.ndarray of bool, shape (k,)
+            Whether the objective of a column would have grown over the epoch.
+        lengths : numpy.ndarray of shape (k,)
+            The point of least objective on the line of a column's displacement, as a multiple of the displacement.
+            Below 1, variance has limited the column; above 1, its steps were short.
+        """
+        self.diverged = self.diverged or bool(grew.any())
+        if self.step is None and self.snapshot == "best":
+            self.steps = np.minimum(self.steps * np.clip(lengths, 0.5, 2.0), self.safe)
+        else:
+            self.steps = np.where(grew, np.minimum(self.steps / 2, self.safe), self.steps)
+
+
+def smoothness(curved: float, largest: float, n: int, batch: int) -> float:
+    """L_b, the least factor for which L_b AᵀA is guaranteed to bound E[H_S²], with the products H_S of random batches.
+
+    Parameters
+    ----------
+    curved : float
+        λ_max(AᵀA).
+    largest : float
+        The largest squared row norm.
+    n, batch : int
+        Rows of the matrix, and of a batch drawn without replacement.
+    """
+    if n == 1:
+        return curved
+    whole = n * (batch - 1) / (batch * (n - 1))
+    single = n * (n - batch) / (batch * (n - 1))
+    return whole * curved + single * largest  # (1)
+
+
+def choose_batch(n: int, entries: float, p: int, curved: float, largest: float, factor: int = 1) -> int:
+    """Rows of a batch, n R²/(2L), within the limits of fast products and of the least number of batches.
+
+    Parameters
+    ----------
+    n, p : int
+    entries : float
+        Stored entries of a row.
+    curved, largest : float
+        As for `smoothness`.
+    factor : int, default 1
+    """
+    entries = max(entries, 1.0)
+    fewest = max(FEWEST_ROWS, factor * FEWEST_ENTRIES / entries, p / entries)
+    most = max(fewest, factor * MOST_ENTRIES / entries)
+    wanted = n * largest / (2 * curved) if curved > 0 else fewest
+    return int(max(1, min(max(wanted, fewest), most, n // FEWEST_STEPS)))
+
+
+def largest_eigenvalue(chunk: Any, V: Array) -> float:
+    """Lower bound of λ_max(A_SᵀA_S) by the power method, from the block V."""
+    home = Home.of(V)
+    sizes = home.column_norms(V)
+    for _ in range(POWERS):
+        scale = np.divide(1.0, sizes, out=np.zeros_like(sizes), where=sizes > 0)
+        V = chunk.gram_product(V * home.place(scale)[None, :])
+        sizes = home.column_norms(V)
+    return float(sizes.max(initial=0.0))
+
 
 EPOCHS = {"best": 0.5, "last": 1.0}
 """Rows of an epoch, as a fraction of all rows, for each kind of snapshot (measured)."""
@@ -62,19 +226,6 @@ MEMORY = 2
 
 LEAST_ROWS = 64
 """Rows that are read at once, at least."""
-
-
-class RandomRows(Protocol):
-    """Rows of a matrix that can be chosen."""
-
-    n: int
-    chunk: int
-
-    def order(self) -> HostArray:
-        """The numbers of the rows in random order."""
-
-    def read(self, numbers: HostArray) -> Any:
-        """A chunk of rows, with `rows`, `gram_product(V, slice)` and `row_squares()`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,57 +244,26 @@ class SVRG(Solver):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield snapshots, the first one at zero."""
-        place = moments.operators[0].backend.blocks
-        (AtB, _) = moments.products(None, place.eye(problem.B.shape[1]))[1]
-        x = None if start is None else place.place(start["x"])
+        home = moments.operators[0].backend.blocks
+        ridges, product = problem.ridges, moments.gram_product
+        xp, place = home.xp, home.place
+        (AtB, _) = moments.products(None, home.eye(problem.B.shape[1]))[1]
         rows = PreprocessedRows(moments, context.rng, self.batch or 1)
         rounding = rounding_of(moments, AtB, problem.width)
-        yield from self.snapshots(moments.gram_product, rows, AtB, problem.ridges, context, x, **rounding)
-
-    def snapshots(
-        self,
-        product: Callable[[Array], Array],
-        rows: RandomRows,
-        AtB: Array,
-        ridges: Any,
-        context: Any,
-        x: Array | None,
-        *,
-        unit: float,
-        left: Callable[[Array], Array] | None = None,
-    ) -> Iterator[Iterate]:
-        """Run epochs from x, or from zero.
-
-        Parameters
-        ----------
-        product : callable
-            V -> AᵀA V, in one pass.
-        rows : RandomRows
-        AtB : array of shape (p, m)
-        ridges : sequence of float
-        context : Context
-        x : array of shape (p, m · ridges), or None
-        unit : float
-            Relative rounding of products.
-        left : callable, optional
-            x -> Aᵀ(B - A x), with more digits than AᵀB - AᵀA x.
-        """
-        home, xp = Home.of(AtB), Home.of(AtB).xp
         scales = np.tile(home.column_norms(AtB), len(ridges))
-        column_ridges = np.repeat(np.asarray(ridges, np.float64), AtB.shape[1])
-        r, R = home.place(column_ridges)[None, :], home.concat([AtB] * len(ridges))
-        probes = home.place(context.rng.standard_normal((AtB.shape[0], PROBES)))
-        factor = 1 if home.on_host else DEVICE_FACTOR
-        lengths = StepLengths(self.snapshot, self.step, self.batch, column_ridges, rows.n, probes, factor)
+        r, R = place(problem.column_ridges)[None, :], home.concat([AtB] * len(ridges))
+        left = rounding.get("left", lambda x: R - product(x))
+        probes = place(context.rng.standard_normal((AtB.shape[0], PROBES)))
+        lengths = StepLengths(self, problem.column_ridges, rows.n, probes)
         epoch = max(1, round(EPOCHS[self.snapshot] * rows.n))
-        live = home.place((scales > 0).astype(np.float64))[None, :]
-        x, w = (R * 0.0, R) if x is None else (x * live, None)
+        live = place((scales > 0).astype(np.float64))[None, :]
+        x, w = (R * 0.0, R) if start is None else (place(start["x"]) * live, None)
         past: list[tuple[Array, Array, Array]] = []
         first, before = scales, np.inf
         while True:
             tol, anew = context.tol, w is None
             if w is None:
-                w = (R - product(x) if left is None else left(x)) - x * r  # (1)
+                w = left(x) - x * r  # (1)
             sizes = home.column_norms(w)
             residual = worst(sizes, scales)
             yield Iterate(residual, partial(dict, x=x))
@@ -151,7 +271,7 @@ class SVRG(Solver):
                 if residual > before / 2:
                     return
                 first, before = sizes, residual
-            moving = sizes > ROUNDING * unit * first
+            moving = sizes > ROUNDING * rounding["unit"] * first
             if context.tol < tol or not moving.any():
                 w, past = None, []
                 continue
@@ -178,7 +298,7 @@ class SVRG(Solver):
                 s, past = quotient(dw, dHd), [(d, Hd, dHd), *past][:MEMORY]
             x, w = x + d * s[None, :], w - Hd * s[None, :]  # (3)
 
-    def _epoch(self, rows: RandomRows, epoch: int, lengths: StepLengths, w: Array, r: Array) -> Array:
+    def _epoch(self, rows: PreprocessedRows, epoch: int, lengths: StepLengths, w: Array, r: Array) -> Array:
         """The displacement e after steps (2) on so many rows."""
         e, place, order = w * 0.0, Home.of(w).place, rows.order()
         for some in equal_slices(min(epoch, len(order)), rows.chunk):
@@ -190,43 +310,24 @@ class SVRG(Solver):
                 e = e - h * (bent + r * e - w)  # (2)
         return e
 
-    def begins(
-        self, moments: Moments, i: int, ridge: float, context: Context
-    ) -> Callable[[Array], Iterator[Step]]:
-        """Return what solves (XᵢᵀXᵢ + rI) x = G for blocks G, from zero, as a part of another solver."""
-        product, rows = (
-            partial(moments.gram_product, i=i),
-            PreprocessedRows(moments, context.rng, self.batch or 1, i),
-        )
-        unit = float(np.finfo(moments.operators[i].dtype).eps)
-
-        def steps(G: Array) -> Iterator[Step]:
-            scales = Home.of(G).column_norms(G)
-            for each in self.snapshots(product, rows, G, (ridge,), context, None, unit=unit):
-                x = each.arrays()["x"]
-                residual = lambda x=x: G - product(x) - ridge * x  # noqa: E731
-                yield Step(lambda x=x: [x], each.residual * scales, G, residual)  # type: ignore[misc]
-
-        return steps
-
 
 class PreprocessedRows:
-    """Rows of a matrix of moments, by their numbers; those without weight are left out."""
+    """Rows of A, by their numbers; those without weight are left out."""
 
-    def __init__(self, moments: Moments, rng: np.random.Generator, fewest: int, i: int = 0) -> None:
-        self.moments, self.rng, self.i, w = moments, rng, i, moments.pre.w
-        A = moments.operators[i]
+    def __init__(self, moments: Moments, rng: np.random.Generator, fewest: int) -> None:
+        self.moments, self.rng, w = moments, rng, moments.pre.w
+        A = moments.operators[0]
         self.numbers = np.arange(A.shape[0]) if w is None else np.flatnonzero(w)
         self.n = len(self.numbers)
         self.chunk = min(max(rows_at_once(A), LEAST_ROWS, fewest), self.n)
 
     def order(self) -> HostArray:
         """The numbers of the rows in random order."""
-        return random_order(self.numbers, self.rng, self.chunk, self.moments.operators[self.i].together)
+        return random_order(self.numbers, self.rng, self.chunk, self.moments.operators[0].together)
 
     def read(self, numbers: HostArray) -> Minibatch:
         """A chunk of rows."""
-        return self.moments.minibatch(numbers, self.i)
+        return self.moments.minibatch(numbers, 0)
 
 
 def quotient(a: Array, b: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Random test matrices: one method, one file; `plugin` declares them.
+"""Random test matrices, those that are sparse in one file; `plugin` declares them.
 
 Read `gaussian` first.
 """

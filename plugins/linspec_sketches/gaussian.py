@@ -11,15 +11,12 @@ from a separate stream, so that it need not be held.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from linspec import TestMatrix
+from linspec.arrays import HostArray
 from linspec.operators import SeededSketch, Sketch
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from linspec.arrays import HostArray
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ def linspec_test_matrices() -> tuple[TestMatrixSpec, ...]:
     return (
         TestMatrixSpec(
             name="count-sketch",
-            target="linspec_sketches.count_sketch:CountSketch",
+            target="linspec_sketches.sparse:CountSketch",
             summary="One random sign a row (feature hashing): one addition for each entry of the data.",
             reference="Clarkson and Woodruff 2013, doi:10.1145/2488608.2488620",
             traits=("randomized",),
@@ -30,7 +30,7 @@ def linspec_test_matrices() -> tuple[TestMatrixSpec, ...]:
         ),
         TestMatrixSpec(
             name="sparse-sign",
-            target="linspec_sketches.sparse_sign:SparseSign",
+            target="linspec_sketches.sparse:SparseSign",
             summary="A few random signs in every row: the cost of a sparse product, close to Gaussian in practice.",
             reference="Tropp, Yurtsever, Udell and Cevher 2019, doi:10.1137/18M1201068",
             traits=("randomized",),
@@ -44,7 +44,7 @@ def linspec_test_matrices() -> tuple[TestMatrixSpec, ...]:
         ),
         TestMatrixSpec(
             name="very-sparse",
-            target="linspec_sketches.very_sparse:VerySparse",
+            target="linspec_sketches.sparse:VerySparse",
             summary="Independent entries +, 0 and -, with density 1/sqrt(p) or log(p)/p.",
             reference="Li, Hastie and Church 2006, doi:10.1145/1150402.1150436",
             traits=("randomized",),

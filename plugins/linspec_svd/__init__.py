@@ -1,4 +1,4 @@
-"""Solvers of the truncated singular value decomposition, one file each; `plugin` declares them.
+"""Solvers of the truncated singular value decomposition, those of one idea in one file; `plugin` declares them.
 
 Read `gram` first, then `block_krylov`. Its header names the files that serve its loop.
 """

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from linspec import form_option, limit_option, option, part, tol_option
-from linspec.arrays import Array, Home, reciprocal
+from linspec.arrays import Array, reciprocal
 from linspec.cost import DENSE_RATE, Estimate, Sizes, sweeps_estimate
 from linspec.iteration import Context, Iterate
 from linspec.linalg import RISK, RitzPairs, block_krylov, orthonormal, search, tall_svd
@@ -85,7 +85,8 @@ class BlockKrylov(Solver):
         product = moments.operator().row_product if wide else moments.gram_product
         moments.passes.reserved += wide  # for the right vectors
         b = self._width(moments, context, k, started=start is not None)
-        first, known = place.place(self.test_matrix.draw(side, b, context.rng)), 0
+        first = place.place(self.test_matrix.draw(side, b, context.rng))
+        known = 0
         if start is not None:
             V = place.place(start["Vh"]).T
             V = moments.operator().matmat(V) if wide else V
@@ -121,13 +122,11 @@ class BlockKrylov(Solver):
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Estimated cost: narrow blocks make a basis of five columns for each triplet and a few more."""
         side = min(sizes.n, sizes.p) if sizes.scattered else sizes.p
-        least = NARROW if sizes.scattered else NARROW_DENSE
-        b = min(max(least, sizes.k // COLUMNS), sizes.k + OVERSAMPLING, side)
+        b = min(NARROW if sizes.scattered else NARROW_DENSE, sizes.k + OVERSAMPLING, side)
         columns = min(BASIS[0] * sizes.k + BASIS[1], side)
         sweeps = -(-columns // b)
-        orthogonal = 4.0 * side * columns**2 / DENSE_RATE
+        seconds = sweeps_estimate(replace(sizes, k=b), sweeps).seconds + 4.0 * side * columns**2 / DENSE_RATE
         held = 8.0 * (side * (2 * columns + 8 * b) + sizes.k * (sizes.n + sizes.p))
-        seconds = sweeps_estimate(replace(sizes, k=b), sweeps).seconds + orthogonal
         return Estimate(seconds, held, f"{sweeps} sweeps with blocks of {b} columns")
 
 
@@ -168,5 +167,5 @@ def of_columns(pairs: RitzPairs) -> dict[str, Array]:
 
 def right_vectors(moments: Moments, U: Array) -> dict[str, Array]:
     """The singular triplets of left vectors, by one product: Aᵀu = σv."""
-    V, S, turn = tall_svd(moments.operator().rmatmat(U))
-    return {"Vh": V.T, "S": S, "U": U @ Home.of(U).place(turn)}
+    V, S, _ = tall_svd(moments.operator().rmatmat(U))
+    return {"Vh": V.T, "S": S}

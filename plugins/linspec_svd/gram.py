@@ -6,6 +6,15 @@ columns it is K = AAᵀ, K u = σ²u, and one more pass gives Aᵀu = σv.
 Source: Golub & Van Loan 2013, Matrix Computations, 4th edition, section 8.6.
 Where we differ: squaring loses digits. Where values that are asked for fall below what a Gram matrix can tell from
 zero, "direct" goes on from the rows.
+
+The singular value decomposition by orthogonal transformations: the oracle.
+
+Problem: the k leading singular triplets of A, to full accuracy relative to the largest.
+Method: one pass reduces the rows to a triangle R by Householder transformations, block after block, and the SVD of R
+has the singular values and the right vectors of A. Products with RᵀR judge it, so it takes no other pass.
+Source: Chan 1982, doi:10.1145/355984.355990; the reduction in blocks is that of Demmel, Grigori, Hoemmen & Langou 2012.
+Where we differ: with more columns than rows the rows themselves are decomposed, because their triangle would be as
+large. Left vectors are A V made orthonormal; otherwise the transformations would have to be stored.
 """
 
 from __future__ import annotations
@@ -25,8 +34,38 @@ from linspec.linalg import EPS, leading_eigenpairs
 from linspec.rows import Moments, row_gram
 from linspec.solving import Solver
 from linspec_svd.block_krylov import right_vectors
-from linspec_svd.direct import direct
-from linspec_svd.rank import vanish
+from linspec_svd.spca import NULL
+
+
+@dataclass(frozen=True, kw_only=True)
+class DirectSVD(Solver):
+    """Orthogonal reduction of the rows and the SVD of the triangle (Chan 1982)."""
+
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+        """Yield the answer."""
+        yield direct(moments, problem.k)
+
+    @classmethod
+    def estimate(cls, sizes: Sizes) -> Estimate | None:
+        """Estimated cost of an orthogonal reduction of all rows and the SVD of a square of the shorter side's order."""
+        if not sizes.readable:
+            return None
+        short, long = sorted((sizes.n, sizes.p))
+        seconds = sizes.shared(2.5 * long * short**2 / FACTOR_RATE) + 20.0 * short**3 / FACTOR_RATE
+        entries = 10.0 * short**2 if sizes.n >= sizes.p else 4.0 * long * short
+        memory = 8.0 * (entries + sizes.k * (sizes.n + sizes.p))
+        return Estimate(seconds, memory, f"orthogonal reduction to order {short}")
+
+
+def direct(moments: Moments, k: int) -> Iterate:
+    """The leading triplets: k, or as many as are above rounding."""
+    place = moments.operators[0].backend.blocks
+    R = place.place(moments.triangle())
+    _, s, Vt = place.xp.linalg.svd(R, full_matrices=False)
+    S = to_host(s)[:k]
+    known = int((moments.least_value() * S.max(initial=0.0) < S).sum())
+    return Iterate(0.0, partial(dict, Vh=Vt[:known, :], S=S[:known]), final=True)
+
 
 BLOCK_WIDTH = 512
 """Up to this order, matrices of a device are decomposed on the host."""
@@ -80,7 +119,8 @@ def leading(S: Array, k: int, place: Any) -> tuple[HostArray, Array]:
 
 def _known(moments: Moments, context: Context, values: HostArray, U: Array, *, wide: bool) -> int | None:
     """The number of values that the matrix can tell from zero; None if the rows can tell more."""
-    largest, entries = max(float(values[0]), 0.0), moments.least_value() ** 2
+    largest = max(float(values[0]), 0.0)
+    entries = moments.least_value() ** 2
     squaring = U.shape[0] * EPS
     rounding = max(max(squaring, entries) * largest, squaring * moments.subtracted() ** 2)
     known = int(np.count_nonzero(values > rounding))
@@ -102,3 +142,11 @@ def _known(moments: Moments, context: Context, values: HostArray, U: Array, *, w
         text += 'relative to the largest and does not show this. Choose "direct".'
         context.note(Status.ILL_CONDITIONED, text)
     return known
+
+
+def vanish(moments: Moments, V: Array, largest: float, *, adjoint: bool = False) -> bool:
+    """Whether A V, or Aᵀ V, is only rounding beside the largest singular value; one pass."""
+    A = moments.operator()
+    image = A.rmatmat(V) if adjoint else A.matmat(V)
+    lengths = to_host(moments.operators[0].backend.blocks.column_norms(image))
+    return bool((lengths <= NULL * moments.least_value() * largest).all())

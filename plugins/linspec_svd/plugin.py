@@ -10,7 +10,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="direct",
             problem="svd",
-            target="linspec_svd.direct:DirectSVD",
+            target="linspec_svd.gram:DirectSVD",
             summary="Orthogonal reduction of the rows, SVD of the small factor: the oracle.",
             reference="Chan 1982, ACM Trans. Math. Softw. 8(1), doi:10.1145/355984.355990",
             needs=Needs(entries=True),
@@ -30,12 +30,12 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_svd.spca:SPCA",
             summary="A random projection, an orthonormal basis of it, a small SVD: two sweeps, few digits.",
             reference="Halko, Martinsson & Tropp 2011, doi:10.1137/090771806; Wojnowicz 2017, arXiv:1709.07175",
-            traits=("randomized", "approximate", "one-pass"),
+            traits=("randomized", "approximate"),
         ),
         SolverSpec(
             name="lazy-spca",
             problem="svd",
-            target="linspec_svd.lazy_spca:LazySPCA",
+            target="linspec_svd.spca:LazySPCA",
             summary="The same subspace in one sweep, without a basis as long as the data; accuracy is squared.",
             reference="Wojnowicz 2017, Lazy stochastic principal component analysis, arXiv:1709.07175",
             traits=("randomized", "approximate", "one-pass", "automatic"),

@@ -12,29 +12,52 @@ It helps if the singular values fall slowly, because their powers fall faster.
 Source: Halko, Martinsson & Tropp 2011, doi:10.1137/090771806, Algorithms 4.4 and 5.1; Wojnowicz 2017, Algorithm 1.
 Where we differ: a normalizer, given by name, makes Y orthonormal, because this is most of the cost. Where rows are not
 in memory, no block of n rows is held: a pass gives the triangle R of Y = QR and AᵀY together, Q = A(ΩT) with T = R⁻¹ is
-made again in the next pass, and its own triangle corrects the rounding in A(ΩT). Rows that can be read once give
-AᵀY R⁻¹ = AᵀQ in that one pass, with an error of eps (σ₁/σ_k)², as "lazy-spca" has; random columns beside Ω estimate
-the residual (`linspec_svd.one_pass`).
+made again in the next pass, and its own triangle corrects the rounding in A(ΩT).
+
+Lazy stochastic principal components: the subspace of "spca" without an orthonormal basis as long as the data.
+
+Problem: approximate the k leading singular triplets of A in one pass, also for data that are read only once.
+Method: for a random Ω,
+
+    Bᵀ = AᵀAΩ                               (1)
+    V = orth(Bᵀ)                            (2)
+
+The rows of B = (AΩ)ᵀA have the same span as those of orth(AΩ)ᵀA.
+Source: Wojnowicz 2017, arXiv:1709.07175, Algorithms 2 and 4, Proposition 2.
+Where we differ: the singular values of B and their order are not those of A, so the form of the source, `whiten=False`,
+takes all directions and no oversampling. By default a matrix that comes with the same product replaces the basis that
+is not formed:
+
+    M = ΩᵀAᵀAΩ = RᵀR,  T = R⁻¹              (3)
+    BᵀT = AᵀQ = V diag(S) Wᵀ,  Q = AΩT      (4)
+
+So singular values and a true truncation cost no pass. The price is accuracy: R is the root of a square, and directions
+have an error of eps (σ₁/σ_k)², which the answer reports. Rows that are read once leave nothing to judge by. There ten
+random columns Z take part in the pass: for r = AᵀAv - σ²v, ‖Zᵀr‖²/10 estimates ‖r‖², since Z is independent of Ω. Each
+residual is met within a factor of about two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from linspec import Status, option, part
-from linspec.arrays import Array, to_host
+from linspec import Status, form_option, option, part
+from linspec.arrays import Array, HostArray, to_host
+from linspec.cost import Estimate, Sizes, sweeps_estimate
+from linspec.errors import InvalidOption
 from linspec.iteration import Context, Iterate
-from linspec.linalg import EPS, inverse_triangle, tall_svd
+from linspec.linalg import EPS, inverse_triangle, orthonormal, tall_svd, whitening
 from linspec.process import count_of
 from linspec.rows import Moments
 from linspec.solving import Solver
-from linspec_svd.one_pass import ANEW, Probes, say_what_is_lost
-from linspec_svd.rank import NULL
+
+NULL = 8
+"""A product counts as zero if none of its columns is longer than so many roundings of the entries."""
 
 ENDED = "A sketch of {columns}, {powers}: the residual shows how good it is. "
 ENDED += 'Raise both numbers, or choose "block-krylov", which iterates to a tolerance.'
@@ -55,15 +78,7 @@ class SPCA(Solver):
         p, place = A.shape[1], A.backend.blocks
         columns = int(min(k + self.oversampling, A.shape[0], p))
         Omega = place.place(self.test_matrix.draw(p, columns, context.rng))
-        if A.readings == 1 and not self.power_iterations:
-            yield self._in_one_pass(moments, context, Omega, k)
-            return
-        context.note(
-            Status.APPROXIMATE,
-            ENDED.format(
-                columns=count_of(columns, "column"), powers=count_of(self.power_iterations, "power iteration")
-            ),
-        )
+        say_what_was_sketched(context, columns, self.power_iterations)
         B = self._in_memory(moments, Omega) if A.resident else self._by_triangles(moments, Omega)
         yield Iterate(0.0, partial(_triplets, moments, B, k), final=True)
 
@@ -89,22 +104,11 @@ class SPCA(Solver):
         AtQ, R = moments.products_with_triangle(W)
         return AtQ @ place.place(inverse_triangle(R))
 
-    def _in_one_pass(self, moments: Moments, context: Context, Omega: Array, k: int) -> Iterate:
-        """The triplets from a pass, with an estimate of their residual."""
-        A, columns = moments.operators[0], Omega.shape[1]
-        place, unit = A.backend.blocks, float(np.finfo(A.dtype).eps)
-        probes = Probes(moments, context)
-        product, R = moments.products_with_triangle(probes.beside(Omega))
-        T = place.place(inverse_triangle(R[:columns, :columns], unit))
-        V, S, _ = tall_svd(product[:, :columns] @ T)  # (1) and (3), for Q = AΩT
-        S = S[:k]
-        known = int(
-            np.sum(max(moments.least_square(), moments.least_value() ** 2) * S.max(initial=0.0) ** 2 < S**2)
-        )
-        V, S = V[:, :known], S[:known]
-        probes.note(context, columns, product[:, columns:], V, S)
-        say_what_is_lost(moments, context, S, "in one sweep", ANEW)
-        return Iterate(0.0, partial(dict, Vh=V.T, S=S), final=True)
+
+def say_what_was_sketched(context: Context, columns: int, powers: int) -> None:
+    """Say that an answer is as good as its sketch."""
+    text = ENDED.format(columns=count_of(columns, "column"), powers=count_of(powers, "power iteration"))
+    context.note(Status.APPROXIMATE, text)
 
 
 def _triplets(moments: Moments, B: Array, k: int) -> dict[str, Any]:
@@ -113,3 +117,94 @@ def _triplets(moments: Moments, B: Array, k: int) -> dict[str, Any]:
     least = max(moments.least_value() * float(S.max(initial=0.0)), NULL * EPS * moments.subtracted())
     known = min(k, int((least < S).sum()))
     return {"Vh": V[:, :known].T, "S": S[:known]}
+
+
+PROBES = 10
+"""Random columns from which residuals are estimated."""
+
+LOST = 1e-10
+"""Largest relative error eps (σ₁/σ_k)² of a subspace from squares that is not reported; for float32 data 100 eps."""
+
+ONCE = "A sketch of {columns} in one pass, without further data to check it: estimated residual about "
+ONCE += "{residual:.0e} (from {probes} random columns in the same sweep). "
+ONCE += "Pass a callable that returns the slices anew: then the answer is judged, and can be improved to a tolerance."
+
+SQUARED = "The singular values asked for fall to {least:.0e} of the largest: by squaring, the smallest directions are "
+SQUARED += 'off by about {lost:.0e}. Choose "spca" or "block-krylov", for rows that can be read again.'
+
+
+@dataclass(frozen=True, kw_only=True)
+class LazySPCA(Solver):
+    """Randomized SVD in one sweep (Wojnowicz 2017, arXiv:1709.07175)."""
+
+    oversampling: int = option(10, "columns of the sketch beyond the triplets wanted", at_least=0)
+    power_iterations: int = option(0, "times to multiply once more, a sweep each", at_least=0)
+    whiten: bool = option(True, "singular values and a true truncation; False: the form of the source")
+    test_matrix: Any = part("gaussian", "what the sketch multiplies", kind="test-matrix")
+    form: str = form_option("implicit")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.whiten and self.oversampling:
+            raise InvalidOption(
+                f"whiten=False cannot order the directions and needs oversampling=0; got {self.oversampling}. "
+                "Pass oversampling=0, or leave whiten out."
+            )
+
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+        """Yield the answer."""
+        A, k = moments.operators[0], problem.k
+        p, place = A.shape[1], A.backend.blocks
+        columns = int(min(k + self.oversampling, A.shape[0], p))
+        moments.expect(1 + self.power_iterations, columns, self.form)
+        V = place.place(self.test_matrix.draw(p, columns, context.rng))
+        for _ in range(self.power_iterations):
+            V, _ = orthonormal(moments.gram_product(V))
+        once = A.readings == 1 and not moments.holds
+        Z = place.place(context.rng.standard_normal((p, PROBES * once)))
+        product = moments.gram_product(place.concat([V, Z]) if once else V)  # (1)
+        Bt = product[:, :columns]
+        if not self.whiten and not once:
+            basis, tau = orthonormal(Bt)  # (2), whose vectors are in no order
+            values = np.linalg.svd(tau, compute_uv=False)  # about the squares of those of A
+            _say_what_is_lost(moments, context, np.sqrt(np.maximum(values, EPS * values[:1])))
+            say_what_was_sketched(context, columns, self.power_iterations)
+            yield Iterate(0.0, partial(dict, Vh=basis.T), final=True)
+            return
+        V, S = _leading(moments, Bt, V, k)
+        if once:
+            gaps = to_host(product[:, columns:].T @ V) - to_host(Z.T @ V) * S**2
+            residual = float(np.sqrt((gaps**2).sum(axis=0).max() / PROBES) / S[0] ** 2) if len(S) else 0.0
+            text = ONCE.format(columns=count_of(columns, "column"), residual=residual, probes=PROBES)
+            context.note(Status.APPROXIMATE, text)
+        else:
+            say_what_was_sketched(context, columns, self.power_iterations)
+        _say_what_is_lost(moments, context, S)
+        yield Iterate(0.0, partial(dict, Vh=V.T, S=S), final=True)
+
+    @classmethod
+    def estimate(cls, sizes: Sizes) -> Estimate | None:
+        """One sweep, for data that can be read only once; for others "auto" chooses no approximate solver."""
+        return sweeps_estimate(replace(sizes, k=min(sizes.k + 10, sizes.p)), 1)
+
+
+def _leading(moments: Moments, Bt: Array, Omega: Array, k: int) -> tuple[Array, Any]:
+    """The k leading right vectors and values above rounding, by (3) and (4)."""
+    A, place = moments.operators[0], moments.operators[0].backend.blocks
+    M = to_host(Omega.T @ Bt)
+    T = whitening((M + M.T) / 2, cut=float(np.finfo(A.dtype).eps))  # (3)
+    V, S, _ = tall_svd(Bt @ place.place(T))  # (4)
+    S = S[:k]
+    largest = float(S.max(initial=0.0))
+    noise = NULL * EPS * moments.subtracted()
+    cut = max(max(moments.least_square(), moments.least_value() ** 2) * largest**2, noise * largest, noise**2)
+    known = int((cut < S**2).sum())
+    return V[:, :known], S[:known]
+
+
+def _say_what_is_lost(moments: Moments, context: Context, S: HostArray) -> None:
+    """Say that squaring has lost digits of the smallest directions, if it has."""
+    unit = float(np.finfo(moments.operators[0].dtype).eps)
+    lost = unit * float(S[0] / S[-1]) ** 2 if len(S) else 0.0
+    if lost > max(LOST, 100 * unit):
+        context.note(Status.ILL_CONDITIONED, SQUARED.format(least=S[-1] / S[0], lost=lost))

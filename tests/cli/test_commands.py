@@ -97,7 +97,7 @@ COMMANDS: dict[str, list[str]] = {
     "svd X.npy -k 2": [f"{value:.5g}" for value in np.linalg.svd(X, compute_uv=False)[:2]],
     "svd S.npz -k 2": ["SparseOperator", "singular value"],
     "svd both.npz:Y -k 1 --solver lanczos --tol 1e-8": [f"{np.linalg.norm(Y, 2):.5g}"],
-    "svd big.csv -k 1 --center": ["the column 'big'", "scale=True"],
+    "svd big.csv -k 1 --center": ["+ big 1"],
     "svd X.npy -k 2 --sample-weight w.npy --confounds Z.npy": ["sample_weight=array", "confounds=array"],
     "least-squares X.npy y.npy": ["center=True", "residual"],
     "least-squares X.npy y.npy --no-center --ridge 1,10": ["center=False", "ridge=(1.0, 10.0)"],

@@ -243,7 +243,7 @@ def test_a_keyboard_interrupt_of_others_is_passed_on(where: str, thread: bool):
         "slices": lambda: ls.SVD(slices(), 2),
     }[where]
     solver, callback = (
-        ("spca", None) if where == "slices" else ("als", raising if where == "callback" else None)
+        ("lazy-spca", None) if where == "slices" else ("als", raising if where == "callback" else None)
     )
     found: list[str] = []
 

@@ -33,7 +33,7 @@ def endless(clock: Any, width: int, rows: int = 50) -> Iterator[Any]:
 STREAMED = {
     "svd/auto": lambda c: (ls.SVD(endless(c, 6), 2), "auto"),
     "svd/gram": lambda c: (ls.SVD(endless(c, 6), 2), "gram"),
-    "svd/single-sweep": lambda c: (ls.SVD(endless(c, 6), 2), "spca"),
+    "svd/single-sweep": lambda c: (ls.SVD(endless(c, 6), 2), "lazy-spca"),
     "svd/lanczos": lambda c: (ls.SVD(lambda: endless(c, 6), 2), "lanczos"),
     "svd/centred": lambda c: (ls.SVD(endless(c, 6), 2, center=True), "gram"),
     "svd/left": lambda c: (ls.SVD(lambda: endless(c, 6), 2, left=True), "gram"),

@@ -44,7 +44,9 @@ class Regression:
 
     def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
         found = certify_linear(moments, arrays["x"], self.ridge, tol=tol)
-        return Certificate(found.residual, tuple((Status[found.status], note) for note in found.notes))
+        return Certificate(
+            found.residual, ((Status[found.status], "judged."),) * (found.status != "CONVERGED")
+        )
 
 
 class ConjugateGradients:

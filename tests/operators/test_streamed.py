@@ -234,7 +234,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-@pytest.mark.parametrize("solver", ["gram", "lazy-spca", "spca"])
+@pytest.mark.parametrize("solver", ["gram", "lazy-spca"])
 def test_bad_slices_are_refused_once_and_clearly(case, solver):
     make, error, pattern = BAD[case]
     for given in (iter(make()), lambda: iter(make())):
@@ -243,7 +243,7 @@ def test_bad_slices_are_refused_once_and_clearly(case, solver):
         assert str(caught.value).startswith("A")
 
 
-@pytest.mark.parametrize("solver", ["gram", "lazy-spca", "spca"])
+@pytest.mark.parametrize("solver", ["gram", "lazy-spca"])
 @pytest.mark.parametrize(
     "kind", [np.asarray, scipy.sparse.csr_array, strict.asarray], ids=lambda f: f.__module__
 )
@@ -327,7 +327,7 @@ def counting(data, heights=UNEQUAL):
 @pytest.mark.parametrize("solver", ["block-krylov", "lanczos"])
 def test_who_reads_several_times_refuses_an_iterator_beforehand(solver):
     rows, taken = counting(A, ONE_ROW)
-    with pytest.raises(SweptOnce, match=r"callable.*one pass: direct, gram, lazy-spca, spca") as caught:
+    with pytest.raises(SweptOnce, match=r"callable.*one pass: direct, gram, lazy-spca") as caught:
         ls.solve(ls.SVD(rows, 2), solver)
     assert isinstance(caught.value, MissingCapability | LinspecError)
     assert len(taken) == 1  # the slice that shows the number of columns
@@ -337,7 +337,7 @@ def test_who_reads_several_times_refuses_an_iterator_beforehand(solver):
 @pytest.mark.parametrize("center", [False, True])
 def test_the_one_pass_solvers_take_one_pass(blocks, max_passes, center):
     exact = np.linalg.svd(A - center * A.mean(axis=0))
-    for solver in ("gram", "lazy-spca", "spca"):
+    for solver in ("gram", "lazy-spca"):
         rows, taken = counting(A)
         found = ls.solve(ls.SVD(rows, 3, center=center), solver, rng=0, max_passes=max_passes)
         assert (found.passes, sum(taken)) == (1, N)

@@ -24,8 +24,8 @@ X = (shared @ rng.standard_normal((3, 20)) + rng.standard_normal((500, 20))) * n
 Y = shared @ rng.standard_normal((3, 12)) + rng.standard_normal((500, 12))
 
 
-def test_all_that_iterate_are_parts() -> None:
-    assert {"cg", "direct", "gd", "ling", "lsqr", "nystrom-pcg", "sketch-precondition", "svrg"} <= set(PARTS)
+def test_those_without_rows_are_parts() -> None:
+    assert set(PARTS) == {"cg", "direct", "gd", "ling", "lsqr", "nystrom-pcg"}
 
 
 @pytest.mark.parametrize("ridge", [0.0, 3.0])

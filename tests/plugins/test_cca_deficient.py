@@ -205,7 +205,7 @@ def test_the_ridge_that_is_suggested_puts_what_is_there_first(solver):
     X, Y = rng.standard_normal((400, 30)) + shared, rng.standard_normal((400, 25)) + shared
     alarmed = ls.solve(ls.CCA(X[:20], Y[:20], 3), solver)
     assert np.abs(alarmed.score(X[20:], Y[20:]).correlations).max() < 0.3
-    least = float(alarmed.message.split("A ridge of about ")[1].split()[0])
+    least = max(map(float, alarmed.message.split("A ridge of about (")[1].split(")")[0].split(", ")))
     found = ls.solve(ls.CCA(X[:20], Y[:20], 3, ridge=least), solver)
     correlations, _ = found.score(X[20:], Y[20:])
     assert correlations[0] > 0.9

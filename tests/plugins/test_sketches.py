@@ -12,8 +12,7 @@ import linspec as ls
 from linspec.operators import Sketch
 from linspec.registry import get_part
 from linspec.registry.options import build
-from linspec_sketches.count_sketch import CountSketch
-from linspec_sketches.sparse_sign import SparseSign
+from linspec_sketches.sparse import CountSketch, SparseSign
 from linspec_sketches.srht import hadamard, transformed
 
 ALL = {

@@ -14,7 +14,7 @@ from linspec.errors import ConvergenceWarning
 from linspec.iteration import Context
 from linspec.rows import Passes
 from linspec.solving.on_rows import moments_of
-from linspec_lstsq.step_lengths import choose_batch, smoothness
+from linspec_lstsq.svrg import choose_batch, smoothness
 
 
 def with_singular_values(n, p, s, rng):

@@ -284,23 +284,15 @@ def test_rows_that_cannot_be_read_are_measured_by_products(given):
 
 @pytest.mark.parametrize("shape", [(200, 100), (100, 200)])
 def test_directions_that_rounding_may_hide_are_not_cut_unsaid(shape):
-    """One is 40 eps long: too short for the rank decision, and longer than rounding of the data makes it.
-
-    With more columns than rows, the message names the rank.
-    """
+    """One is 40 eps long: too short for the rank decision, which is said."""
     rng = np.random.default_rng(0)
     m = min(shape)
     U, V = (np.linalg.qr(rng.standard_normal((size, m)))[0] for size in shape)
     X = (U * np.r_[np.ones(m - 1), 40 * np.finfo(float).eps]) @ V.T
     problem = ls.Discriminant(X, U[:, -2:], 2, center=False)
     s = quiet(problem, "direct")
-    if shape[0] > shape[1]:
-        assert not s.converged
-        assert s.status is Status.ILL_CONDITIONED
-        assert "left out" in s.message
-    else:
-        assert s.status is Status.RANK_DEFICIENT
-        assert "numerical rank 99 of 200 columns" in s.message
+    assert s.status is Status.RANK_DEFICIENT
+    assert f"numerical rank 99 of {shape[1]} columns" in s.message
     X = (U[:, :-1] * 1.0) @ V[:, :-1].T  # nothing but rounding beyond the rank
     assert quiet(ls.Discriminant(X, U[:, -3:], 2, center=False), "direct").converged
 
@@ -350,7 +342,7 @@ def test_targets_that_say_nothing_have_no_directions(X, H, solver):
     assert s.residual == 0
 
 
-@pytest.mark.parametrize("lstsq", [name for name in ls.solvers("least-squares") if name != "pcr"])
+@pytest.mark.parametrize("lstsq", ["cg", "direct", "gd", "ling", "lsqr", "nystrom-pcg"])
 def test_views_without_anything_in_common_have_no_pairs(lstsq):
     for X, Y in ((TALL, np.ones((200, 2))), (np.zeros((200, 3)), LABELS), (TALL[:2], np.ones((2, 1)))):
         s = quiet(ls.CCA(X, Y, 1), "two-stage", lstsq=lstsq)

@@ -152,7 +152,7 @@ def test_arrays_of_another_library_go_the_same_way(benchmark, problem, solver):
 
 
 @pytest.mark.parametrize("slices", ["dense", "sparse"])
-@pytest.mark.parametrize("solver", ["gram", "lazy-spca", "spca"])
+@pytest.mark.parametrize("solver", ["gram", "lazy-spca"])
 @pytest.mark.slow(keep=2)
 def test_slices_are_read_once_and_the_error_is_that_of_the_answer(benchmark, solver, slices):
     benchmark("svd")

@@ -52,7 +52,6 @@ LATER = {
     *(
         f"certificates.{name}"
         for name in (
-            "Euclidean",
             "LinearCertificate",
             "Metric",
             "NearDiagonal",

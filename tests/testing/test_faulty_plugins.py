@@ -798,7 +798,7 @@ def linspec_solvers():
         )
     ]
 """
-SOLVER = "import numpy\nfrom linspec_svd.direct import DirectSVD as Solver\n\n"
+SOLVER = "import numpy\nfrom linspec_svd.gram import DirectSVD as Solver\n\n"
 PACKAGES = {  # name: table, module of the solver, what is said
     "misspells a field of a record": (
         RECORD.replace("{field}", "problme"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from linspec.process.lazy_names import lazy_names
 
 _HOLDERS = {
-    "TwoViewSolution": "linspec.families.cca.views",
+    "TwoViewSolution": "linspec.families.cca.variates",
     "Gains": "linspec.families.cca.canonical",
     "Pairs": "linspec.families.cca.canonical",
     "all_pairs": "linspec.families.cca.canonical",

@@ -4,4 +4,4 @@ from linspec.families.cca.canonical import all_pairs as all_pairs
 from linspec.families.cca.canonical import block_width as block_width
 from linspec.families.cca.canonical import first_blocks as first_blocks
 from linspec.families.cca.canonical import multiplied as multiplied
-from linspec.families.cca.views import TwoViewSolution as TwoViewSolution
+from linspec.families.cca.variates import TwoViewSolution as TwoViewSolution

@@ -162,7 +162,8 @@ def _judged(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
         if len(pairs.rho) > k:
             errors, following = _raised(pairs, metrics)[:k], float(pairs.rho[k])
     pairs = _unit(pairs.leading(k))
-    squares, every = pairs.squares(metrics) + _rounding_of_weights(problem, pairs), None
+    squares = pairs.squares(metrics) + _rounding_of_weights(problem, pairs)
+    every = None
     total, exact = float(pairs.rho.sum()), weakest(metrics) == "exact"
     residual = ratio(float(squares.sum()), total)
     explained = 0.0 if errors is None else float(errors.sum())
@@ -193,15 +194,13 @@ def _is_correlated(moments: Moments) -> bool:
 
 
 def _raised(pairs: Pairs, metrics: Sequence[Metric]) -> HostArray:
-    """By how much correlations grow to second order, if all that are outside the blocks are below the last inside.
+    """By how much correlations grow to second order, if all that are outside the blocks are at most the last inside.
 
-    They are the eigenvalues of diag(ρ) + E, E = ⟨ϱᵢ, ϱⱼ⟩ / (2 √(gᵢ gⱼ)), gᵢ the gap to the last, and none is above 1.
+    It is that of the matrix of order two with ρᵢ and the last one on its diagonal, and ‖ϱᵢ‖/√2 beside it.
     """
-    inner, half = pairs.inner(metrics) / 2, (pairs.rho - pairs.rho[-1]) / 2
-    root = np.sqrt(half + np.sqrt(half**2 + np.diag(inner)))
-    E = np.divide(inner, np.outer(root, root), out=np.zeros_like(inner), where=np.outer(root, root) > 0)
-    values = np.linalg.eigvalsh(np.diag(pairs.rho) + E)[::-1]
-    raised: HostArray = np.maximum(np.minimum(values, 1.0) - pairs.rho, 0.0)
+    coupled = pairs.squares(metrics) / 2
+    half = (pairs.rho - pairs.rho[-1]) / 2
+    raised: HostArray = np.minimum(np.sqrt(half**2 + coupled) - half, np.maximum(1.0 - pairs.rho, 0.0))
     return raised
 
 
@@ -322,10 +321,8 @@ def facts_of(
         text += f"the views share {least}{ones} "
         facts.append((Status.DEGENERATE, f"{text}direction{'s' * (ones > 1)} exactly."))
     if facts:
-        means = [1e-6 * float(np.mean(moments.fitted[i].squares)) for i in (0, 1)]
-        alike = max(means) <= 10 * min(means)
-        amount = f"{max(means):.1g}" if alike else f"({means[0]:.1g}, {means[1]:.1g})"
-        remedy = f"A ridge of about {amount} or more moves pairs with large variance to the front; "
+        amounts = ", ".join(f"{1e-6 * float(np.mean(moments.fitted[i].squares)):.1g}" for i in (0, 1))
+        remedy = f"A ridge of about ({amounts}) or more moves pairs with large variance to the front; "
         remedy += "the score of other rows distinguishes them from chance."
         facts[-1] = (facts[-1][0], f"{facts[-1][1]} {remedy}")
     return [*found, *facts]

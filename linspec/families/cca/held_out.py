@@ -11,16 +11,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from linspec import cost
-from linspec.arrays import HOST, HostArray, namespace
+from linspec.arrays import HOST, HostArray
 from linspec.families.cca.variates import captured, componentwise
-from linspec.linalg.singular_vectors import leading_svd
+from linspec.linalg.small_matrices import leading_svd
 from linspec.studies.held_out.grams import Split
 from linspec.studies.held_out.scores import FEWEST, HeldOutScore, RidgeMetric, Rounded, still, weighted_rows
 
@@ -37,13 +35,14 @@ class TotalCaptured(HeldOutScore):
     """
 
     label = "total correlation captured"
-    together = True
 
     def of_moments(
         self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
     ) -> Rounded:
         X, Y = (RidgeMetric(problem, split, name) for name in problem.matrices)
-        C, most, rows = split.training["X", "Y"], max(k or 1 for k in ks), split.held_out.rows
+        C = split.training["X", "Y"]
+        most = max(k or 1 for k in ks)
+        rows = split.held_out.rows
         found, rounding = np.zeros((2, len(ridges), len(ks)))
         for i, (rx, ry) in enumerate(ridges):
             Bx, By = X.inverse_root(rx), Y.inverse_root(ry)
@@ -53,7 +52,8 @@ class TotalCaptured(HeldOutScore):
             both = split.images([{"X": Bx @ U[:, :most]}, {"Y": By @ V[:, :most]}])
             G = both.spread + np.outer(both.means * both.count, both.means)
             found[i] = self._scored(problem, G, both.means, both.count, rows, ks)
-            lost, condition = both.share_lost.reshape(2, -1).sum(axis=0), X.condition(rx) + Y.condition(ry)
+            lost = both.share_lost.reshape(2, -1).sum(axis=0)
+            condition = X.condition(rx) + Y.condition(ry)
             rounding[i] = [
                 math.inf
                 if k and k < len(rho) and rho[k] > TIED * rho[k - 1]
@@ -71,24 +71,11 @@ class TotalCaptured(HeldOutScore):
         return factored / cost.FACTOR_RATE + ridges * products / cost.DENSE_RATE
 
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
-        scores: HostArray = self.of_solutions(problem, [solution], ks)[0]
-        return scores
-
-    def of_solutions(self, problem: Any, solutions: Sequence[Any], ks: Sequence[int | None]) -> HostArray:
-        """Score all solutions by one product with each view, because they differ only in their weights."""
-        xp = namespace(solutions[0].x_weights)
-        weights = {
-            name: xp.concat([getattr(solution, name) for solution in solutions], axis=1)
-            for name in ("x_weights", "y_weights")
-        }
-        P, Q = replace(solutions[0], **weights).transform(problem.X, problem.Y, confounds=problem.confounds)
-        (P, w), (Q, _) = weighted_rows(P, problem), weighted_rows(Q, problem)
-        edges, found = np.cumsum([0, *(len(solution.correlations) for solution in solutions)]), []
-        count, rows = float(w.sum()), int(np.count_nonzero(w))
-        for a, b in pairwise(edges.tolist()):
-            Z = np.hstack([P[:, a:b], Q[:, a:b]])
-            found.append(self._scored(problem, Z.T @ (Z * w[:, None]), w @ Z / count, count, rows, ks))
-        return np.asarray(found)
+        variates = solution.transform(problem.X, problem.Y, confounds=problem.confounds)
+        (P, w), (Q, _) = (weighted_rows(V, problem) for V in variates)
+        Z, count = np.hstack([P, Q]), float(w.sum())
+        rows = int(np.count_nonzero(w))
+        return self._scored(problem, Z.T @ (Z * w[:, None]), w @ Z / count, count, rows, ks)
 
     def _scored(
         self,

@@ -110,7 +110,8 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
 
     def explained_table(self, X: Any, Y: Any, **rows: Any) -> list[dict[str, Any]]:
         """The share of each view that its own variates explain, and those of the other view: a row for each pair."""
-        own, others = self.variance_extracted(X, Y, **rows), self.redundancy(X, Y, **rows)
+        own = self.variance_extracted(X, Y, **rows)
+        others = self.redundancy(X, Y, **rows)
         shares: dict[str, HostArray] = {}
         for i, (view, other) in enumerate(OTHER.items()):
             shares |= {f"of {view} by its variate": own[i], f"of {view} by that of {other}": others[i]}

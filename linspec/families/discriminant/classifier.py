@@ -17,7 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import HOST, Array, Home, HostArray, at_home, check_bare, host_dtype, namespace, to_host
+from linspec.arrays import (
+    HOST,
+    Array,
+    Home,
+    HostArray,
+    at_home,
+    check_bare,
+    host_dtype,
+    is_array,
+    namespace,
+    to_host,
+)
 from linspec.errors import InvalidOption, InvalidProblem
 from linspec.linalg import whitening
 from linspec.process.plurals import count_of
@@ -235,10 +246,7 @@ class LinearClassifier:
         [['ash', 'elm']]
         """
         found = to_host(self.probabilities(X, confounds=confounds))
-        classes = self.classes.tolist()
-        texts = [str(name) for name in classes]
-        texts = texts if len(set(texts)) == len(texts) else [repr(name) for name in classes]
-        columns = {text: found[:, j] for j, text in enumerate(texts)}
+        columns = {str(name): found[:, j] for j, name in enumerate(self.classes.tolist())}
         return table_of_rows(self, columns, X, library)
 
     @at_home
@@ -348,11 +356,12 @@ def prior_probabilities(priors: Any, sizes: HostArray) -> HostArray:
     if isinstance(priors, str) and priors == "uniform":
         return np.full(len(sizes), 1 / len(sizes))
     check_bare(priors, "priors")
-    try:
-        given = np.asarray(to_host(priors), dtype=np.float64)
-    except (TypeError, ValueError):
-        given = np.zeros(0)
-    if given.shape != sizes.shape or not (np.isfinite(given).all() and given.min() > 0):
+    given = np.asarray(to_host(priors) if is_array(priors) else priors)
+    if (
+        given.dtype.kind not in "uif"
+        or given.shape != sizes.shape
+        or not (np.isfinite(given).all() and given.min() > 0)
+    ):
         raise InvalidOption(
             f'priors must be None, "uniform" or {len(sizes)} positive numbers, one for each class in sorted order; got '
             f"{priors!r}."

@@ -31,6 +31,7 @@ from linspec.certificates import (
     gram_pays,
     metric_pays,
     needs_metric,
+    short_directions,
     sketch_pays,
 )
 from linspec.iteration import Certificate
@@ -73,7 +74,11 @@ class Directions:
     def __init__(
         self, metric: Metric, C: Array, T: Array, device: Home, resolution: float, *, by_gram: bool = False
     ) -> None:
-        self.metric, self.C, self.T, self.device, self.by_gram = metric, C, T, device, by_gram
+        self.metric = metric
+        self.C = C
+        self.T = T
+        self.device = device
+        self.by_gram = by_gram
         self.resolution = resolution / metric.least if self.exact else resolution
 
     @property
@@ -89,7 +94,8 @@ class Directions:
     @cached_property
     def indistinct(self) -> float:
         """The share of Σλ that belongs to eigenvalues below rounding, which short directions of X may raise."""
-        every, kept = float(self.device.norm(self.T)) ** 2, float(np.sum(self.triplets[1] ** 2))
+        every = float(self.device.norm(self.T)) ** 2
+        kept = float(np.sum(self.triplets[1] ** 2))
         return max(ratio(every - kept, every), 0.0)
 
     def leading(self, T: Array) -> tuple[Array, HostArray]:
@@ -160,7 +166,8 @@ def _held(problem: Any, moments: Moments, cut: float | None, *, by_rows: bool) -
     if short and moments.root is None:  # products alone
         _, R = moments.products_with_triangle(place.eye(A.shape[1]))
         metric = Metric.of_rows(R, ridge, moments.fitted[0].squares, A.rounding, exact=True, cut=cut)
-    metric, C = metric.on(place), _turned(problem, place.place(moments.cross()))
+    metric = metric.on(place)
+    C = _turned(problem, place.place(moments.cross()))
     if moments.root is not None:
         X, H = moments.root
         T = (X @ metric.N).T @ _turned(problem, H)
@@ -171,7 +178,8 @@ def _held(problem: Any, moments: Moments, cut: float | None, *, by_rows: bool) -
 def _in_a_pass(problem: Any, moments: Moments) -> Directions:
     """What one pass makes known: C, and a norm that is near that of M⁻¹."""
     A, ridge = moments.operators[0], problem.ridge
-    place, unit = A.backend.blocks, moments.operators[1].backend.blocks.eye(moments.widths[1])
+    place = A.backend.blocks
+    unit = moments.operators[1].backend.blocks.eye(moments.widths[1])
     if sketch_pays(moments, problem.width):
         moments.sketch_rows = SKETCH_ROWS * max(moments.widths)
         C = moments.products(None, unit)[1][0]
@@ -228,7 +236,8 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certif
     values = arrays.get("eigenvalues")
     if values is not None:
         order = np.argsort(-np.asarray(values), kind="stable")
-        W, values = W @ place.place(selection_matrix(len(order), order)), np.asarray(values)[order]
+        W = W @ place.place(selection_matrix(len(order), order))
+        values = np.asarray(values)[order]
     nothing = place.norm(C) <= rounding_of(problem, moments)
     if nothing:
         W, values = W[:, :0], np.zeros(0)
@@ -253,29 +262,24 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certif
     if squared > max(10 * problem.default_tol, SQUARED**2):
         text = f"The Gram matrix has squared so much that eigenvalues may be off by {min(squared, 1.0):.0e}. "
         findings.append((Status.ILL_CONDITIONED, text + "Raise max_passes, or add a ridge."))
-    hidden = _hidden(moments, known)
-    if hidden:
-        text = "X has directions so short that rounding may hide them. They were left out, and eigenvalues may be "
-        findings.append((Status.ILL_CONDITIONED, text + "missing. Add a ridge, or lower rank_tol."))
+    hidden = short_directions(moments, [known.metric], "eigenvalues", "Add a ridge.") if known.exact else []
+    findings += hidden
     rank = arrays.get("rank", known.metric.rank if known.metric.source != "preconditioned" else None)
     findings += _of_rank(problem, moments, rank)
     what = "directions in which the columns of X vary with the targets"
-    findings = [
-        *fewer_than_asked(len(values), max(len(values), 1) if problem.every else problem.k, what),
-        *findings,
-    ]
+    wanted = max(len(values), 1) if problem.every else problem.k
+    findings = [*fewer_than_asked(len(values), wanted, what), *findings]
     empty = not len(values) and not nothing
     if empty:
-        findings.insert(
-            0, (Status.INCOMPLETE, "Nothing is returned, although the columns of X vary with the targets.")
-        )
+        text = "Nothing is returned, although the columns of X vary with the targets."
+        findings.insert(0, (Status.INCOMPLETE, text))
     fields = {
         "weights": problem.X.home.place(moments.fitted[0].scaled(W), problem.X.dtype),
         "eigenvalues": values,
         "rank": rank,
         "next": float(after.max(initial=0.0)),
     }
-    lost = hidden or any(status is Status.INCOMPLETE for status, _ in findings)
+    lost = bool(hidden) or any(status is Status.INCOMPLETE for status, _ in findings)
     return Certificate(1.0 if empty else residual, tuple(findings), fields, known.metric.source, lost=lost)
 
 
@@ -367,21 +371,6 @@ def _rounding_of_weights(problem: Any, moments: Moments, W: Array) -> float:
     d = place.place(moments.fitted[0].squares + problem.ridge)[:, None]
     size = unit * math.sqrt(float(to_host(place.column_sums(W * W * d)).max()) / 3)
     return math.ldexp(1.0, math.frexp(size)[1])
-
-
-def _hidden(moments: Moments, known: Directions) -> bool:
-    """Whether rows times a direction that was left out as null are longer than rounding."""
-    cut, A, metric = known.metric.null, moments.operators[0], known.metric
-    if not known.exact or not cut.shape[1]:
-        return False
-    sizes = np.linalg.norm(metric.D[:, None] * cut, axis=0)
-    if moments.root is not None:
-        lengths = np.linalg.norm(to_host(moments.root[0]) @ cut, axis=0)
-    elif moments.rereads and moments.passes.affords(1.0):
-        lengths = to_host(known.device.column_norms(moments.operator(0).matmat(known.device.place(cut))))
-    else:
-        return True
-    return bool((lengths > NULL * A.rounding / metric.least * sizes).any())
 
 
 def _of_rank(problem: Any, moments: Moments, rank: int | None) -> list[Finding]:

@@ -37,9 +37,12 @@ class PillaiTrace(HeldOutScore):
     ) -> Rounded:
         training, held = split.training, split.held_out
         turn = _turn(problem, split.squares["H"])
-        eigen, C = RidgeMetric(problem, split, "X"), training["X", "H"] @ turn
+        eigen = RidgeMetric(problem, split, "X")
+        C = training["X", "H"] @ turn
         of = held.spread if problem.center else lambda a, b: held[a, b]
-        Sx, Sxh, T = of("X", "X"), of("X", "H") @ turn, whitening(turn.T @ of("H", "H") @ turn)
+        Sx = of("X", "X")
+        Sxh = of("X", "H") @ turn
+        T = whitening(turn.T @ of("H", "H") @ turn)
         if held.rows < FEWEST or not T.shape[1]:  # such as rows of one class
             return Rounded(*np.full((2, len(ridges), len(ks)), [[[math.nan]], [[0.0]]]))
         length = math.sqrt(float(np.trace(turn.T @ training["H", "H"] @ turn)))
@@ -63,7 +66,9 @@ class PillaiTrace(HeldOutScore):
         P, w = weighted_rows(solution.transform(problem.X, confounds=problem.confounds), problem)
         H = HOST.place(problem.H.dense())
         H = H if problem.factor is None else H @ to_host(problem.factor)
-        rows, count, constant = int(np.count_nonzero(w)), float(w.sum()), np.zeros(P.shape[1], dtype=bool)
+        rows = int(np.count_nonzero(w))
+        count = float(w.sum())
+        constant = np.zeros(P.shape[1], dtype=bool)
         if problem.center:
             constant = still(w @ P**2, w @ P / count, count, rows)
             P, H = (block - w @ block / count for block in (P, H))

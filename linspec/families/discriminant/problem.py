@@ -467,7 +467,7 @@ class Discriminant(ls.Problem[DiscriminantSolution]):
     larger of the two ratios. The square of the second ratio is the fraction of the sum of all eigenvalues that the span
     misses.
 
-    `converged` is False if a direction v of X was cut as null although ‖Xv‖ > 10 eps ‖X‖ ‖v‖.
+    `converged` is False if a Gram matrix has cut a direction v of X as null although ‖Xv‖ is more than rounding.
 
     For authors of solvers: in the problem that a solver receives, `H` holds the labels, and `factor` is the matrix that
     multiplies the labels, or None.
@@ -559,13 +559,10 @@ class Discriminant(ls.Problem[DiscriminantSolution]):
                 "Discriminant needs targets; got no H. Make H from labels: "
                 f"Discriminant(X, linspec.targets.lda(y), k).{of_pairs(self.X)}"
             )
-        flat = getattr(H, "ndim", 2) == 1  # also for arrays that only an adapter knows
-        if flat or is_series(H) or is_flat_list(H):
-            one = f"one dimension of {type(H).__name__}"
-            got = f"shape ({len(H)},)" if is_array(H) or not flat else one
+        if getattr(H, "ndim", 2) == 1 or is_series(H) or is_flat_list(H):
             raise InvalidProblem(
-                f"H must have a column for each target; got {got}. Make targets of classes "
-                "with linspec.targets.lda(y)."
+                f"H must have a column for each target; got one dimension of {type(H).__name__}. Make targets of "
+                "classes with linspec.targets.lda(y)."
             )
         labels, factor = _taken_apart(as_operator(H, "H"), center=self.center)
         object.__setattr__(self, "H", labels)
@@ -631,7 +628,8 @@ class Discriminant(ls.Problem[DiscriminantSolution]):
     def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Judge `weights`, and make the solution's fields (`linspec.families.discriminant.directions`)."""
         certificate = directions.certify(self, moments, arrays)
-        known, fields = directions.directions_of(self, moments), dict(certificate.fields)
+        known = directions.directions_of(self, moments)
+        fields = dict(certificate.fields)
         del fields["next"]
         W = moments.fitted[0].unscaled(known.device.place(fields["weights"]))  # as they are returned
         fields["penalty"] = self.ridge * to_host(W.T @ W)

@@ -139,7 +139,9 @@ class SquaredErrors(PredictionScore):
     def of_moments(
         self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
     ) -> Rounded:
-        held, total, m = split.held_out, float(split.spreads["B"].sum()), int(problem.B.shape[1])
+        held = split.held_out
+        total = float(split.spreads["B"].sum())
+        m = int(problem.B.shape[1])
         scores, rounding, moved = np.empty((3, len(ridges), 1))
         for i, (x, off) in enumerate(solved(RidgeMetric(problem, split, "A"), split.training, ridges)):
             error, lost = squared_error(split, x, off)
@@ -157,7 +159,8 @@ class SquaredErrors(PredictionScore):
     def rounding_of_solutions(self, problem: Any, solutions: Sequence[Any], moved: HostArray) -> HostArray:
         moments = Moments([problem.A.in_blocks("A")])
         moments.settle()
-        squares, found = moments.fitted[0].squares, np.empty((len(solutions), 1))
+        squares = moments.fitted[0].squares
+        found = np.empty((len(solutions), 1))
         for i, solution in enumerate(solutions):
             B, errors, w = next(errors_of_rows(problem, solution))
             x = np.reshape(HOST.place(solution.x), (len(squares), -1))
@@ -294,32 +297,26 @@ def _of_columns(problem: Any, ridges: Sequence[float], reason: str, *, again: bo
     problem = with_orthogonal_confounds(problem)
     _, total, passes = cells_of(problem, _everything(rows))
     split = split_of(problem, total, total)
-    training = split.training
     eigen = RidgeMetric(problem, split, "A")
     freedom = total.count - (total.rows - split.rank)
-    x, moved, errors, lost, traces = [], [], [], [], []
-    for ridge, (coefficients, off) in zip(ridges, solved(eigen, training, ridges), strict=True):
-        error, share = squared_error(split, coefficients, off)
-        traces.append(_trace(eigen, ridge))
-        x.append(coefficients)
-        moved.append(off)
-        errors.append(error)
-        lost.append(np.inf if split.hides else share_lost(share, error))
+    x, moved = zip(*solved(eigen, split.training, ridges), strict=True)
+    errors, shares = np.array([squared_error(split, *each) for each in zip(x, moved, strict=True)]).T
+    lost = np.array(
+        [np.inf if split.hides else share_lost(*each) for each in zip(shares, errors, strict=True)]
+    )
     passes, one_pass = passes + split.reread, True
     if again and problem.sweeps > 1 and max(lost) > LOST:
         read, swept = _errors_of_rows(problem, x)
         passes, one_pass = passes + swept, False
-        squares = split.squares["A"] * split.factors("A") ** 2
-        for i, error in enumerate(read):
-            if lost[i] > LOST:
-                off = moved[i] + rounded_fits(squares, x[i], split.squares["B"], total.count)
-                errors[i], lost[i] = error, share_lost(moved_by(off, error, total.count), error)
+        for i in np.flatnonzero(lost > LOST).tolist():
+            errors[i], lost[i] = read[i], share_lost(moved_by(moved[i], read[i], total.count), read[i])
     scores = np.empty(len(ridges))
-    for i, (trace, off) in enumerate(traces):
+    for i, ridge in enumerate(ridges):
+        trace, off = _trace(eigen, ridge)
         free = freedom - trace
         scores[i] = _score(errors[i], free, total.count) / int(problem.B.shape[1])
         lost[i] += 2 * off / free if free > 0 else 0.0
-    return Generalized(scores, None, passes, one_pass, reason, np.asarray(lost))
+    return Generalized(scores, None, passes, one_pass, reason, lost)
 
 
 def _trace(eigen: RidgeMetric, ridge: float) -> tuple[float, float]:
@@ -353,10 +350,13 @@ def _of_rows(problem: Any, ridges: Sequence[float], reason: str) -> Generalized:
     K = to_host(row_gram(moments))
     values, U = np.linalg.eigh((K + K.T) / 2)
     live = values > squared_cut(problem.A.H) * values.max(initial=0.0)
-    values, U, B = values[live], U[:, live], _preprocessed_targets(moments)
+    values = values[live]
+    U = U[:, live]
+    B = _preprocessed_targets(moments)
     along = U.T @ B
     beyond = float(((B - U @ along) ** 2).sum())
-    rounding, sizes = moved_by(ROUNDING * float(np.linalg.norm(B)), beyond, 1.0), np.abs(along)
+    rounding = moved_by(ROUNDING * float(np.linalg.norm(B)), beyond, 1.0)
+    sizes = np.abs(along)
     scores, lost = np.empty((2, len(ridges)))
     for i, ridge in enumerate(ridges):
         g = ridge / (values + ridge)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 import linspec as ls
 from linspec.arrays import HOST, Array, Home, HostArray, at_home, host_dtype, namespace, to_host
 from linspec.certificates import LinearCertificate, certify_linear
-from linspec.errors import BrokenPlugin, InvalidProblem
+from linspec.errors import BrokenPlugin
 from linspec.iteration import Certificate
 from linspec.rows import Moments
 from linspec.solving import NewRows, RidgesSolution, WithRidges
@@ -67,18 +67,6 @@ class LeastSquaresSolution(
     b_slopes: Array | None = ls.field(None, shape="confounds m")
 
     targets: ClassVar[str] = "B"
-
-    @classmethod
-    def from_saved_parts(cls, parts: Mapping[str, Any]) -> Self:
-        found = super().from_saved_parts(parts)
-        shape = found.x.shape
-        columns = (*shape, 1)[1:3] if found.path else (*shape, 1)[:2]
-        for means, count in zip((found.a_mean, found.b_mean), columns, strict=True):
-            if means is not None and len(means) != count:
-                raise InvalidProblem(
-                    f"x must have an entry for each mean; got {shape} and {len(means)} means."
-                )
-        return found
 
     def facts(self) -> list[tuple[str, str]]:
         """The norm of the coefficients, and the intercepts; of a path, see those of each ridge."""
@@ -339,7 +327,9 @@ class LeastSquares(WithRidges[LeastSquaresSolution]):
 
         `planted` is what is left of planted columns, and `rank` the rank that a solver has decided on.
         """
-        A, place, x = moments.operators[0], moments.operators[0].backend.blocks, arrays.get("x")
+        A = moments.operators[0]
+        place = moments.operators[0].backend.blocks
+        x = arrays.get("x")
         if x is None or tuple(x.shape) != (A.shape[1], self.width):
             raise BrokenPlugin(
                 f"a least-squares solver must find x of shape {(A.shape[1], self.width)}, a column for each "

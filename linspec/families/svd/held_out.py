@@ -35,7 +35,8 @@ class Reconstruction(HeldOutScore):
         self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
     ) -> Rounded:
         values, V = np.linalg.eigh(split.training["A", "A"])
-        values, V = np.maximum(values[::-1], 0.0) / split.training.count, V[:, ::-1]
+        values = np.maximum(values[::-1], 0.0) / split.training.count
+        V = V[:, ::-1]
         held = split.held_out["A", "A"]
         along = (V * (held @ V)).sum(axis=0)
         constant = split.factors("A") == 0  # in training

@@ -15,7 +15,6 @@ import numpy as np
 import linspec as ls
 from linspec.arrays import (
     HOST,
-    LEAST_SQUARE,
     Array,
     Home,
     HostArray,
@@ -24,8 +23,8 @@ from linspec.arrays import (
     reciprocal,
     to_host,
 )
-from linspec.certificates import Euclidean, digits, enclosure
-from linspec.errors import InvalidProblem, MissingCapability, shown
+from linspec.certificates import digits, enclosure
+from linspec.errors import InvalidProblem, MissingCapability
 from linspec.iteration import Certificate
 from linspec.linalg import EPS, ratio, selection_matrix, signs_of_columns, tall_svd
 from linspec.rows import Moments, OutOfPasses
@@ -36,9 +35,6 @@ from linspec.workers import brought_here
 
 MOSTLY = 0.5
 """The least share of the means in the first component that the summary states."""
-
-DOMINANT, FEW_COLUMNS = 0.99, 2
-"""Squared weight of a column in the first component that is stated, where there are more columns than these."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -110,8 +106,7 @@ class SVDSolution(
     @classmethod
     def objective(cls, fields: Mapping[str, Any]) -> float:
         """The sum of the squares of the singular values."""
-        with np.errstate(over="ignore"):  # a square beyond the range is infinite
-            return float((fields["S"] ** 2).sum())
+        return float(np.linalg.norm(fields["S"]) ** 2)
 
     @property
     def explained_variance_ratio(self) -> HostArray | None:
@@ -124,8 +119,6 @@ class SVDSolution(
         """
         if self.total_squares is None:
             return None
-        if self.total_norm and not LEAST_SQUARE < self.total_squares < math.inf:
-            return np.square(self.S / self.total_norm)
         share: HostArray = self.S**2 / self.total_squares if self.total_squares > 0 else 0.0 * self.S
         return share
 
@@ -134,8 +127,7 @@ class SVDSolution(
         """The variance of the data along each row of `Vh`, S²/(rows − 1), shape (k,); None without centring."""
         if self.mean is None:
             return None
-        with np.errstate(over="ignore", under="ignore"):
-            variance: HostArray = self.S**2 / max(self.rows - 1, 1)
+        variance: HostArray = self.S**2 / max(self.rows - 1, 1)
         return variance
 
     @property
@@ -168,36 +160,24 @@ class SVDSolution(
         return [*super()._certificate(), ("means", text)]
 
     def facts(self) -> list[tuple[str, str]]:
-        """The sum of the squares, all shares together, and a column whose large unit makes up the first component."""
+        """The sum of the squares, and all shares together."""
         facts, shares = super().facts(), self.explained_variance_ratio
         whole = "squares" if self.mean is None else "variance"
         if shares is not None and len(shares):
             facts.append((f"share of the {whole}", f"{percent(float(shares.sum()))} together"))
-        weights = np.square(HOST.place(self.Vh[:1])).reshape(-1)
-        if (
-            self.mean is None
-            or self.scale is not None
-            or len(weights) <= FEW_COLUMNS
-            or max(weights) < DOMINANT
-        ):
-            return facts
-        column = int(weights.argmax())
-        name = shown(self.column_names.get("A", range(len(weights)))[column])
-        text = f"the column {name} has {percent(float(weights[column]))} of component 1, as columns are not scaled"
-        return [*facts, ("units", f"{text}: scale=True divides each by its standard deviation")]
+        return facts
 
     def explained_table(self, *_: Any, **__: Any) -> list[dict[str, Any]]:
         """The share of each component, and of the components up to it, as a row for each component."""
         shares = self.explained_variance_ratio
+        if shares is None:
+            return []
         whole = "of the squares" if self.mean is None else "of the variance"
-        return (
-            [
-                {"component": i + 1, whole: percent(float(share)), "cumulative": percent(float(together))}
-                for i, (share, together) in enumerate(zip(shares, np.cumsum(shares), strict=True))
-            ]
-            if shares is not None
-            else []
-        )
+        both = zip(shares, np.cumsum(shares), strict=True)
+        return [
+            {"component": i + 1, whole: percent(float(share)), "cumulative": percent(float(together))}
+            for i, (share, together) in enumerate(both)
+        ]
 
     @property
     def _new_rows(self) -> NewRows:
@@ -448,23 +428,20 @@ class SVD(ls.Problem[SVDSolution]):
             S = HOST.place(arrays["S"])
         else:
             S = np.sqrt(np.maximum(to_host(place.xp.sum(V * AtAV, axis=0)), 0.0))
-        U = place.place(arrays["U"]) if self.left and "U" in arrays else None
         if (S[1:] > S[:-1]).any():
             order = np.argsort(-S, kind="stable")
             turn = place.place(selection_matrix(len(S), order))
-            V, AtAV, S, U = V @ turn, AtAV @ turn, S[order], None if U is None else U @ turn
+            V, AtAV, S = V @ turn, AtAV @ turn, S[order]
         known, findings = self._known(moments, V[:, :k], S[:k])
-        V, AtAV, S, U = V[:, :known], AtAV[:, :known], S[:known], None if U is None else U[:, :known]
+        V, AtAV, S = V[:, :known], AtAV[:, :known], S[:known]
         left: Callable[[HostArray], Any] | None = None
-        if U is not None:
-            left = partial(_turned, self.A, U)
-        elif self.left:
+        if self.left:
             left, S, turn = left_vectors(self.A, moments, V, S)
             V, AtAV = V @ place.place(turn), AtAV @ place.place(turn)
         unit = float(S[0] ** 2) if len(S) and S[0] > 0 else 1.0
         gaps = AtAV / unit - V * place.place(S**2 / unit)
         residual = float(place.column_norms(gaps).max(initial=0.0)) if judged else math.nan
-        delta, least = enclosure([Euclidean(A.shape[1])], [to_host(gaps)], to_host(V.T @ V))
+        delta, least = enclosure([None], [to_host(gaps)], to_host(V.T @ V))
         if least < INDEPENDENT:
             findings += ((ls.Status.INACCURATE, "The vectors are dependent."),)
         accuracy = ""
@@ -547,7 +524,8 @@ def left_vectors(
     The values come from A itself, and not from its square. U is returned as a function of M: U M.
     """
     if moments.operators[0].executor is None:
-        w, place = moments.data.w(moments.operators[0]), moments.operators[0].backend.blocks
+        w = moments.data.w(moments.operators[0])
+        place = moments.operators[0].backend.blocks
         image = place.place(moments.images(V)) if len(S) else place.zeros((int(A.shape[0]), 0))
         U, s, turn = tall_svd(image if w is None else image * place.xp.sqrt(w)[:, None])
         turned: Callable[[HostArray], Any] = partial(_turned, A, U)

@@ -36,7 +36,7 @@ LARGEST = 1 - 1e-15
 """The largest correlation whose artanh is computed; larger ones are set to this."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Bootstrap(ComponentBootstrap):
     """Intervals of the pairs of a solution; the first axis of each array holds lower ends, then upper ends.
 
@@ -125,15 +125,6 @@ class Bootstrap(ComponentBootstrap):
         ['age', 'dose']
         """
         return self._table_of_columns(matrix, library, self.solution_loadings, self.loadings)
-
-    def __repr__(self) -> str:
-        text, k = super().__repr__(), len(self.solution.correlations)
-        if not 0 < k < min(self.solution.x_weights.shape[0], self.solution.y_weights.shape[0]):
-            return text
-        return (
-            f"{text[:-1]}\n  pair {k} is the last one asked for: its gap to the next is unknown, and if it is small, "
-            "intervals of its loadings and weights are too narrow>"
-        )
 
 
 class DrawnPairs(Draws):

@@ -42,7 +42,6 @@ from linspec.operators import LinearOperator, as_operator
 from linspec.process.interrupts import NothingYet, Request
 from linspec.process.plurals import count_of
 from linspec.registry.keywords import hinted
-from linspec.rows import Moments, Preprocessing
 from linspec.solving.checks import check_count
 from linspec.solving.select import check_fits
 from linspec.solving.solve import solve_on_host
@@ -55,7 +54,7 @@ from linspec.studies.inference.permutation import (
     sums_from,
     warn_of_time,
 )
-from linspec.studies.inference.rows import reflected, reflections, with_equal_rows
+from linspec.studies.inference.rows import on_images, permuted, reflected, reflections, with_equal_rows
 from linspec.workers import brought_here
 
 __all__ = ["PermutationTest", "check_problem", "null_correlations", "stepwise_test"]
@@ -160,8 +159,8 @@ def null_correlations(
     Parameters
     ----------
     problem : CCA
-        Its ridge, centring, scale, confounds and k are used. Weights must be integers. With confounds, the residuals
-        of Y are permuted.
+        Its ridge, centring, scale, confounds and k are used. Weights must be integers. Confounds are removed from both
+        views first, as by `permutation_test`.
     solver : str or Solver, default "auto"
         As for `linspec.solve`.
     permutations : int, default 1
@@ -205,19 +204,14 @@ def null_correlations(
     """
     check_problem(problem, "null_correlations")
     check_count("permutations", permutations, 1)
-    if problem.Y.access != "rows":
-        raise MissingCapability(
-            f"null_correlations permutes the rows of Y, which needs row slices; got {problem.Y!r}. Pass an "
-            "array, a sparse matrix or a file, or permute the rows where they come from."
-        )
-    problem = with_equal_rows(problem, "null_correlations")
-    rows = problem.Y if problem.confounds is None else _residuals(problem)
+    images = on_images(with_equal_rows(problem, "null_correlations"), "null_correlations")
     generator = random_generator(rng)
     found, stop = np.zeros((permutations, problem.k)), Request()
 
     def permute(number: int) -> None:
-        permuted = problem.with_matrices({"Y": rows.rows(generator.permutation(problem.Y.shape[0]))})
-        correlations = solve_on_host(permuted, solver, rng=generator, **options).correlations
+        correlations = solve_on_host(
+            permuted(images, generator), solver, rng=generator, **options
+        ).correlations
         if stop.made:  # the result of an interrupted solve does not count
             raise NothingYet
         found[number, : len(correlations)] = correlations
@@ -229,18 +223,6 @@ def null_correlations(
             ConvergenceWarning,
         )
     return found[:made].copy()
-
-
-def _residuals(problem: CCA) -> LinearOperator:
-    """The rows of Y without what the confounds explain of them."""
-    Y, pre = problem.Y, Preprocessing.of(center=problem.center, confounds=problem.confounds)
-    moments = Moments([Y.in_blocks("Y")], pre, names=["Y"])
-    moments.settle()
-    fitted, place = moments.fitted[0], Y.home.blocks.place
-    W = place(Y.dense()) - place(fitted.mean)[None, :] - place(fitted.rest)[None, :]
-    B, slopes = moments.data.B(moments.operators[0]), fitted.slopes
-    W = W if B is None or slopes is None else W - B @ place(slopes).T
-    return as_operator(Y.home.place(W, Y.dtype), "Y").with_names_of(Y)
 
 
 # ---- the variates ----------------------------------------------------------------------------------
@@ -261,7 +243,8 @@ def _variates(problem: CCA, X: Any, Y: Any) -> tuple[Array, Array, HostArray, Ho
     check_fits(needed, "orthonormal bases of both views", remedy, home.free_memory)
     vectors = reflections(problem)
     Ux, Uy = (_basis(name, A, vectors, centred=bool(problem.center)) for name, A in views.items())
-    dimensions, ranks = Ux.shape[0] - (problem.center and not vectors), (Ux.shape[1], Uy.shape[1])
+    dimensions = Ux.shape[0] - (problem.center and not vectors)
+    ranks = (Ux.shape[1], Uy.shape[1])
     shared = sum(ranks) - dimensions
     if shared > 0 and min(ranks) > 0:
         raise InvalidProblem(

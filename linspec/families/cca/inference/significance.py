@@ -169,7 +169,8 @@ class Significance:
 
     def _columns(self) -> dict[str, HostArray]:
         """Wilks' Λ with its F statistic and degrees of freedom, and the p-values of all tests, by their heads."""
-        w, heads = self.wilks, ("p Rao", "p Bartlett", "p Pillai", "p Hotelling", "p Roy TW")
+        w = self.wilks
+        heads = ("p Rao", "p Bartlett", "p Pillai", "p Hotelling", "p Roy TW")
         columns: dict[str, Any] = {"Wilks": w.values, "F": w.statistics, "df": w.df, "df error": w.df_error}
         columns |= {head: getattr(self, name).p_values for head, name in zip(heads, NAMES, strict=True)}
         return columns if self.permutation is None else {**columns, "p permuted": self.permutation.p_values}
@@ -260,7 +261,8 @@ def _refused(needed: str) -> InvalidProblem:
 def _check(solution: CCASolution, problem: CCA) -> None:
     """Refuse a solution that has not all pairs of views of full rank."""
     check_solution(solution, problem)
-    widths, ranks = (problem.X.shape[1], problem.Y.shape[1]), tuple(solution.ranks or ())
+    widths = (problem.X.shape[1], problem.Y.shape[1])
+    ranks = tuple(solution.ranks or ())
     if ranks not in ((), widths) or solution.status is Status.RANK_DEFICIENT:
         refused = _refused(f"views of full rank {widths[0]} and {widths[1]}; got {ranks or 'a lower one'}")
         raise InvalidProblem(f"{refused} Of the views the solution says: {solution.message}")
@@ -317,14 +319,18 @@ def _bartlett(logs: HostArray, p: Any, q: Any, df: Any) -> Approximation:
 
 def _pillai(V: HostArray, p: Any, q: Any, df: Any) -> Approximation:
     """Pillai's F for the trace V = Σ r²."""
-    s, m, N = np.minimum(p, q), (abs(p - q) - 1) / 2, (df - p - q - 1) / 2
+    s = np.minimum(p, q)
+    m = (abs(p - q) - 1) / 2
+    N = (df - p - q - 1) / 2
     free, error = s * (2 * m + s + 1), s * (2 * N + s + 1)
     return _f(V, error / free * V / (s - V), free, error)
 
 
 def _hotelling_lawley(U: HostArray, p: Any, q: Any, df: Any) -> Approximation:
     """McKeon's F for the Hotelling-Lawley trace U, or Pillai's F if there are too few rows."""
-    s, m, N = np.minimum(p, q), (abs(p - q) - 1) / 2, (df - p - q - 1) / 2
+    s = np.minimum(p, q)
+    m = (abs(p - q) - 1) / 2
+    N = (df - p - q - 1) / 2
     few = N <= 1
     enough = np.where(few, 2.0, N)
     b = (p + 2 * enough) * (q + 2 * enough) / (2 * (2 * enough + 1) * (enough - 1))
