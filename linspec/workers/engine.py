@@ -42,6 +42,8 @@ class Engine(ABC):
     round_seconds, call_seconds : float, default 0.0
         The overhead of one `reduce`, and of one call in it, in seconds. `linspec.cost` adds them to the estimated time
         of a pass, by which solver "auto" and form "auto" are chosen.
+    workers : int, default 1
+        Number of calls that run in parallel, for the same estimates. No other result depends on the number.
     recomputes : bool, default False
         Whether blocks are computed anew for every pass, because they are not held.
 
@@ -58,16 +60,8 @@ class Engine(ABC):
 
     round_seconds: float = 0.0
     call_seconds: float = 0.0
+    workers: int = 1
     recomputes: bool = False
-
-    @property
-    def workers(self) -> int:
-        """Number of calls that run in parallel.
-
-        `linspec.cost` estimates the time of a pass with this number, by which solver "auto" and form "auto" are chosen.
-        No other result depends on the number.
-        """
-        return 1
 
     @abstractmethod
     def hold(self, values: Sequence[Any]) -> list[Handle]:

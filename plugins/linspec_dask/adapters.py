@@ -20,7 +20,7 @@ import numpy as np
 from linspec.arrays import HOST
 from linspec.errors import InvalidProblem
 from linspec.workers import BlockOperator, Call, Engine, InProcess
-from linspec_dask.engine import DaskEngine, current_client, engine_of
+from linspec_dask.engine import DaskEngine, current_client
 
 HELD_SHARE = 1 / 4
 """If there is no client: largest share of the free memory of this process that blocks may take to be held in it."""
@@ -59,7 +59,7 @@ def blocks_of(data: Any) -> tuple[Engine, list[Any]]:
         raise InvalidProblem("data must have rows; got no blocks. Pass at least one.")
     client = current_client()
     if client is not None:
-        engine = engine_of(client)
+        engine = DaskEngine(client)
         return engine, engine.placed(blocks)
     # Chunks may be sparse or hold Python objects, and sizes may be unknown; a comparison with NaN is false.
     known = is_array and isinstance(data._meta, np.ndarray) and not data.dtype.hasobject

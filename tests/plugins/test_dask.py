@@ -285,20 +285,13 @@ def until_it_is_noticed(A: Any) -> None:
 
 
 @pytest.mark.slow
-def test_blocks_that_nothing_can_make_again_are_named(mortal):
+def test_blocks_that_nothing_can_make_again_are_an_error(mortal):
     futures = mortal.scatter([X[:400], X[400:800], X[800:]])
     A = ls.as_operator(futures)
-    holder, pid = next(iter(mortal.run(os.getpid).items()))
-    there = [i for i, future in enumerate(futures) if holder in mortal.who_has([future])[future.key]]
+    pid = next(iter(mortal.run(os.getpid).values()))
     os.kill(pid, signal.SIGKILL)
-    with pytest.raises(DataLost, match=r"block [\d, ]+ of .* client.scatter") as caught:
+    with pytest.raises(DataLost, match=r"client\.scatter"):
         until_it_is_noticed(A)
-    assert isinstance(caught.value, RuntimeError)
-    numbers = str(caught.value).partition("block ")[2].partition(" of ")[0]
-    assert {int(number) for number in numbers.split(", ")} <= set(there)
-
-
-# ---- the command line -----------------------------------------------------------------------------
 
 
 # ---- labels ---------------------------------------------------------------------------------------
