@@ -9,8 +9,6 @@ from linspec.operators.npy_files import mapped as mapped
 from linspec.operators.npz_files import read_npz as read_npz
 from linspec.operators.opening import as_operator as as_operator
 from linspec.operators.opening import open_rows as open_rows
-from linspec.operators.pairs import PairedStream as PairedStream
-from linspec.operators.pairs import paired as paired
 from linspec.operators.row_files import RowFiles as RowFiles
 from linspec.operators.row_files import columns_but_index as columns_but_index
 from linspec.operators.row_files import in_order as in_order
@@ -25,4 +23,5 @@ from linspec.operators.sketched import Sketch as Sketch
 from linspec.operators.sketched import tile_width as tile_width
 from linspec.operators.sparse import SparseOperator as SparseOperator
 from linspec.operators.streamed import StreamedOperator as StreamedOperator
+from linspec.operators.streamed import paired as paired
 from linspec.process.files import looked_at as looked_at

@@ -59,7 +59,7 @@ class DenseOperator(LinearOperator):
         if array.ndim != 2:
             raise InvalidProblem(
                 f"data must have two dimensions; got {array.ndim} with shape {tuple(array.shape)}. "
-                "Reshape it: one vector is `x.reshape(-1, 1)`."
+                "A vector is one column, `x[:, None]`, or one row, `x[None, :]`."
             )
         self.array = array
         self.shape = (int(array.shape[0]), int(array.shape[1]))

@@ -187,7 +187,6 @@ class DaskEngine(Engine):
         `begin` makes the request by a call of the client, on the thread of its loop, where such a call returns an
         awaitable.
         """
-
         check(self.client)
         request = self._requested(begin)
         try:
@@ -294,8 +293,8 @@ def as_ours(client: Any, error: BaseException) -> LinspecError:
     if isinstance(error, (CancelledError, asyncio.CancelledError)):
         return DataLost(
             f"blocks must stay on the cluster until the solve ends; got {text} The worker that had them is gone, or "
-            "somebody has cancelled them. Make blocks with tasks, such as dask.delayed(load)(path), which dask repeats, "
-            "instead of client.scatter; or state the problem again."
+            "somebody has cancelled them. Make blocks with tasks, such as dask.delayed(load)(path), which dask "
+            "repeats, instead of client.scatter; or state the problem again."
         )
     return InvalidProblem(
         f"what the workers do must not fail; got {text}. Mend the block from which it comes; if a module is missing, "

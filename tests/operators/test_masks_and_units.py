@@ -65,7 +65,9 @@ def test_masks_and_units_are_refused_at_every_door(door, kind):
         pytest.skip("a vector of objects")
     if kind.startswith("rows") and door in {"slices", "block", "start"}:
         pytest.skip("a list is neither a slice, nor a block, nor a start")
-    with pytest.raises((UnsupportedData, InvalidProblem), match=r"masked|unit|dtype object|real numbers"):
+    with pytest.raises(
+        (UnsupportedData, InvalidProblem), match=r"masked|unit|dtype object|real numbers|must be an array"
+    ):
         through(MARKED[kind](plain))
 
 
