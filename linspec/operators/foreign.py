@@ -24,8 +24,8 @@ def quacks(source: Any) -> bool:
 class ForeignOperator(LinearOperator):
     """An object that only has `matmat` and `rmatmat`; its products are NumPy arrays.
 
-    The methods may change the block that they are given, and return the same array at every product, or the given block.
-    So they are given a copy, and each result is copied.
+    The methods may change their block, and return it, or the same array at every product. So they are given a copy, and
+    each result is copied.
 
     Examples
     --------

@@ -421,8 +421,9 @@ def test_an_operator_that_returns_its_input():
 def test_an_operator_that_writes_into_its_input():
     for name in ("matmat", "rmatmat"):
         spoiling = Operator()
+        usual = getattr(spoiling, name)
 
-        def written(block, plain=getattr(spoiling, name)):
+        def written(block, plain=usual):
             product = plain(block).copy()
             block *= 2
             return product
