@@ -209,7 +209,7 @@ def test_loans_that_cannot_be_used_end_in_one_error(name):
 
 def test_jax_tracers_are_refused():
     jax = pytest.importorskip("jax")
-    message = "A must have entries; got a tracer of JAX.*Call linspec outside"
+    message = "A must give its memory by DLPack.*tracer of JAX, inside of jit"
     for transform in (jax.jit, jax.vmap):
         with pytest.raises(UnsupportedData, match=message):
             transform(lambda x: ls.solve(ls.SVD(x, k=1)).Vh)(in_jax(np.stack([A, A])))
@@ -219,9 +219,7 @@ def test_jax_dtypes_that_numpy_lacks_are_refused():
     jax = pytest.importorskip("jax")
     lent = in_jax(A)
     for other in (lent.astype(jax.numpy.bfloat16), jax.random.key(0)):
-        with pytest.raises(
-            UnsupportedData, match=r"A must hold numbers of a dtype that NumPy has; got a jax\.Array of"
-        ):
+        with pytest.raises(UnsupportedData, match=r"A must give its memory by DLPack"):
             ls.SVD(other, k=1)
     with pytest.raises(UnsupportedData, match="bfloat16"):
         ls.solve(ls.SVD(lent, k=1)).transform(lent.astype(jax.numpy.bfloat16))
