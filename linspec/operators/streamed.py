@@ -310,7 +310,7 @@ class _Source:
         start = 0
         for number, given in enumerate(self._opened()):
             pieces = tuple(
-                _as_slice(part, f"{name}: slice {number} (from row {start})", name, start)
+                _as_slice(part, f"{name}: slice {number} (from row {start})", name)
                 for name, part in zip(self.names, self._parts(given, number), strict=True)
             )
             heights = [piece.shape[0] for piece in pieces]
@@ -453,12 +453,12 @@ def _row_count(rows: Any, name: str) -> int:
     return int(rows)
 
 
-def _as_slice(given: Any, what: str, name: str, start: int) -> LinearOperator:
+def _as_slice(given: Any, what: str, name: str) -> LinearOperator:
     """Make an operator of one slice; raise if it cannot be multiplied."""
     from linspec.operators.opening import as_operator
 
     if is_frame(given):
-        return of_frame(given, name, start)
+        return of_frame(given, name)
     listed = isinstance(given, list | tuple | str | os.PathLike)
     operator = given if listed else as_operator(given, what)
     if not isinstance(operator, DenseOperator | SPARSE):

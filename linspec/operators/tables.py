@@ -18,7 +18,7 @@ from linspec.operators.sparse import SparseOperator, is_scipy_sparse
 __all__ = ["array_of_list", "is_flat_list", "of_frame"]
 
 
-def of_frame(data: Any, name: str, first: int = 0) -> LinearOperator:
+def of_frame(data: Any, name: str) -> LinearOperator:
     """Make the operator of a frame or a series, with the names of its columns and rows.
 
     Parameters
@@ -26,10 +26,8 @@ def of_frame(data: Any, name: str, first: int = 0) -> LinearOperator:
     data : frame or series
     name : str
         The name of the data in messages.
-    first : int, default 0
-        The number of the first row, in messages.
     """
-    frame = numbers_of(data, name, first)
+    frame = numbers_of(data, name)
     sparse = is_scipy_sparse(frame.values)
     operator = SparseOperator(frame.values, checked=True) if sparse else DenseOperator(frame.values)
     operator.column_names, operator.row_names = frame.columns, frame.rows
