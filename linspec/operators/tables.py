@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from linspec.arrays import HostArray, check_bare
-from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData, shown
+from linspec.errors import InvalidProblem, UnsupportedData, one_line
 from linspec.frames import index_of, numbers_of
 from linspec.operators.base import LinearOperator
 from linspec.operators.dense import DenseOperator
@@ -55,44 +54,23 @@ def array_of_list(data: Sequence[Any]) -> HostArray:
     Raises
     ------
     InvalidProblem
-        The list is empty, or its rows have different lengths.
-    NonFiniteData
-        An entry is None.
+        The rows of the list have different lengths, or an entry is None.
     UnsupportedData
-        An entry is no number.
+        An entry is no number, or there is none.
     """
-    kind = type(data).__name__
     check_bare(data)
-    if not data:
-        raise InvalidProblem(f"data must have rows and columns; got an empty {kind}.")
-    if any(map(_is_row, data)):
-        lengths = [len(row) if _is_row(row) else -1 for row in data]
-        odd = next((i for i, length in enumerate(lengths) if length != lengths[0]), None)
-        if odd is not None:
-            got = f"{lengths[odd]} entries" if lengths[odd] >= 0 else f"{shown(data[odd])}, which is no row"
-            raise InvalidProblem(
-                f"data must have equally many numbers in every row; row {odd} has {got}, and row 0 has {lengths[0]}. "
-                "Fill or drop rows."
-            )
     try:
         array = np.asarray(data)
-        if array.dtype.kind in "OUS":
-            _refuse_entry(data)
+        if array.dtype.kind == "O":
             array = array.astype(np.float64)  # large integers, fractions, decimals
     except (ValueError, TypeError, OverflowError) as error:
-        if isinstance(error, UnsupportedData | InvalidProblem):
-            raise
-        raise InvalidProblem(f"data must be rows of numbers; got a {kind} that is none: {error}.") from error
+        raise InvalidProblem(
+            f"data must be rows of equally many numbers; got a {type(data).__name__} that is none: {one_line(error)} "
+            "Fill or drop rows."
+        ) from error
+    if array.dtype.kind not in "biufc" or not array.size:
+        raise UnsupportedData(
+            f"data must hold numbers; got a {type(data).__name__} of shape {array.shape}, {array.dtype}. Leave "
+            "out what is none."
+        )
     return array
-
-
-def _refuse_entry(data: Sequence[Any]) -> None:
-    """Raise an error that names the place of the first entry that is no number."""
-    for i, row in enumerate(data):
-        flat = not _is_row(row)
-        for j, entry in enumerate([row] if flat else row):
-            place = f"row {i}" if flat else f"row {i}, column {j}"
-            if entry is None:
-                raise NonFiniteData(f"data must be finite; got None at {place}. Drop or impute such rows.")
-            if not isinstance(entry, Real | np.number | np.bool_) and not hasattr(entry, "as_integer_ratio"):
-                raise UnsupportedData(f"data must hold numbers; got {shown(entry)} at {place}. Leave it out.")

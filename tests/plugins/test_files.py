@@ -709,9 +709,9 @@ def test_columns_are_picked_by_name(tmp_path: Path) -> None:
     for part in ("", "layers/dense"):
         found = ls.open_rows(path, part=part, columns=["gene4", "gene2"])
         assert not check_operator(found, entries=exact[:, [4, 2]])
-    with pytest.raises(InvalidProblem, match=r"no column is called 'gen4'\. Did you mean 'gene4'"):
+    with pytest.raises(InvalidProblem, match=r"no column is called 'gen4'"):
         ls.open_rows(path, columns=["gen4"])
-    with pytest.raises(InvalidProblem, match="its columns have no names"):
+    with pytest.raises(InvalidProblem, match="There are no names"):
         ls.open_rows(path, part="obsm/X_pca", columns=["gene4"])
     with pytest.raises(InvalidProblem, match="no part 'layers/counts'"):
         ls.open_rows(path, part="layers/counts")
