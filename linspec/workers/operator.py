@@ -15,15 +15,14 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse
 
-from linspec.arrays import HOST, Array, DType, HostArray, is_array
+from linspec.arrays import HOST, Array, DType, is_array
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
 from linspec.frames import check_names
 from linspec.operators import DenseOperator, LinearOperator, SparseOperator, as_operator
 from linspec.operators.base import Selection
 from linspec.rows import Preprocessing, Reduction
-from linspec.rows.on_workers import MOST_RUNS, WorkerRows
+from linspec.rows.on_workers import MOST_RUNS, WorkerRows, chosen
 from linspec.rows.reductions import AboutRows, AdjointImages, Images
 from linspec.workers.engine import Call, Engine, Handle, InProcess
 
@@ -93,11 +92,6 @@ def _facts(_number: int, converted: tuple[Any, tuple[str, ...] | None]) -> Facts
     A = opened(block)
     pairs = A.pairs if isinstance(A, SparseOperator) else 0
     return Facts(A.shape, A.stored_dtype, A.dtype, A.sparse, A.nnz, pairs, names)
-
-
-def _chosen(places: dict[int, HostArray], number: int, block: Any) -> Any:
-    """Select rows of a block by their numbers within it, as stored."""
-    return block[places[number]]
 
 
 # ---- the matrix -----------------------------------------------------------------------------------
@@ -267,22 +261,12 @@ class BlockOperator(LinearOperator):
         return self.rows(slice(0, self.shape[0])).dense()
 
     def _rows(self, selection: Selection) -> LinearOperator:
-        """Fetch selected rows to this process: each worker returns those of its blocks, in the requested order."""
+        """Fetch selected rows to this process, in the requested order."""
         if isinstance(selection, slice):
             selection = np.arange(selection.start, selection.stop)
         if not len(selection):
             return opened(np.zeros((0, self.shape[1]), dtype=self.stored_dtype), self.dtype)
-        edges = self.edges
-        blocks = np.searchsorted(edges, selection, side="right") - 1
-        order = np.argsort(blocks, kind="stable")
-        touched, starts = np.unique(blocks[order], return_index=True)
-        parts = np.split(selection[order], starts[1:])
-        places = {int(i): part - edges[i] for i, part in zip(touched, parts, strict=True)}
-        calls = [Call(i, (self.handles[i],)) for i in places]
-        found = self.engine.fetch_once(self.engine.map(partial(_chosen, places), calls))
-        dense = isinstance(found[0], np.ndarray)
-        rows = np.concatenate(found) if dense else scipy.sparse.vstack(found, format="csr")
-        return opened(rows if np.all(np.diff(blocks) >= 0) else rows[np.argsort(order)], self.dtype)
+        return opened(chosen(self.engine, self.handles, self.edges, selection), self.dtype)
 
     # ---- products -----------------------------------------------------------------------------
 
