@@ -325,7 +325,12 @@ class _Source:
                 _held(piece.rows(slice(0, 0))).with_names_of(piece) for piece in pieces
             )
             for name, piece, first in zip(self.names, pieces, self.first, strict=True):
-                _compare(piece, first, f"{name}: slice {number} (from row {start})")
+                what = f"{name}: slice {number} (from row {start})"
+                compare(piece, first, what)
+                if piece.dtype.itemsize > first.dtype.itemsize:
+                    raise UnsupportedData(
+                        f"{what} needs {piece.dtype}, and the first {first.dtype}. Convert all to one dtype."
+                    )
             check_order(dict(zip(self.names, pieces, strict=True)), again=self._warned)
             self._warned = True  # one warning, not one for each pair in each pass
             start += heights[0]
@@ -469,22 +474,18 @@ def _as_slice(given: Any, what: str, name: str) -> LinearOperator:
     return operator
 
 
-def _compare(piece: LinearOperator, first: LinearOperator, what: str) -> None:
-    """Raise an error for a slice that differs from the first in columns, kind, device or precision."""
-    check_names(piece.column_names, first.column_names, what, "the first slice")
+def compare(piece: LinearOperator, first: LinearOperator, what: str) -> None:
+    """Raise an error for a slice or a block that differs from the first one in columns, kind or device."""
+    check_names(piece.column_names, first.column_names, what, "the first")
     if piece.shape[1] != first.shape[1]:
         raise InvalidProblem(
-            f"{what} has {piece.shape[1]} columns; the first has {first.shape[1]}. All slices must have the same "
-            "columns."
+            f"{what} has {piece.shape[1]} columns; the first has {first.shape[1]}. All must have the same columns."
         )
     kinds = [
         f"{'a sparse matrix' if isinstance(A, SPARSE) else 'an array'} of {A.home}" for A in (piece, first)
     ]
-    if kinds[0] != kinds[1] or piece.dtype.itemsize > first.dtype.itemsize:
-        raise UnsupportedData(
-            f"{what} is {kinds[0]} and needs {piece.dtype}; the first is {kinds[1]}, in {first.dtype}. Convert all to "
-            "one kind and dtype."
-        )
+    if kinds[0] != kinds[1]:
+        raise UnsupportedData(f"{what} is {kinds[0]}; the first is {kinds[1]}. Convert all to one kind.")
 
 
 def _held(piece: LinearOperator) -> LinearOperator:

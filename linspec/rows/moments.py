@@ -193,10 +193,7 @@ class Moments:
         once = sum(A.product_seconds(columns) for A in self.operators)
         use = 2 * entries * columns / rate
         pays = sum(A.gram_seconds() for A in self.operators) <= products * (once - use)
-        form = form if pays else "implicit"
-        if tells():
-            LOG.debug("moments of %s: %s", " and ".join(self.names), form)
-        return form
+        return form if pays else "implicit"
 
     @property
     def holds(self) -> bool:
@@ -717,14 +714,13 @@ class Moments:
         if self.fitted.keys() >= set(which):
             return self._of_whole(make, which, share) or self._read(make, which, share, learns=False)
         total, about = self._read(make, which, share, learns=True)
-        if self.pre.center:
-            far = [i for i in which if about[i].adjoint is None and self.fitted[i].about_zero > FAR]
-            if far and self.rereads:
-                for i in far:
-                    self.operators[i].far = True
-                total, about = self._read(make, which, learns=True)
-        unlucky = [i for i in which if about[i].adjoint is not None and self.fitted[i].about_origin > UNLUCKY]
-        if unlucky and all(self.operators[i].readings >= 1 for i in which):
+        far = [
+            i for i in which if self.pre.center and not self.subtracts[i] and self.fitted[i].about_zero > FAR
+        ]
+        unlucky = [i for i in which if self.subtracts[i] and self.fitted[i].about_origin > UNLUCKY]
+        if (far or unlucky) and all(self.operators[i].readings >= 1 for i in which):
+            for i in far:
+                self.operators[i].far = True
             total, about = self._read(make, which, learns=True)
         return total, about
 

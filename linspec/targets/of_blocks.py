@@ -71,7 +71,7 @@ def class_targets(
     counts: list[tuple[Handle, ...]] = [(block,) for block in blocks]
     if weights is not None:
         cut = [weights[a:b] for a, b in pairwise([0, *accumulate(heights)])]
-        counts = list(zip(blocks, engine.together(blocks, engine.hold(cut)), strict=True))
+        counts = list(zip(blocks, engine.hold(cut), strict=True))
     calls = [Call(i, each) for i, each in enumerate(counts)]
     classes = with_rows(engine.reduce(counted, calls, _united), 2)
     H = BlockClassTargets(map_blocks(partial(rows_of, classes), blocks), engine, name="H")

@@ -120,10 +120,6 @@ class Engine(ABC):
         """Whether one call may take handles of both engines."""
         return other is self
 
-    def together(self, first: Sequence[Handle], second: Sequence[Handle]) -> list[Handle]:
-        """Move values `second`, if possible, to the workers of their partners in `first`; return the new handles."""
-        return list(second)
-
     def release(self, handles: Sequence[Handle]) -> None:  # noqa: B027 (most engines free values without references)
         """Release handles that will not be used again; calls that use them may still be pending."""
 

@@ -12,54 +12,24 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from linspec.arrays import HOST, Array, DType, is_array
+from linspec.blocks import sparse_grams
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
-from linspec.frames import check_names
 from linspec.operators import DenseOperator, LinearOperator, SparseOperator, as_operator
 from linspec.operators.base import Selection
+from linspec.operators.streamed import compare
 from linspec.rows import Preprocessing, Reduction
 from linspec.rows.on_workers import MOST_RUNS, WorkerRows, chosen
 from linspec.rows.reductions import AboutRows, AdjointImages, Images
 from linspec.workers.engine import Call, Engine, Handle, InProcess
 
 
-class Facts(NamedTuple):
-    """Size, dtypes and other facts about one block.
-
-    Attributes
-    ----------
-    shape : (int, int)
-    stored, working : numpy.dtype
-        The dtype of the entries, and of products with them.
-    sparse : bool
-    nnz : int
-        The number of stored entries.
-    pairs : int
-        The number of pairs of stored entries in the same row; 0 for arrays.
-    names : tuple of str or None
-        The names of the columns.
-    """
-
-    shape: tuple[int, int]
-    stored: DType
-    working: DType
-    sparse: bool
-    nnz: int
-    pairs: int
-    names: tuple[str, ...] | None
-
-    @property
-    def bytes(self) -> int:
-        """The memory of the block in bytes."""
-        return self.nnz * (self.stored.itemsize + (4 if self.sparse else 0)) + 8 * self.shape[0] * self.sparse
-
-
 def opened(block: Any, dtype: DType | None = None) -> DenseOperator | SparseOperator:
-    """Return the operator of a block in the form that `_converted` returns, with products in `dtype`."""
+    """Return the operator of the entries of a block, with products in `dtype`."""
     dense = isinstance(block, np.ndarray)
     return DenseOperator(block, None, dtype) if dense else SparseOperator(block, dtype, checked=True)
 
@@ -67,8 +37,8 @@ def opened(block: Any, dtype: DType | None = None) -> DenseOperator | SparseOper
 # ---- what workers do with a block -----------------------------------------------------------------
 
 
-def _converted(name: str, number: int, given: Any) -> tuple[Any, tuple[str, ...] | None]:
-    """Convert a given block once to a form that costs nothing to read; return it, and the names of its columns."""
+def _converted(name: str, number: int, given: Any) -> LinearOperator:
+    """Convert a given block once to a form that costs nothing to read."""
     what = f"block {number} of {name}"
     if is_array(given) and given.ndim == 1:
         given = given[:, None]
@@ -78,20 +48,17 @@ def _converted(name: str, number: int, given: Any) -> tuple[Any, tuple[str, ...]
             f"{what} must be a NumPy array, a SciPy sparse matrix or a frame; got {type(given).__name__}. Convert "
             "the blocks."
         )
-    return (A.matrix if isinstance(A, SparseOperator) else A.array), A.column_names
+    return A
 
 
-def _block(_number: int, converted: tuple[Any, Any]) -> Any:
-    """Return a converted block without the names of its columns."""
-    return converted[0]
+def _entries(_number: int, A: LinearOperator) -> Any:
+    return A.stored_array
 
 
-def _facts(_number: int, converted: tuple[Any, tuple[str, ...] | None]) -> Facts:
-    """Compute the facts about a converted block."""
-    block, names = converted
-    A = opened(block)
-    pairs = A.pairs if isinstance(A, SparseOperator) else 0
-    return Facts(A.shape, A.stored_dtype, A.dtype, A.sparse, A.nnz, pairs, names)
+def _facts(_number: int, A: LinearOperator) -> tuple[LinearOperator, int, int, int]:
+    """Return a block without its rows, and their number, that of entries, and that of pairs of these in a row."""
+    pairs = sparse_grams.pair_count(A.matrix) if isinstance(A, SparseOperator) else 0
+    return A.rows(slice(0, 0)).with_names_of(A), A.shape[0], A.nnz, pairs
 
 
 # ---- the matrix -----------------------------------------------------------------------------------
@@ -160,45 +127,31 @@ class BlockOperator(LinearOperator):
         convert = partial(_converted, name)
         made = self.engine.map(convert, [Call(i, (block,)) for i, block in enumerate(blocks)])
         looks = self.engine.map(_facts, [Call(i, (one,)) for i, one in enumerate(made)])
-        found: list[Facts] = self.engine.fetch_once(looks)
-        kept = [i for i, facts in enumerate(found) if facts.shape[0] > 0]
+        found = self.engine.fetch_once(looks)
+        kept = [i for i, (_, rows, *_) in enumerate(found) if rows > 0]
         if not kept:
             raise InvalidProblem(f"{name} must have rows; got {len(found)} blocks without any.")
-        self.handles = self.engine.map(_block, [Call(i, (made[i],)) for i in kept])
+        self.handles = self.engine.map(_entries, [Call(i, (made[i],)) for i in kept])
         self.engine.release(made)
-        self._take_over([found[i] for i in kept])
-
-    def _take_over(self, facts: list[Facts]) -> None:
-        """Check that the blocks have the same columns and kind, and set the attributes of the whole matrix."""
-        first = facts[0]
-        for number, other in enumerate(facts):
-            what = f"block {number} of {self.name}"
-            check_names(other.names, first.names, what, "the first block")
-            if other.shape[1] != first.shape[1]:
-                raise InvalidProblem(
-                    f"{what} has {other.shape[1]} columns; the first has {first.shape[1]}. All blocks must have the "
-                    "same columns."
-                )
-            if other.sparse != first.sparse:
-                raise UnsupportedData(
-                    f"{what} is {'sparse' if other.sparse else 'dense'}, unlike the first. Convert them to one kind."
-                )
-        self.layout = tuple(one.shape[0] for one in facts)
-        self.sizes = tuple(float(one.bytes) for one in facts)
-        self.shape = (sum(self.layout), first.shape[1])
-        self.sparse = first.sparse
-        self._stored = np.result_type(*(one.stored for one in facts))
-        self.dtype = np.result_type(*(one.working for one in facts))
-        self._entries = sum(one.nnz for one in facts)
-        self.pairs = sum(one.pairs for one in facts)
-        self.column_names = first.names
+        blocks_, self.layout, entries, pairs = zip(*(found[i] for i in kept), strict=True)
+        for number, block in zip(kept, blocks_, strict=True):
+            compare(block, blocks_[0], f"block {number} of {name}")
+        self.shape, self.sparse = (sum(self.layout), blocks_[0].shape[1]), blocks_[0].sparse
+        self._stored = np.result_type(*(block.stored_dtype for block in blocks_))
+        self.dtype = np.result_type(*(block.dtype for block in blocks_))
+        width = self._stored.itemsize + 4 * self.sparse
+        self.sizes = tuple(
+            float(width * count + 8 * rows * self.sparse)
+            for count, rows in zip(entries, self.layout, strict=True)
+        )
+        self._nnz, self.pairs, self.column_names = sum(entries), sum(pairs), blocks_[0].column_names
 
     # ---- facts --------------------------------------------------------------------------------
 
     @property
     def nnz(self) -> int:
         """The number of stored entries of all blocks."""
-        return self._entries
+        return int(self._nnz)
 
     @property
     def stored_dtype(self) -> DType:

@@ -131,17 +131,6 @@ class DaskEngine(Engine):
         with self._reached():
             return list(self._awaited(lambda: self.client.gather(futures)))
 
-    def together(self, first: Sequence[Held], second: Sequence[Held]) -> list[Held]:
-        """Return handles of the values `second`, the i-th on the worker of the i-th value of `first`."""
-        with self._reached():
-            return [
-                Held(
-                    self.client.submit(_itself, comes.future, pure=False, **stays.where),
-                    stays.place,
-                )
-                for stays, comes in zip(first, second, strict=True)
-            ]
-
     # ---- where blocks are -------------------------------------------------------------------------
 
     def placed(self, blocks: Sequence[Any]) -> list[Held]:

@@ -78,7 +78,7 @@ def test_blocks_keep_what_operators_promise():
     [
         ([], InvalidProblem, "must have rows"),
         ([X[:5], X[5:, :3]], InvalidProblem, "block 1 of data has 3 columns; the first has 12"),
-        ([X[:5], scipy.sparse.csr_array(X[5:])], UnsupportedData, "block 1 of data is sparse"),
+        ([X[:5], scipy.sparse.csr_array(X[5:])], UnsupportedData, "block 1 of data is a sparse matrix"),
         ([X[:5].astype(complex)], UnsupportedData, "block 0 of data"),
     ],
 )
