@@ -18,7 +18,7 @@ _HOLDERS = {
     "LinearOperator": "linspec.operators.base",
     "MappedOperator": "linspec.operators.dense",
     "RowFiles": "linspec.operators.row_files",
-    "RowOperator": "linspec.operators.row_operator",
+    "RowOperator": "linspec.operators.base",
     "SeededSketch": "linspec.operators.sketched",
     "Sketch": "linspec.operators.sketched",
     "SparseOperator": "linspec.operators.sparse",

@@ -1,5 +1,6 @@
 from linspec.operators.base import AdjointOperator as AdjointOperator
 from linspec.operators.base import LinearOperator as LinearOperator
+from linspec.operators.base import RowOperator as RowOperator
 from linspec.operators.combined_columns import CombinedColumns as CombinedColumns
 from linspec.operators.dense import DenseOperator as DenseOperator
 from linspec.operators.dense import MappedOperator as MappedOperator
@@ -16,7 +17,6 @@ from linspec.operators.row_files import labels_in_front as labels_in_front
 from linspec.operators.row_files import long_fields as long_fields
 from linspec.operators.row_files import names_of_columns as names_of_columns
 from linspec.operators.row_files import texts_of_column as texts_of_column
-from linspec.operators.row_operator import RowOperator as RowOperator
 from linspec.operators.sketched import HeldSketch as HeldSketch
 from linspec.operators.sketched import SeededSketch as SeededSketch
 from linspec.operators.sketched import Sketch as Sketch

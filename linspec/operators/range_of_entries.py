@@ -26,12 +26,6 @@ SMALLEST, LARGEST = 1e-60, 1e60
 SINGLE = 1e9
 """float32 entries are multiplied in float32 if the largest is between 1 / SINGLE and SINGLE."""
 
-MOST_DIGITS = 300
-"""Largest power of ten, with either sign, that a message gives as one factor; 10^±300 are normal float64 numbers.
-
-A larger power is written as a product of several factors.
-"""
-
 
 @dataclass(frozen=True)
 class Magnitude:
@@ -74,16 +68,7 @@ def check_magnitude(name: str, found: Magnitude) -> None:
     raise DataOutOfRange(
         f"the largest entry of {name}, with the root of its weight, must lie between {SMALLEST:.0e} and {LARGEST:.0e} "
         f"in magnitude; got {size:.3g}{where}. Multiply {name} by "
-        f"{_factor(-round(math.log10(size)))}."
-    )
-
-
-def _factor(power: int) -> str:
-    """Text of 10**power, split into factors that do not overflow or underflow."""
-    return (
-        f"1e{power}"
-        if abs(power) <= MOST_DIGITS
-        else f"{_factor(power // 2)} and by {_factor(power - power // 2)}"
+        f"1e{-round(math.log10(size))}."
     )
 
 
@@ -99,7 +84,7 @@ def check_square(name: str, value: float) -> None:
     power = -round(math.log10(value) / 2)
     raise DataOutOfRange(
         f"{name} must be 0 or lie between {SMALLEST**2:.0e} and {LARGEST**2:.0e}; got {value:.3g}. Multiply the "
-        f"matrix by {_factor(power)}, and {name} by {_factor(2 * power)}."
+        f"matrix by 1e{power}, and {name} by 1e{2 * power}."
     )
 
 

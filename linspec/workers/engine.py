@@ -44,8 +44,6 @@ class Engine(ABC):
         of a pass, by which solver "auto" and form "auto" are chosen.
     workers : int, default 1
         Number of calls that run in parallel, for the same estimates. No other result depends on the number.
-    recomputes : bool, default False
-        Whether blocks are computed anew for every pass, because they are not held.
 
     Examples
     --------
@@ -61,7 +59,6 @@ class Engine(ABC):
     round_seconds: float = 0.0
     call_seconds: float = 0.0
     workers: int = 1
-    recomputes: bool = False
 
     @abstractmethod
     def hold(self, values: Sequence[Any]) -> list[Handle]:

@@ -168,11 +168,6 @@ class BlockOperator(LinearOperator):
         return self.engine.round_seconds + self.engine.call_seconds * min(len(self.layout), MOST_RUNS)
 
     @property
-    def decoded_bytes(self) -> int:  # type: ignore[override]  # a fact of the engine
-        """The bytes of all blocks if they are computed anew for every pass, otherwise 0."""
-        return int(sum(self.sizes)) if self.engine.recomputes else 0
-
-    @property
     def edges(self) -> list[int]:
         """The number of the first row of each block, followed by the number of all rows."""
         return [0, *accumulate(self.layout)]
