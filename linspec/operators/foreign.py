@@ -9,10 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, DType, Home, HostArray, at_home, check_bare, is_array, working_dtype
+from linspec.arrays import (
+    Array,
+    DType,
+    Home,
+    HostArray,
+    at_home,
+    check_bare,
+    is_array,
+    on_device,
+    working_dtype,
+)
 from linspec.blocks import DeviceSparse, Rows
 from linspec.errors import InvalidProblem, MissingCapability, shown
 from linspec.operators.base import LinearOperator, Selection
+from linspec.operators.dense import DenseOperator, MappedOperator, memory_map
+from linspec.operators.sparse import SparseOperator, is_scipy_sparse
 
 
 def quacks(source: Any) -> bool:
@@ -153,3 +165,18 @@ class CupySparseOperator(LinearOperator):
 def is_cupy_sparse(source: Any) -> bool:
     """Whether `source` is a sparse matrix of CuPy, without importing CuPy."""
     return type(source).__module__.startswith("cupyx.scipy.sparse") and not is_array(source)
+
+
+def known(data: Any) -> LinearOperator | None:
+    """Make the operator of data that linspec itself knows; None for other data."""
+    if isinstance(data, np.ndarray):
+        return DenseOperator(data) if memory_map(data) is None else MappedOperator(data)
+    if is_array(data):
+        with on_device(data):
+            return DenseOperator(data)
+    if is_scipy_sparse(data):
+        return SparseOperator(data)
+    if is_cupy_sparse(data):
+        with on_device(data.data):
+            return CupySparseOperator(data)
+    return ForeignOperator(data) if quacks(data) else None

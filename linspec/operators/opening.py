@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import check_bare, is_array, on_device
+from linspec.arrays import check_bare, is_array
 from linspec.borrowed import borrowed, lender_of
 from linspec.errors import (
     BrokenPlugin,
@@ -32,11 +32,11 @@ from linspec.frames import is_frame, is_series
 from linspec.operators.base import (
     LinearOperator,
 )
-from linspec.operators.dense import DenseOperator, MappedOperator, memory_map
-from linspec.operators.foreign import CupySparseOperator, ForeignOperator, is_cupy_sparse, quacks
+from linspec.operators.dense import DenseOperator, MappedOperator
+from linspec.operators.foreign import is_cupy_sparse, known
 from linspec.operators.npy_files import is_npy, mapped
 from linspec.operators.row_files import RowFiles, formats, row_files
-from linspec.operators.sparse import SparseOperator, is_scipy_sparse
+from linspec.operators.sparse import is_scipy_sparse
 from linspec.operators.streamed import StreamedOperator, is_stream
 from linspec.operators.tables import array_of_list, of_frame
 from linspec.process.files import looked_at
@@ -238,7 +238,7 @@ def _made(data: Any, name: str, rows: int | None) -> LinearOperator:
     if isinstance(data, RowFiles):
         return _of_files(data, name)
     with called(name):  # the operators do not know the name of their data
-        operator = _known(data)
+        operator = known(data)
     operator = _adapted(data) if operator is None else operator
     if operator is None and is_stream(data):
         return StreamedOperator(data, rows, name)
@@ -287,21 +287,6 @@ def _of_files(files: RowFiles, name: str, *, mappable: bool = False) -> LinearOp
             f"the ending of their format ({formats()}), or read them with what wrote them, and pass an array."
         )
     return operator
-
-
-def _known(data: Any) -> LinearOperator | None:
-    """Make the operator of data that linspec itself knows; None for other data."""
-    if isinstance(data, np.ndarray):
-        return DenseOperator(data) if memory_map(data) is None else MappedOperator(data)
-    if is_array(data):
-        with on_device(data):
-            return DenseOperator(data)
-    if is_scipy_sparse(data):
-        return SparseOperator(data)
-    if is_cupy_sparse(data):
-        with on_device(data.data):
-            return CupySparseOperator(data)
-    return ForeignOperator(data) if quacks(data) else None
 
 
 def _adapted(data: Any) -> LinearOperator | None:

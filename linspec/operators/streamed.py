@@ -17,7 +17,6 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-import os
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
@@ -26,12 +25,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec.arrays import Array, DType, copied, is_array
-from linspec.errors import InvalidProblem, SweptOnce, UnsupportedData, shown
+from linspec.arrays import Array, DType, check_bare, copied, is_array
+from linspec.borrowed import borrowed
+from linspec.errors import InvalidProblem, SweptOnce, UnsupportedData, called, shown
 from linspec.frames import check_names, check_order, is_frame
 from linspec.operators.base import LinearOperator
 from linspec.operators.dense import DenseOperator, MappedOperator
-from linspec.operators.foreign import CupySparseOperator
+from linspec.operators.foreign import CupySparseOperator, known
 from linspec.operators.sparse import SparseOperator
 from linspec.operators.tables import of_frame
 from linspec.process.pauses import pause
@@ -460,12 +460,12 @@ def _row_count(rows: Any, name: str) -> int:
 
 def _as_slice(given: Any, what: str, name: str) -> LinearOperator:
     """Make an operator of one slice; raise if it cannot be multiplied."""
-    from linspec.operators.opening import as_operator
-
     if is_frame(given):
         return of_frame(given, name)
-    listed = isinstance(given, list | tuple | str | os.PathLike)
-    operator = given if listed else as_operator(given, what)
+    check_bare(given, what)
+    given = borrowed(given, what)
+    with called(what):
+        operator = known(given)
     if not isinstance(operator, DenseOperator | SPARSE):
         raise UnsupportedData(
             f"{what} must be an array, a SciPy sparse matrix or a frame; got a {type(given).__name__}. Give "

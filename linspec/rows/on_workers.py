@@ -147,9 +147,9 @@ def chosen(engine: Any, handles: Sequence[Any], edges: Sequence[int], numbers: H
     parts = np.split(numbers[order], starts[1:])
     places = {int(i): part - edges[i] for i, part in zip(touched, parts, strict=True)}
     calls = [Call(i, (handles[i],)) for i in places]
-    found = engine.fetch_once(engine.map(partial(_chosen, places), calls))
-    dense = isinstance(found[0], np.ndarray)
-    rows = np.concatenate(found) if dense else scipy.sparse.vstack(found, format="csr")
+    fetched = engine.fetch_once(engine.map(partial(_chosen, places), calls))
+    dense = isinstance(fetched[0], np.ndarray)
+    rows = np.concatenate(fetched) if dense else scipy.sparse.vstack(fetched, format="csr")
     return rows if np.all(np.diff(blocks) >= 0) else rows[np.argsort(order)]
 
 

@@ -135,7 +135,7 @@ def test_labels_that_do_not_fit_are_refused() -> None:
         ls.labelled(DATA, ["x", "y"])
     with pytest.raises(InvalidProblem, match=r"the name of a column of a frame.*got 'who' for ndarray"):
         ls.labelled(DATA, "who")
-    with pytest.raises(InvalidProblem, match="need their number"):
+    with pytest.raises(InvalidProblem, match="pass their number"):
         ls.labelled(lambda: iter([DATA]), PEOPLE)
     with pytest.raises(InvalidProblem, match="unless the answer has left singular vectors"):
         ls.solve(ls.SVD(DATA, k=1)).scores_table()
