@@ -123,18 +123,13 @@ def _of_sparse_tensor(x: Any, name: str) -> Any:
     import scipy.sparse
 
     layout = str(x.layout)
-    faults = {
-        f"layout {layout}": layout not in (*COMPRESSED, "torch.sparse_coo"),
-        "requires_grad=True": x.requires_grad,
-        f"device {x.device}": x.device.type != "cpu",
-        f"shape {tuple(x.shape)}, {x.dense_dim()} of its dimensions dense": x.ndim != 2 or x.dense_dim(),
-        f"dtype {x.dtype}": str(x.dtype) == "torch.bfloat16",
-    }
-    fault = next((words for words, true in faults.items() if true), "")
-    if fault:
+    known = layout in (*COMPRESSED, "torch.sparse_coo") and str(x.dtype) != "torch.bfloat16"
+    if not known or x.requires_grad or x.device.type != "cpu" or x.ndim != 2 or x.dense_dim():
         raise UnsupportedData(
             f"{name} must be a sparse tensor in CSR, CSC or COO on the CPU, with two dimensions, no gradient and a "
-            f"dtype that NumPy has; got {fault}. Pass x.detach().cpu().float().to_sparse_csr(), one for each matrix."
+            f"dtype that NumPy has; got layout {layout}, dtype {x.dtype}, shape {tuple(x.shape)} with {x.dense_dim()} "
+            f"of its dimensions dense, device {x.device} and requires_grad={x.requires_grad}. Pass "
+            "x.detach().cpu().float().to_sparse_csr(), one for each matrix."
         )
     if layout == "torch.sparse_coo":
         places, values = (

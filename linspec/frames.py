@@ -61,17 +61,19 @@ LIBRARIES = ("pandas", "polars", "pyarrow")
 """Libraries whose frames are accepted, and of which tables can be made."""
 
 _KINDS = {
-    **dict.fromkeys([("pandas", "DataFrame"), ("polars", "DataFrame")], "frame"),
-    **dict.fromkeys([("pyarrow", "Table"), ("pyarrow", "RecordBatch")], "frame"),
-    **dict.fromkeys([("pandas", "Series"), ("polars", "Series")], "series"),
-    **dict.fromkeys([("pandas", "Index"), ("pandas", "ExtensionArray")], "series"),
-    **dict.fromkeys([("pyarrow", "Array"), ("pyarrow", "ChunkedArray")], "series"),
-    ("polars", "LazyFrame"): "lazy",
+    "pandas.DataFrame": "frame",
+    "polars.DataFrame": "frame",
+    "pyarrow.Table": "frame",
+    "pyarrow.RecordBatch": "frame",
+    "pandas.Series": "series",
+    "polars.Series": "series",
+    "pandas.Index": "series",
+    "pandas.ExtensionArray": "series",
+    "pyarrow.Array": "series",
+    "pyarrow.ChunkedArray": "series",
+    "polars.LazyFrame": "lazy",
 }
-"""Map from pairs (library, name of a class) to the kind of object: "frame", "series" or "lazy".
-
-An object has this kind if the class is its own or one of its base classes.
-"""
+"""The kind of objects by library and name of a class, which is their own or one of its base classes."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ def _kind_of(cls: Any) -> tuple[str, str]:
     """Return the library and the kind of the objects of a class; every call of linspec asks this a dozen times."""
     for parent in cls.__mro__:
         library = parent.__module__.partition(".")[0]
-        kind = _KINDS.get((library, parent.__name__))
+        kind = _KINDS.get(f"{library}.{parent.__name__}")
         if kind is not None:
             return library, kind
     return "", ""

@@ -291,7 +291,7 @@ def test_chunks_with_other_names_are_refused_by_their_number() -> None:
     data = frame("pandas")
     chunks = [data[:2], data[2:4], data[4:][["age", "height", "smokes"]]]
     with pytest.raises(
-        InvalidProblem, match=r"slice 2 \(from row 4\) must have the columns of the first slice; .*order"
+        InvalidProblem, match=r"slice 2 \(from row 4\) must have the columns of the first; .*order"
     ):
         ls.solve(ls.SVD(iter(chunks), k=1), "gram")
     chunks[2] = data[4:].assign(height=[1.0, np.nan])
@@ -303,12 +303,12 @@ def test_lists_of_rows() -> None:
     np.testing.assert_array_equal(as_operator(NUMBERS.tolist()).dense(), NUMBERS)
     found = ls.solve(ls.LeastSquares([[1, 0], [0, 2], [0, 0]], [3, 4, 5]))
     np.testing.assert_allclose(found.x, [3, 2])
-    with pytest.raises(InvalidProblem, match="row 1 has 1 entries, and row 0 has 2"):
+    with pytest.raises(InvalidProblem, match="rows of equally many numbers"):
         as_operator([[1, 2], [3]])
-    with pytest.raises(UnsupportedData, match=r"^Z must hold numbers; got 'a' at row 1, column 1"):
+    with pytest.raises(UnsupportedData, match=r"^Z must hold numbers; got a list"):
         as_operator([[1, 2], [3, "a"]], "Z")
-    with pytest.raises(NonFiniteData, match="got None at row 0, column 1"):
-        as_operator([[1, None], [3, 4]])
+    with pytest.raises(NonFiniteData, match="got nan at row 0, column 1"):
+        ls.solve(ls.SVD([[1, None], [3, 4]], k=1))
     with pytest.raises(InvalidProblem, match="two dimensions"):
         as_operator([1, 2, 3])
 

@@ -49,12 +49,12 @@ def _is_row(entry: Any) -> bool:
 
 
 def array_of_list(data: Sequence[Any]) -> HostArray:
-    """Make an array of a list of rows, or of a list of numbers.
+    """Make an array of a list of rows, or of a list of numbers, with NaN in place of None.
 
     Raises
     ------
     InvalidProblem
-        The rows of the list have different lengths, or an entry is None.
+        The rows of the list have different lengths.
     UnsupportedData
         An entry is no number, or there is none.
     """
