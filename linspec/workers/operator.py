@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import HOST, Array, DType, is_array
-from linspec.blocks import sparse_grams
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
 from linspec.operators import DenseOperator, LinearOperator, SparseOperator, as_operator
 from linspec.operators.base import Selection
@@ -37,8 +36,8 @@ def opened(block: Any, dtype: DType | None = None) -> DenseOperator | SparseOper
 # ---- what workers do with a block -----------------------------------------------------------------
 
 
-def _converted(name: str, number: int, given: Any) -> LinearOperator:
-    """Convert a given block once to a form that costs nothing to read."""
+def _converted(name: str, number: int, given: Any) -> tuple[Any, tuple[str, ...] | None]:
+    """Convert a given block once to a form that costs nothing to read; return it, and the names of its columns."""
     what = f"block {number} of {name}"
     if is_array(given) and given.ndim == 1:
         given = given[:, None]
@@ -48,17 +47,20 @@ def _converted(name: str, number: int, given: Any) -> LinearOperator:
             f"{what} must be a NumPy array, a SciPy sparse matrix or a frame; got {type(given).__name__}. Convert "
             "the blocks."
         )
-    return A
+    return (A.matrix if isinstance(A, SparseOperator) else A.array), A.column_names
 
 
-def _entries(_number: int, A: LinearOperator) -> Any:
-    return A.stored_array
+def _entries(_number: int, converted: tuple[Any, Any]) -> Any:
+    """Return a converted block without the names of its columns."""
+    return converted[0]
 
 
-def _facts(_number: int, A: LinearOperator) -> tuple[LinearOperator, int, int, int]:
-    """Return a block without its rows, and their number, that of entries, and that of pairs of these in a row."""
-    pairs = sparse_grams.pair_count(A.matrix) if isinstance(A, SparseOperator) else 0
-    return A.rows(slice(0, 0)).with_names_of(A), A.shape[0], A.nnz, pairs
+def _facts(_number: int, converted: tuple[Any, Any]) -> tuple[Any, Any, int, int, int]:
+    """Return a block without its rows, the names of columns, and the numbers of rows, entries and pairs of these."""
+    block, names = converted
+    A = opened(block)
+    pairs = A.pairs if isinstance(A, SparseOperator) else 0
+    return block[:0], names, A.shape[0], A.nnz, pairs
 
 
 # ---- the matrix -----------------------------------------------------------------------------------
@@ -128,13 +130,15 @@ class BlockOperator(LinearOperator):
         made = self.engine.map(convert, [Call(i, (block,)) for i, block in enumerate(blocks)])
         looks = self.engine.map(_facts, [Call(i, (one,)) for i, one in enumerate(made)])
         found = self.engine.fetch_once(looks)
-        kept = [i for i, (_, rows, *_) in enumerate(found) if rows > 0]
+        kept = [i for i, (_, _, rows, *_) in enumerate(found) if rows > 0]
         if not kept:
             raise InvalidProblem(f"{name} must have rows; got {len(found)} blocks without any.")
         self.handles = self.engine.map(_entries, [Call(i, (made[i],)) for i in kept])
         self.engine.release(made)
-        blocks_, self.layout, entries, pairs = zip(*(found[i] for i in kept), strict=True)
-        for number, block in zip(kept, blocks_, strict=True):
+        empty, names, self.layout, entries, pairs = zip(*(found[i] for i in kept), strict=True)
+        blocks_ = [opened(each) for each in empty]
+        for number, block, columns in zip(kept, blocks_, names, strict=True):
+            block.column_names = columns
             compare(block, blocks_[0], f"block {number} of {name}")
         self.shape, self.sparse = (sum(self.layout), blocks_[0].shape[1]), blocks_[0].sparse
         self._stored = np.result_type(*(block.stored_dtype for block in blocks_))
