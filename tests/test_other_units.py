@@ -245,7 +245,7 @@ def test_what_confounds_explain_of_float32_data_keeps_its_unit(power: int) -> No
     np.testing.assert_allclose(found.predict(A, confounds=Z * 10.0**power), wanted, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("power", [-6, 6])
+@pytest.mark.parametrize("power", [-12, 12])
 @pytest.mark.parametrize("made", [np.asarray, scipy.sparse.csr_array], ids=["array", "csr"])
 def test_the_rank_of_float32_rows_does_not_depend_on_their_unit(power, made):
     """Products of such entries are float64, and the entries are rounded to float32 all the same."""

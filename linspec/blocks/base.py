@@ -96,9 +96,10 @@ class LinearOperator(ABC):
     def rmatmat(self, U: Array) -> Array:
         """Compute Aᵀ U for U of shape (n, k), in float64."""
 
-    def widen(self) -> None:
-        """Multiply in float64 from now on."""
+    def widen(self) -> bool:
+        """Multiply in float64 from now on, if that is possible; whether it is."""
         self.dtype = np.dtype(np.float64)
+        return True
 
     def product_seconds(self, columns: int) -> float:
         """About the time of AᵀA V for so many columns, with that of reading what is not in memory."""
@@ -164,7 +165,7 @@ class Block(ABC):
     def sums(self, w: Array | None, *, squares: bool, exact: bool) -> tuple[Array, Array | None]:
         """Compute the weighted sums of columns and, if asked for, of their squares, about the row, in float64.
 
-        Estimates of squares will do unless `exact`.
+        Estimates of squares will do unless `exact`. Squares that underflow stay positive.
         """
 
     @abstractmethod

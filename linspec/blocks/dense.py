@@ -14,11 +14,13 @@ from functools import cached_property
 
 import numpy as np
 
-from linspec.arrays import Array, DType, Home, HostArray, host_dtype, working_dtype
+from linspec.arrays import Array, DType, Home, HostArray, host_dtype, to_host, working_dtype
 from linspec.blocks.base import FEWEST_ROWS, Block, Rows, first_shares, rows_per_block
 from linspec.errors import InvalidProblem
 
 __all__ = ["Dense", "DenseBlock"]
+
+TINY = float(np.finfo(np.float64).tiny)
 
 EXACT = 2**24
 """Integers up to this are exact in float32."""
@@ -65,7 +67,7 @@ class DenseBlock(Block):
         weighted = X if w is None else X * w[:, None]
         on_host = isinstance(X, np.ndarray)
         about = np.einsum("ij,ij->j", weighted, X) if on_host else xp.sum(weighted * X, axis=0)
-        return total, about
+        return total, self._positive(about, w)
 
     def gram(self, w: Array | None, other: Block) -> Array:
         if not isinstance(other, DenseBlock):  # the other knows its own form
@@ -73,7 +75,7 @@ class DenseBlock(Block):
         if other is not self:
             return (self.dense() if w is None else self.dense() * w[:, None]).T @ other.dense()
         X = self.dense() if w is None else self.dense() * self.backend.blocks.xp.sqrt(w)[:, None]
-        return X.T @ X
+        return self._with_positive_diagonal(X.T @ X, w)
 
     def cut(self, start: int, stop: int) -> DenseBlock:
         return type(self)(self.array[start:stop, :], self.dtype, self.backend, self.less)
@@ -94,6 +96,20 @@ class DenseBlock(Block):
 
     def dense(self) -> Array:
         return self.backend.blocks.place(self.array)
+
+    def _positive(self, squares: Array, w: Array | None) -> Array:
+        """Squares of columns of rows that count, with a positive number where they underflow."""
+        xp = self.backend.blocks.xp
+        if squares.all() if isinstance(squares, np.ndarray) else to_host(xp.all(squares != 0)):
+            return squares
+        met = self.dense() != 0
+        met = xp.any(met if w is None else met & (w > 0)[:, None], axis=0)
+        return xp.where(squares == 0, xp.astype(met, squares.dtype) * TINY, squares)
+
+    def _with_positive_diagonal(self, G: Array, w: Array | None) -> Array:
+        squares = G.diagonal() if isinstance(G, np.ndarray) else self.backend.blocks.xp.linalg.diagonal(G)
+        positive = self._positive(squares, w)
+        return G if positive is squares else G + self.backend.blocks.eye(self.columns) * (positive - squares)
 
     def _summed(self, product: Array) -> Array:
         """A product as it is added into float64; NumPy converts on the way."""
@@ -155,9 +171,9 @@ class Dense(Rows):
         self.array, self.shape, self.resident, self.name = array, tuple(array.shape), True, name
         self.dtype, self.backend = working_dtype(host_dtype(array), name), Home.of(array)
 
-    def widen(self) -> None:
+    def widen(self) -> bool:
         self.backend = self.backend.blocks  # blocks are brought to the host where their device has no float64
-        super().widen()
+        return super().widen()
 
     def blocks(self) -> Iterator[Block]:
         narrow = (

@@ -13,6 +13,7 @@ from typing import Any
 
 from linspec.arrays import Array, Home, HostArray, on_device, working_dtype
 from linspec.blocks.base import Block, Rows, first_shares, rows_per_block
+from linspec.blocks.dense import TINY
 
 __all__ = ["DeviceSparse", "DeviceSparseBlock"]
 
@@ -53,7 +54,8 @@ class DeviceSparseBlock(Block):
         absent = xp.sum(counts) - self._by_column(one, counts)
         absent = xp.where(self._by_column(one, ones) == self.rows, 0.0, absent)
         total = self._by_column(gaps, counts) - absent * row
-        return total, self._by_column(gaps * gaps, counts) + absent * row**2 if squares else None
+        positive = gaps * gaps + TINY * xp.astype(gaps != 0, xp.float64)
+        return total, self._by_column(positive, counts) + absent * row**2 if squares else None
 
     def _by_column(self, values: Array, u: Array) -> Array:
         """Xᵀu for other stored values."""

@@ -25,6 +25,8 @@ COLUMNS, SIGNS = 64, 8
 ROUNDINGS = 32
 """Multiple of the rounding of sums by which products with a matrix and with its transpose may differ."""
 
+TINY = float(np.finfo(np.float64).tiny)
+
 ORDINARY = 0.25
 """Products of blocks whose entries are below the largest number to this power must be finite."""
 
@@ -69,9 +71,10 @@ class ProductsBlock(Block):
             return total, None
         if exact or self.columns <= SIGNS:
             return total, self._exact_squares(counts)
-        mean = total / max(counts.sum(), 1e-300)
+        mean = total / max(counts.sum(), TINY)
         about = images - np.outer(mean, signs.sum(axis=0))  # so what is estimated is about the mean
-        return total, np.mean(about**2, axis=1) + total * mean
+        estimates = np.mean(about**2, axis=1) + total * mean
+        return total, np.maximum(estimates, TINY * (images != 0).any(axis=1))
 
     def _compare(self, U: HostArray, AtU: HostArray) -> None:
         """Compare ⟨Av, u⟩ with ⟨v, Aᵀu⟩, means and all, for signs v: for a matrix they are equal up to rounding.
@@ -93,6 +96,7 @@ class ProductsBlock(Block):
             some = slice(start, min(start + COLUMNS, self.columns))
             X = to_host(self.unit_columns(start, some.stop))
             squares[some] = counts @ np.square(X, dtype=np.float64)
+            squares[some] += TINY * ((squares[some] == 0) & (counts @ (X != 0) > 0))  # not without a word
         return squares
 
     def gram(self, w: Array | None, other: Block) -> Array:
@@ -173,6 +177,13 @@ class ByProducts(Rows):
         block = self.thin(U)
         product = self.backend.blocks.place(self.operator.rmatmat(block))
         return self._checked(product, block, (self.shape[1], U.shape[1]), "rmatmat")
+
+    def widen(self) -> bool:
+        convert = getattr(self.operator, "in_dtype", None)
+        wider = None if convert is None else convert(np.dtype(np.float64))
+        if wider is not None:
+            self.operator = wider
+        return wider is not None and super().widen()
 
     def differ(self, gap: float) -> None:
         """Keep that the first products contradict each other."""

@@ -33,6 +33,9 @@ ENTRIES_PER_BLOCK, MOST_ENTRIES = 2**19, 2**22
 """Stored entries of a block: its product should fit a cache; more where the sum is large, as a block should use each
 column several times."""
 
+LEAST = 1e-154
+"""Numbers below this have squares that lose digits."""
+
 CHEAP_COLUMNS = 8
 """Columns of a thin block below which a product costs about as much."""
 
@@ -111,15 +114,24 @@ class SparseBlock(Block):
         total = np.bincount(slab.indices, weighted, self.columns) - absent * row
         if not squares:
             return total, None
-        return total, np.bincount(slab.indices, weighted * gaps, self.columns) + absent * row**2
+        about = np.bincount(slab.indices, weighted * gaps, self.columns) + absent * row**2
+        faint = (gaps != 0) & (np.abs(gaps) < LEAST)
+        about[slab.indices[faint]] += np.finfo(np.float64).tiny
+        return total, about
 
     def gram(self, w: Array | None, other: Block) -> Any:
         X = self._wide(w)
         if other.subtracts or not isinstance(other, SparseBlock):
             return X.T @ other.dense()
         if max(self.entries, other.entries) > FULL * self.rows * max(self.columns, other.columns):
-            return X.T @ other._wide(None).toarray()
-        return gram(X, None if other is self and w is None else other._wide(None))
+            G = X.T @ other._wide(None).toarray()
+        else:
+            G = gram(X, None if other is self and w is None else other._wide(None))
+        faint = X.indices[(X.data != 0) & (np.abs(X.data) < LEAST)] if other is self else []
+        if len(faint) == 0:
+            return G
+        tiny = np.bincount(faint, minlength=self.columns) * np.finfo(np.float64).tiny
+        return G + scipy.sparse.diags_array(tiny).tocsr()
 
     def inner(self, other: Block, D: Array | None) -> Array:
         if self.row is not None or not isinstance(other, SparseBlock):

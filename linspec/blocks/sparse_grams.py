@@ -17,6 +17,7 @@ they are ordered by frequency and taken at equal steps, so the estimate is the s
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -26,6 +27,7 @@ from linspec.blocks.sparse_slabs import (
     LONGEST_STRETCH,
     PARTS_PER_THREAD,
     assembled,
+    kind_of,
     row_block,
     thread_count,
 )
@@ -47,9 +49,9 @@ def pair_count(X: CSR, Y: CSR | None = None) -> int:
 
     Parameters
     ----------
-    X : csr_array, n x p
+    X : csr_array or csr_matrix, n x p
         Only `indptr` is read.
-    Y : csr_array, n x q, optional
+    Y : csr_array or csr_matrix, n x q, optional
         None: Y = X.
 
     Returns
@@ -62,8 +64,11 @@ def pair_count(X: CSR, Y: CSR | None = None) -> int:
     total = 0
     for start in range(0, X.shape[0], LONGEST_STRETCH):
         stop = min(start + LONGEST_STRETCH, X.shape[0])
-        x, y = (np.diff(matrix.indptr[start : stop + 1]).astype(np.float64) for matrix in matrices)
-        total += int(x @ y)  # 64 bits might not hold the sum
+        x, y = (np.diff(matrix.indptr[start : stop + 1]).astype(np.int64) for matrix in matrices)
+        if float(x.max()) * float(y.max()) * len(x) < 2**62:
+            total += int((x * y).sum())
+        else:  # 64 bits might not hold the sum
+            total += sum(a * b for a, b in zip(x.tolist(), y.tolist(), strict=True))
     return total
 
 
@@ -75,8 +80,8 @@ def gram_entries(X: CSR, Y: CSR) -> float:
 
     Parameters
     ----------
-    X : csr_array, n x p
-    Y : csr_array, n x q
+    X : csr_array or csr_matrix, n x p
+    Y : csr_array or csr_matrix, n x q
 
     Returns
     -------
@@ -106,15 +111,15 @@ def gram(X: CSR, Y: CSR | None = None) -> CSR:
 
     Parameters
     ----------
-    X : csr_array, n x p
+    X : csr_array or csr_matrix, n x p
         Real, integer or boolean (True is 1); duplicate and unsorted entries are fine.
-    Y : csr_array, n x q, optional
+    Y : csr_array or csr_matrix, n x q, optional
         None: Y = X.
 
     Returns
     -------
-    csr_array
-        p x p or p x q, float64. Each entry is stored once; the column
+    csr_array or csr_matrix
+        p x p or p x q, float64; a csr_array if X is one, else a csr_matrix. Each entry is stored once; the column
         indices within a row are not sorted. Before the product is formed, `pair_count` gives the number of its
         multiply-adds, which is also an upper bound for the number of stored entries of the result.
 
@@ -137,7 +142,9 @@ def gram(X: CSR, Y: CSR | None = None) -> CSR:
     parts = threads * PARTS_PER_THREAD
     cuts = np.searchsorted(work, [int(work[-1]) * part // parts for part in range(1, parts)])
     bounds = sorted({0, *cuts.tolist(), left.shape[0]})
-    return _stacked(machine.map_parallel(lambda part: row_block(left, *part) @ right, list(pairwise(bounds))))
+    return _stacked(
+        machine.map_parallel(lambda part: row_block(left, *part) @ right, list(pairwise(bounds))), kind_of(X)
+    )
 
 
 def one_entry_rows(X: CSR) -> bool:
@@ -145,7 +152,7 @@ def one_entry_rows(X: CSR) -> bool:
 
     Parameters
     ----------
-    X : csr_array, n x p
+    X : csr_array or csr_matrix, n x p
         Only `indptr` is read.
     """
     return bool(X.indptr[-1] <= X.shape[0] and (np.diff(X.indptr) <= 1).all())
@@ -158,10 +165,10 @@ def _diagonal_gram(X: CSR) -> CSR:
     met = squares != 0
     indptr = np.concatenate([[0], np.cumsum(met)]).astype(X.indptr.dtype)
     places = np.flatnonzero(met).astype(X.indices.dtype)
-    return assembled((columns, columns), indptr, places, squares[met].astype(np.float64))
+    return assembled(kind_of(X), (columns, columns), indptr, places, squares[met].astype(np.float64))
 
 
-def _stacked(parts: list[CSR]) -> CSR:
+def _stacked(parts: list[CSR], kind: Any) -> CSR:
     """Stack CSR matrices by rows. The list is emptied, so that at most one of them is in memory twice."""
     shape = sum(part.shape[0] for part in parts), parts[0].shape[1]
     total = sum(part.nnz for part in parts)
@@ -174,10 +181,10 @@ def _stacked(parts: list[CSR]) -> CSR:
         indices[entry : entry + part.nnz] = part.indices
         data[entry : entry + part.nnz] = part.data
         row, entry = row + part.shape[0], entry + part.nnz
-    return assembled(shape, indptr, indices, data)
+    return assembled(kind, shape, indptr, indices, data)
 
 
 def _in_float64(A: CSR) -> CSR:
     if A.data.dtype == np.float64:
         return A
-    return assembled(A.shape, A.indptr, A.indices, A.data.astype(np.float64))
+    return assembled(kind_of(A), A.shape, A.indptr, A.indices, A.data.astype(np.float64))

@@ -29,7 +29,7 @@ import scipy.sparse
 
 from linspec.arrays import HostArray, cast, to_host
 from linspec.blocks.base import Block, LinearOperator
-from linspec.blocks.dense import Dense, DenseBlock
+from linspec.blocks.dense import TINY, Dense, DenseBlock
 from linspec.linalg import varies
 from linspec.rows.executor import Reduction
 from linspec.rows.reductions import RowData
@@ -106,8 +106,9 @@ class Cell:
         return moved
 
     def squares_about(self, origin: HostArray | float, mean: HostArray | float) -> HostArray:
-        """Return the sums of squares of all columns about `origin` + `mean`."""
-        squares: HostArray = self.squares + self.count * self.less(origin, mean) ** 2
+        """Return the sums of squares of all columns about `origin` + `mean`, positive where they underflow."""
+        gap = self.less(origin, mean)
+        squares: HostArray = np.maximum(self.squares + self.count * gap**2, TINY * (gap != 0))
         return squares
 
 

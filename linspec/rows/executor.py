@@ -178,6 +178,12 @@ def aligned(operators: Sequence[Rows]) -> Iterator[list[Block]]:
         if len(present) < len(blocks):
             break
         height = min(b.rows for b in present)
+        if any(b.rows > height and not b.divisible for b in present):  # does a shorter one end here?
+            ends = [b.rows == height and _next(s) is None for s, b in zip(streams, present, strict=True)]
+            if any(ends):
+                blocks = [None if end else b for end, b in zip(ends, present, strict=True)]
+                present, row = [b for b in blocks if b is not None], row + height
+                break
         yield [b if b.rows == height else b.cut(0, height) for b in present]
         blocks = [None if b.rows == height else b.cut(height, b.rows) for b in present]
         row += height

@@ -72,8 +72,11 @@ UNLUCKY = 1e4
 FAR = 1e5
 """Quotient of squares about 0 and about the mean from which on Gram matrices about 0 are not exact enough."""
 
-MOST_SQUARES = 1e300
-"""Sums of squares that are infinite count as this."""
+EXPLAINED = 1e3
+"""Quotient of squares before and after confounds from which on float32 is multiplied in float64: it loses 3 digits."""
+
+LEAST_SQUARES, MOST_SQUARES = 1e-270, 1e300
+"""Sums of squares of columns above the first have lost no digits to underflow; infinite ones count as the second."""
 
 ROUNDED_PRODUCT = 4
 """Rounding of eigenvalues of XᵀX from float32 products, in units of float32; .7 was the largest that was measured."""
@@ -113,6 +116,8 @@ class Moments:
     ----------
     subtracts : dict of int to bool
         Whether products and Gram matrices of a matrix are about a row near its mean; else they are about 0.
+    near : set of int
+        The matrices about 0 whose first rows are near enough to it.
     fitted : dict of int to Fitted
         What was learnt of each matrix, by its number.
     read : list of float
@@ -155,8 +160,10 @@ class Moments:
         self.read = [0.0] * len(self.operators)
         self.fitted: dict[int, Fitted] = {}
         self.subtracts: dict[int, bool] = {}
+        self.near: set[int] = set()
         self.whole: dict[tuple[int, ...], tuple[list[Block], About]] = {}
         self.terms: dict[int, Terms] = {}
+        self.raw_squares: dict[int, HostArray] = {}
         self.held: list[list[Any]] | None = None
         self.root: Any = None
         self.metrics: Any = None
@@ -417,6 +424,7 @@ class Moments:
             i: Origins(row[some], row[some] if self.pre.center else None) for i, some in enumerate(places)
         }
         self._learn(learnt, range(len(places)), about)
+        self.settle()  # where the precision has changed
         self._will_hold()
         place, known = self.operators[0].backend.blocks.place, len(G)
         held: list[list[Any]] = [[None] * len(places) for _ in places]
@@ -494,10 +502,10 @@ class Moments:
     @property
     def _learnt(self) -> tuple[dict[int, Any], ...]:
         """All that is learnt of matrices, by their numbers."""
-        return self.fitted, self.subtracts
+        return self.fitted, self.subtracts, self.raw_squares
 
     def _take_as_it_is(self, i: int, squares: HostArray, total: float, live: HostArray | None) -> None:
-        self.subtracts[i] = True
+        self.subtracts[i], self.raw_squares[i] = True, squares
         self.fitted[i] = Fitted.known(0.0 * squares)._replace(squares=squares, total=total, live=live)
 
     def gram(self, *, sparse: bool = False) -> list[list[Any]]:
@@ -714,13 +722,16 @@ class Moments:
         if self.fitted.keys() >= set(which):
             return self._of_whole(make, which, share) or self._read(make, which, share, learns=False)
         total, about = self._read(make, which, share, learns=True)
-        far = [
-            i for i in which if self.pre.center and not self.subtracts[i] and self.fitted[i].about_zero > FAR
-        ]
-        unlucky = [i for i in which if self.subtracts[i] and self.fitted[i].about_origin > UNLUCKY]
-        if (far or unlucky) and all(self.operators[i].readings >= 1 for i in which):
-            for i in far:
-                self.operators[i].far = True
+        if not self.fitted.keys() >= set(which):  # the precision has changed
+            total, about = self._read(make, which, learns=True)
+        if self.pre.center:
+            far = [i for i in which if about[i].adjoint is None and self.fitted[i].about_zero > FAR]
+            if far and self.rereads:
+                for i in far:
+                    self.operators[i].far = True
+                total, about = self._read(make, which, learns=True)
+        unlucky = [i for i in which if about[i].adjoint is not None and self.fitted[i].about_origin > UNLUCKY]
+        if unlucky and all(self.operators[i].readings >= 1 for i in which):
             total, about = self._read(make, which, learns=True)
         return total, about
 
@@ -775,8 +786,9 @@ class Moments:
             self._learn(learnt, which, about)
         elif not all(A.resident for A in operators) and not _finite(totals):  # rows may have changed
             for i in which:
-                refuse_entries(self.operators[i], self.names[i])
-        if sketches:
+                self._refuse_entries(i)
+        settled = len(self.fitted) == len(self.operators)  # else the pass is made again, in another precision
+        if sketches and settled:
             self.sketched = self._corrected_sketch(totals.pop(), about)
         return (None if make is None else totals[0]), about
 
@@ -805,8 +817,11 @@ class Moments:
         """The row that a pass over one matrix is about, from its first block, at the place of the block."""
         A, row = self.operators[i], self._row(i, block)
         placed = None if row is None else A.thin(row)
-        if row is not None and i not in self.fitted and not block.subtracts:
-            A.far = block.far = block.is_far(placed, FAR)
+        if row is not None and not block.subtracts and i not in self.near:
+            if block.is_far(placed, FAR):
+                A.far = block.far = True
+            elif not learns:  # later passes are about the same row
+                self.near.add(i)
         self.subtracts[i] = block.subtracts
         about[i] = Origins(row, row if block.subtracts else None)
         return placed
@@ -816,6 +831,14 @@ class Moments:
         read = [times + share * (i in which) for i, times in enumerate(self.read)]
         self.passes.take(max(read) - max(self.read))
         self.read = read
+
+    def _widened(self, i: int, squares: HostArray, count: float) -> bool:
+        """Whether float32 entries are far from 1, and are multiplied in float64 from now on."""
+        A = self.operators[i]
+        if A.dtype != np.float32 or not self.rereads:
+            return False
+        size = np.sqrt(squares.max(initial=0.0) / max(count, 1e-300))
+        return not (size == 0 or 1 / SINGLE <= size <= SINGLE) and A.widen()
 
     def _row(self, i: int, block: Block) -> HostArray | None:
         """The row that one matrix is summed about, as the precision of its data represents it."""
@@ -837,20 +860,27 @@ class Moments:
         for n, i in enumerate(which):
             sums, squares = to_host(total[3 * n + 1]), to_host(total[3 * n + 2])
             cross = None if self.pre.B is None else to_host(total[3 * n + 3])
+            if self._widened(i, squares, count):
+                continue
             self._check(i, sums, squares, count)
+            self.raw_squares[i] = squares
             row = about[i].times
             origin = np.zeros(self.widths[i]) if row is None else row
             pre = self.pre if self.scales(i) == self.pre.scale else replace(self.pre, scale=False)
             estimated = self.operators[i].estimated and not self.pre.scale
-            self.fitted[i] = Fitted.of(pre, origin, count, sums, squares, cross, estimated=estimated)
+            fitted = Fitted.of(pre, origin, count, sums, squares, cross, estimated=estimated)
+            narrow = self.operators[i].dtype == np.float32 and self.rereads
+            if narrow and fitted.explained_share > EXPLAINED and self.operators[i].widen():
+                continue
+            self.fitted[i] = fitted
 
     def _check(self, i: int, sums: HostArray, squares: HostArray, count: float) -> None:
         """Refuse entries that are not finite, and matrices in units whose squares are out of range."""
         if not len(squares):  # of confounds that do not vary, nothing is left
             return
-        name, single = self.names[i], self.operators[i].dtype == np.float32
+        name = self.names[i]
         if not np.isfinite(sums).all():
-            refuse_entries(self.operators[i], name)
+            self._refuse_entries(i)
             if not self.rereads:
                 column = int(np.argmin(np.isfinite(sums)))
                 raise NonFiniteData(
@@ -860,21 +890,29 @@ class Moments:
         column = int(np.argmax(squares))  # of a number that is none, if there is one
         largest = float(squares[column])
         largest = max(largest, 0.0) if largest <= MOST_SQUARES else MOST_SQUARES
-        size = math.sqrt(largest / max(count, 1e-300)) or float(np.abs(sums).max()) / max(count, 1e-300)
-        least, most = (1 / SINGLE, SINGLE) if single else (SMALLEST, LARGEST)
-        if size == 0 or least <= size <= most:
+        size = math.sqrt(largest / max(count, 1e-300))
+        if size == 0 or SMALLEST <= size <= LARGEST:
             return
         power = -round(math.log10(size))
         raise DataOutOfRange(
-            f"the entries of {name}, with the roots of their weights, must lie between {least:.0e} and {most:.0e} in "
-            f"magnitude; got about {size:.3g} in column {column}. Multiply {name} by 1e{power}, and its ridge, if it "
-            f"has one, by 1e{2 * power}{', or pass float64' * single}."
+            f"the entries of {name}, with the roots of their weights, must lie between {SMALLEST:.0e} and "
+            f"{LARGEST:.0e} in magnitude; got about {size:.3g} in column {column}. Multiply {name} by 1e{power}, and "
+            f"its ridge, if it has one, by 1e{2 * power}."
         )
+
+    def _refuse_entries(self, i: int) -> None:
+        """Name the first entry of a matrix that is not finite, if its rows can be read again."""
+        refuse_entries(self.operators[i], self.names[i])
 
     @property
     def contradictions(self) -> tuple[str, ...]:
         """What says that an operator is no matrix."""
         return tuple(A.inconsistency for A in self.operators if A.inconsistency)
+
+    def faint(self, i: int = 0) -> tuple[int, ...]:
+        """The numbers of columns whose squares underflow, though those of others do not."""
+        squares = self.raw_squares[i]
+        return tuple(np.flatnonzero((squares > 0) & (squares < LEAST_SQUARES)).tolist())
 
     def _along(self, j: int, V: Array) -> Any:
         """sⱼᵀV, what the confounds explain of XⱼV."""

@@ -37,6 +37,9 @@ left, in squares, of what it had."""
 EXPLAINED = 1e-13
 """A column counts as zero if means and confounds leave at most this share of its squared length, which is rounding."""
 
+LARGEST = 1e300
+"""Square of a factor, at most: squares of entries that underflow have none."""
+
 NEARLY = 1e-8
 """A share of the squares of a column that is rounding beside what confounds explain."""
 
@@ -203,7 +206,7 @@ class Fitted(NamedTuple):
         left = np.where(live, left, 0.0)
         factors = None
         if pre.scale:
-            factors = np.divide(total, left, out=np.zeros_like(left), where=live) ** 0.5
+            factors = np.minimum(np.divide(total, left, out=np.zeros_like(left), where=live), LARGEST) ** 0.5
         rest = (origin - mean) + gap
         none = np.zeros(len(mean))
         return cls(

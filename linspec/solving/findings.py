@@ -107,6 +107,21 @@ def listed(problem: Any, name: str, columns: tuple[int, ...]) -> str:
     return ", ".join(known) + ", …" * (len(columns) > FEW)
 
 
+def underflowing_columns(name: str, columns: tuple[int, ...]) -> tuple[Status, str]:
+    """Return the finding that squares of entries underflow in some columns, although the solution depends on them.
+
+    Parameters
+    ----------
+    name : str
+        The name of the matrix.
+    columns : tuple of int
+        The numbers of these columns.
+    """
+    text = f"{len(columns)} of the columns of {name} (the first is column {columns[0]}) are so small that squares of "
+    text += "their entries are no numbers: what they say may be missing. Multiply these columns."
+    return Status.ILL_CONDITIONED, text
+
+
 def lost_digits(moments: Any, least: float) -> str:
     """Say that means or confounds have cost digits, if errors above `least` remain; "" if not.
 

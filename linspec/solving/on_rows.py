@@ -14,8 +14,8 @@ from linspec.errors import BrokenPlugin, OutOfMemory, shown
 from linspec.iteration import Certificate
 from linspec.process.plurals import count_of
 from linspec.rows import Moments, Passes, Preprocessing
-from linspec.solving.findings import about_constant, lost_digits, nearly_explained
-from linspec.solving.stating import in_field
+from linspec.solving.findings import about_constant, lost_digits, nearly_explained, underflowing_columns
+from linspec.solving.stating import in_field, least_ridges
 from linspec.status import Status
 
 __all__ = [
@@ -117,6 +117,10 @@ class OnRows(iteration.Problem):
                 (None, "It is not shown that no component is missing: rows cannot be read again.")
             )
         hidden = list(zip(repeat(Status.INCONSISTENT), moments.contradictions, strict=False))
+        for i, name in enumerate(moments.names):
+            columns = moments.faint(i)
+            if columns and (moments.scales(i) or least_ridges(problem).get(name) == 0):
+                hidden.append(underflowing_columns(name, columns))
         return certificate._replace(
             findings=(*findings, *hidden), fields=fields, lost=certificate.lost or bool(hidden)
         )

@@ -34,6 +34,7 @@ def test_gram_matrices_and_their_cost(name, data):
     np.testing.assert_array_equal(G.toarray(), dense(X).T @ dense(right))
     assert G.format == "csr"
     assert G.dtype == np.float64
+    assert isinstance(G, sparse.sparray) == isinstance(X, sparse.sparray)
     assert unchanged(X, before)
     pairs = sparse_grams.pair_count(X, Y)
     assert pairs == int((np.diff(X.indptr) * np.diff(right.indptr)).sum())

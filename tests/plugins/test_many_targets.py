@@ -444,3 +444,13 @@ def test_a_target_that_is_constant_on_new_rows_has_no_score(value):
     scores = found.target_scores(X[40:], Y[40:])
     assert np.isfinite(scores[0])
     assert np.isnan(scores[1])
+
+
+@pytest.mark.parametrize("solver", ["gram", "kernel"])
+def test_a_constant_column_whose_squares_underflow_is_named(solver):
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((20, 2)), rng.standard_normal((20, 1))
+    X[:, 1] = 7e-300
+    found = ls.solve(ls.RidgeManyTargets(X, Y, ridges=[1.0], splitter=4, center=False, scale=True), solver)
+    assert found.status is ls.Status.ILL_CONDITIONED
+    assert "column 1" in found.message

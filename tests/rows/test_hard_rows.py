@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 import scipy.sparse
 import scipy.sparse.linalg
+from backends import backends
 from in_blocks import rows_of
 
 import linspec as ls
+from linspec.arrays import to_host
 from linspec.errors import DataOutOfRange, InvalidProblem, MissingCapability, NonFiniteData
 from linspec.operators import DenseOperator
 from linspec.process import machine
@@ -140,6 +142,16 @@ def test_units_whose_squares_would_vanish_are_refused_with_a_factor(wrap: Any, u
         Moments([rows_of(wrap(noise * unit))]).gram()
 
 
+@pytest.mark.parametrize("wrap", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("unit", [1e-170, 1e-155])
+def test_columns_whose_squares_vanish_beside_others_are_known(wrap: Any, unit: float) -> None:
+    M = noise.copy()
+    M[:, 2] *= unit
+    moments = Moments([rows_of(wrap(M))])
+    moments.gram()
+    assert moments.faint() == (2,)
+
+
 def test_matrices_with_other_rows_are_refused() -> None:
     for one, other in ((noise, noise[:-1]), (slices(noise), noise[:-1]), (noise[:-1], slices(noise))):
         with pytest.raises(InvalidProblem, match="equally many rows"):
@@ -257,6 +269,16 @@ def test_no_column_vanishes_where_squares_are_estimated(*, weighted: bool, confo
         C = A * np.sqrt(w)[:, None]
         C = C - Q @ (Q.T @ C)
         assert np.abs(G - C.T @ C).max() <= 1e-10 * np.abs(C.T @ C).max()
+
+
+@pytest.mark.parametrize("weights", [None, late])
+def test_where_the_device_has_no_float64_the_host_multiplies_what_float32_cannot(weights: Any) -> None:
+    (backend,) = backends(["array-api-strict-no-float64"])
+    A = (noise * 1e13).astype(np.float32)
+    wide, w = A.astype(np.float64), np.ones(n) if weights is None else weights
+    C = (wide - np.average(wide, axis=0, weights=w)) * np.sqrt(w)[:, None]
+    found = ls.solve(ls.SVD(backend.wrap(A), k=p, center=True, sample_weight=weights))
+    assert to_host(found.S) == pytest.approx(np.linalg.svd(C, compute_uv=False), rel=1e-6)
 
 
 def test_a_row_that_is_subtracted_with_the_means_costs_no_digits() -> None:
