@@ -5,10 +5,10 @@ the machine that the process was given, not the size of the machine: batch syste
 limit memory.
 
 Method: the CPU affinity mask and the CPU quota of the control groups; `MemAvailable` of Linux, lowered to what
-the control groups of the process still allow. On systems without these, portable defaults
+the control groups and the resource limits of the process still allow. On systems without these, portable defaults
 are used.
 
-Source: the Linux documents proc(5), sched_setaffinity(2), cgroups(7), "Control Group v2" and
+Source: the Linux documents proc(5), sched_setaffinity(2), getrlimit(2), cgroups(7), "Control Group v2" and
 "CFS Bandwidth Control".
 
 Where we differ: page cache that the kernel can drop at once (`inactive_file`) does not count as used memory in a
@@ -89,9 +89,9 @@ def available_memory() -> int:
     """Return the bytes that the process can still allocate without swapping, failing or being killed.
 
     On Linux this is `MemAvailable` of /proc/meminfo, lowered to the remainder under the memory limits of each control
-    group (version 2) of the process. On other systems it is the free, or else the whole, physical memory that
-    `sysconf` reports, or 2 GiB if `sysconf` reports none. The result is never more than the environment
-    variable `LINSPEC_MAX_MEMORY`; set it where `ulimit` gives the process less than the machine has.
+    group (version 1 or 2) of the process. On other systems it is the free, or else the whole, physical memory that
+    `sysconf` reports, or 2 GiB if `sysconf` reports none. The result is never more than the resource limits leave of
+    the address space and the data segment, nor more than the environment variable `LINSPEC_MAX_MEMORY`.
 
     Returns
     -------
@@ -225,9 +225,12 @@ def _pool(process: int, threads: int) -> ThreadPoolExecutor:
 def _cpu_quota(root: Path) -> int | None:
     """Number of cores that the control groups of the process allow, rounded up; None without a quota."""
     quotas = []
-    for group in _control_groups(root):
-        limit, _, period = _text(group / "cpu.max").partition(" ")  # "50000 100000", or "max 100000"
-        allowed, each = _whole(limit), _whole(period)
+    for version, group in _control_groups(root, "cpu"):
+        if version == 2:  # "50000 100000", or "max 100000"
+            limit, _, period = next(iter(_lines(group / "cpu.max")), "").partition(" ")
+            allowed, each = _whole(limit), _whole(period)
+        else:  # -1 stands for no limit
+            allowed, each = _number(group / "cpu.cfs_quota_us"), _number(group / "cpu.cfs_period_us")
         if allowed and each:
             quotas.append(-(-allowed // each))
     return min(quotas, default=None)
@@ -265,11 +268,11 @@ def _most_memory() -> int | None:
 
 
 def _available_memory(root: Path) -> int:
-    return max(0, min([_system_memory(root), *_control_group_memory(root)]))
+    return max(0, min([_system_memory(root), *_control_group_memory(root), *_resource_limits(root)]))
 
 
 def _system_memory(root: Path) -> int:
-    available = _entry(root / "proc/meminfo", "MemAvailable:")
+    available = _entry(root / "proc/meminfo", "MemAvailable")
     if available is not None:
         return available * 1024
     for pages in ("SC_AVPHYS_PAGES", "SC_PHYS_PAGES"):
@@ -280,34 +283,57 @@ def _system_memory(root: Path) -> int:
     return DEFAULT_MEMORY
 
 
+def _resource_limits(root: Path) -> Iterator[int]:
+    """Yield the bytes that remain under the limits of address space and data segment, if there are limits."""
+    try:
+        import resource
+    except ImportError:  # not a POSIX system
+        return
+    for name, used in (("RLIMIT_AS", "VmSize"), ("RLIMIT_DATA", "VmData")):
+        limit = resource.getrlimit(getattr(resource, name))[0] if hasattr(resource, name) else -1
+        if limit not in (-1, resource.RLIM_INFINITY):
+            yield int(limit) - (_entry(root / "proc/self/status", used) or 0) * 1024
+
+
 def _control_group_memory(root: Path) -> Iterator[int]:
-    """Yield the bytes that each control group of the process still allows."""
-    for group in _control_groups(root):
+    """Yield the bytes that each control group of the process, of version 1 or 2, still allows."""
+    for version, group in _control_groups(root, "memory"):
         # A group above "memory.high" is slowed down until it has given memory back.
-        limits = [_whole(_text(group / name)) for name in ("memory.max", "memory.high")]
-        used = _whole(_text(group / "memory.current"))
-        allowed = [limit for limit in limits if limit is not None]
+        limits, usage, cache = (
+            (("memory.max", "memory.high"), "memory.current", "inactive_file")
+            if version == 2
+            else (("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_inactive_file")
+        )
+        allowed = [limit for limit in (_number(group / name) for name in limits) if limit is not None]
+        used = _number(group / usage)
         if allowed and used is not None:
-            yield min(allowed) - used + min(_entry(group / "memory.stat", "inactive_file") or 0, used)
+            yield min(allowed) - used + min(_entry(group / "memory.stat", cache) or 0, used)
 
 
-def _control_groups(root: Path) -> Iterator[Path]:
-    """Yield the folder of each control group (of version 2) of the process, from its own up to the root."""
-    for line in _text(root / "proc/self/cgroup").splitlines():
-        if line.startswith("0::"):
-            # Inside a container the path may exist only outside it; the mount itself is then the container's group.
-            relative = Path(line[3:].strip("/"))
-            for folder in (relative, *relative.parents):
-                yield root / "sys/fs/cgroup" / folder
+def _control_groups(root: Path, controller: str) -> Iterator[tuple[int, Path]]:
+    """Yield (version, folder) of each control group that limits the process by a controller, such as memory."""
+    for line in _lines(root / "proc/self/cgroup"):
+        controllers, _, path = line.partition(":")[2].partition(":")
+        if controllers and controller not in controllers.split(","):
+            continue
+        # Inside a container the listed path may exist only outside it; the mount itself is then the container's group.
+        relative = Path(path.strip("/"))
+        for mount in dict.fromkeys([controller, controllers]) if controllers else [""]:
+            for directory in (relative, *relative.parents):
+                yield 1 if controllers else 2, root / "sys/fs/cgroup" / mount / directory
 
 
 def _entry(path: Path, name: str) -> int | None:
     """The number in the line that begins with `name`, such as "MemTotal: 123 kB" or "inactive_file 123"."""
-    for line in _text(path).splitlines():
-        key, _, rest = line.partition(" ")
-        if key == name:
-            return _whole(rest.removesuffix("kB"))
+    for line in _lines(path):
+        key, *values = line.replace(":", " ").split() or [""]
+        if key == name and values:
+            return _whole(values[0])
     return None
+
+
+def _number(path: Path) -> int | None:
+    return _whole(next(iter(_lines(path)), ""))
 
 
 def _whole(text: str) -> int | None:
@@ -316,8 +342,8 @@ def _whole(text: str) -> int | None:
     return int(text) if re.fullmatch("[0-9]{1,30}", text) else None
 
 
-def _text(path: Path) -> str:
+def _lines(path: Path) -> list[str]:
     try:
-        return path.read_text(encoding="ascii", errors="replace")
+        return path.read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:
-        return ""
+        return []

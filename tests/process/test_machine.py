@@ -93,6 +93,20 @@ def test_the_quota_of_a_version_2_group(tmp_path, setting, cores):
     assert quota(write(tmp_path, files)) == cores
 
 
+@pytest.mark.parametrize("mount", ["cpu", "cpu,cpuacct"])
+@pytest.mark.parametrize(("allowed", "cores"), [(250_000, 3), (25_000, 1), (-1, None)])
+def test_the_quota_of_a_version_1_group(tmp_path, mount, allowed, cores):
+    root = write(
+        tmp_path,
+        {
+            "proc/self/cgroup": "7:memory:/a\n4:cpu,cpuacct:/docker/0123\n0::/",
+            f"sys/fs/cgroup/{mount}/cpu.cfs_quota_us": allowed,
+            f"sys/fs/cgroup/{mount}/cpu.cfs_period_us": 100_000,
+        },
+    )
+    assert quota(root) == cores
+
+
 # ----------------------------------------------------------------------------------------------------- memory
 
 
@@ -116,6 +130,21 @@ def test_memory_within_a_version_2_group(tmp_path):
     assert machine._available_memory(root) == 0
 
 
+def test_memory_within_a_version_1_group_seen_from_inside_a_container(tmp_path):
+    root = write(
+        tmp_path,
+        {
+            "proc/meminfo": f"MemAvailable: {64 * GIB // 1024} kB",
+            # The path is that outside the container: here the mount itself is the group.
+            "proc/self/cgroup": "9:name=systemd:/\n4:cpu,memory:/docker/0123\n2:cpuset:/docker/0123",
+            "sys/fs/cgroup/memory/memory.limit_in_bytes": 4 * GIB,
+            "sys/fs/cgroup/memory/memory.usage_in_bytes": 3 * GIB,
+            "sys/fs/cgroup/memory/memory.stat": f"inactive_file 5\ntotal_inactive_file {GIB}",
+        },
+    )
+    assert machine._available_memory(root) == 2 * GIB
+
+
 def test_figures_that_make_no_sense_do_not_count(tmp_path):
     root = write(
         tmp_path,
@@ -133,6 +162,24 @@ def test_figures_that_make_no_sense_do_not_count(tmp_path):
     write(root, {"sys/fs/cgroup/two/memory.max": 1000, "sys/fs/cgroup/two/memory.current": 10})
     write(root, {"sys/fs/cgroup/two/memory.stat": f"inactive_file {GIB}"})
     assert machine._available_memory(root) == 1000
+
+
+def test_resource_limits_count_less_what_is_in_use(tmp_path, monkeypatch):
+    resource = pytest.importorskip("resource")
+    limits = {resource.RLIMIT_AS: 5000 * 1024, resource.RLIMIT_DATA: resource.RLIM_INFINITY}
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (limits[kind], resource.RLIM_INFINITY))
+    root = write(
+        tmp_path,
+        {
+            "proc/meminfo": "MemAvailable: 9999 kB",
+            "proc/self/status": "Name:\tpython\nVmSize:\t 3000 kB\nVmData:\t 100 kB",
+        },
+    )
+    assert machine._available_memory(root) == 2000 * 1024
+    limits[resource.RLIMIT_DATA] = 500 * 1024
+    assert machine._available_memory(root) == 400 * 1024
+    limits[resource.RLIMIT_DATA] = 50 * 1024
+    assert machine._available_memory(root) == 0
 
 
 def test_memory_where_there_is_no_proc(tmp_path, monkeypatch):
