@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, wraps
+from functools import cached_property, wraps
 from types import ModuleType
 from typing import Any, ParamSpec, TypeVar
 
@@ -120,48 +120,28 @@ def check_bare(x: Any, what: str = "data", depth: int = 3) -> None:
         for each in x if depth else ():
             check_bare(each, what, depth - 1)
         return
-    names = _marks_of(kind)
-    if not names:
+    if not any(hasattr(kind, name) for name in ("__array__", "__array_namespace__", "__array_function__")):
         return
-    marks = {name: getattr(x, name, None) for name in names}
-    for name in marks.keys() & _WITHIN:
-        check_bare(marks.pop(name), what)
-    if hasattr(marks.pop("mask", None), "shape") or marks.pop("get_mask", None) is not None:
-        raise UnsupportedData(
-            f"{what} must not be masked: the mask would be ignored. Fill the gaps, as `data.filled(value)` of NumPy "
-            "does, or drop the rows that have some."
-        )
-    unit = next((mark for mark in marks.values() if mark is not None), None)
-    if unit is not None:
-        raise UnsupportedData(
-            f"{what} must be plain numbers: the unit would be ignored; got an array of "
-            f"{kind.__module__.partition('.')[0]} in {shown(str(unit))}. Choose one unit, and pass its numbers, as "
-            "`data.to_value(unit)` and `data.magnitude` are."
-        )
+    if kind.__module__.startswith(
+        ("dask.array.", "xarray.")
+    ):  # of the class of the arrays that they stand for
+        check_bare(getattr(x, "_meta", getattr(getattr(x, "variable", x), "_data", None)), what)
+        return
+    for name in ("mask", "get_mask", "unit", "units"):
+        mark = getattr(x, name, None)
+        if mark is not None and callable(mark) == name.startswith("get_"):
+            raise UnsupportedData(
+                f"{what} must be plain numbers, not masked and without a unit, which would be ignored; got a "
+                f"{kind.__module__.partition('.')[0]}.{kind.__name__} with {name}. Fill the gaps, as "
+                "`data.filled(value)` of NumPy does, or drop the rows that have some; or choose one unit, and pass its "
+                "numbers, as `data.to_value(unit)` and `data.magnitude` are."
+            )
 
 
 _BARE = frozenset(
     {np.ndarray, np.float64, np.float32, np.int64, np.bool_, float, int, bool, str, bytes, type(None)}
 )
 """Types of values that have neither mask nor unit, by far the most frequent ones."""
-
-
-_WITHIN = frozenset({"_meta", "variable", "_data"})
-"""Attributes of arrays of dask and xarray that are, unread, of the class of the arrays that they stand for or wrap."""
-
-
-@lru_cache(maxsize=1024)
-def _marks_of(kind: Any) -> tuple[str, ...]:
-    """The attributes of arrays of a class that may be a mask or a unit; none for classes of other objects."""
-    names = ("mask", "get_mask", "unit", "units")
-    if kind.__module__.startswith(("dask.array.", "xarray.")):
-        return tuple(name for name in _WITHIN if hasattr(kind, name) or name == "_meta")
-    if issubclass(kind, np.ndarray):  # units may be attributes of the object alone
-        return names
-    if not any(hasattr(kind, name) for name in ("__array__", "__array_namespace__", "__array_function__")):
-        return ()
-    known = [name for name in names if hasattr(kind, name)]
-    return tuple(name for name in known if callable(getattr(kind, name)) == name.startswith("get_"))
 
 
 _ELSEWHERE = frozenset({"cupy", "jax", "torch"})
@@ -493,18 +473,10 @@ def plain_array(x: Array, what: str = "data") -> Array:
         return np.asarray(x)
     if not compat.is_torch_array(x):
         return x
-    layout = str(x.layout).removeprefix("torch.")
-    if x.is_nested:
-        layout = "nested"
-    elif x.is_meta:
+    if x.is_nested or x.is_meta or str(x.layout) != "torch.strided":
         raise UnsupportedData(
-            f"{what} must have entries; got a torch tensor on the device meta, which has none. Move it to a device "
-            "with its entries."
-        )
-    if layout != "strided":
-        raise UnsupportedData(
-            f"{what} must be a dense torch tensor; got one of layout {layout}. Pass a scipy.sparse matrix, or "
-            "tensor.to_dense()."
+            f"{what} must be a dense torch tensor with entries; got one of layout {x.layout} on the device {x.device}. "
+            "Pass a scipy.sparse matrix, tensor.to_dense(), or a tensor that is no nested and no meta one."
         )
     return x.detach() if x.requires_grad else x
 
@@ -683,23 +655,19 @@ class Home:
         return float(self.column_norms(self.xp.reshape(V, (-1, 1)))[0])
 
     @at_home
-    def column_norms(self, V: Array, squares: HostArray | None = None) -> HostArray:
+    def column_norms(self, V: Array) -> HostArray:
         """Euclidean norms of columns, on the host. They are correct even if squares overflow or underflow.
 
         Parameters
         ----------
         V : array of shape (p, k)
-        squares : numpy.ndarray of shape (k,), optional
-            The sum of squares of each column of V, if it is already known on the host. By default the sums are
-            computed here and transferred to the host.
 
         Returns
         -------
         numpy.ndarray of shape (k,)
         """
         with np.errstate(all="ignore"):
-            if squares is None:
-                squares = to_host(self.column_sums(V * V))
+            squares = to_host(self.column_sums(V * V))
             norms: HostArray = np.sqrt(squares)
         if ((squares > LEAST_SQUARE) & (squares < math.inf)).all() or 0 in tuple(V.shape):
             return norms
@@ -719,15 +687,6 @@ class Home:
             if self.blocks != self:
                 return self.xp.sum(U, axis=0)
             return (self.ones((1, U.shape[0])) @ self.place(U))[0, :]
-
-    @at_home
-    def column_squares(self, U: Array) -> Array:
-        """The sum of squares of each column of U; a positive number if an entry is not 0, even if squares underflow."""
-        squares = np.einsum("ij,ij->j", U, U) if self.on_host else self.column_sums(U * U)
-        if to_host(self.xp.all(squares > 0)):
-            return squares
-        least = self.xp.astype(self.xp.any(U != 0, axis=0), squares.dtype)
-        return self.xp.where(squares > 0, squares, least * self.xp.finfo(squares.dtype).smallest_normal)
 
     def zeros(self, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
         """An array of zeros in this home."""

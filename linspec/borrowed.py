@@ -100,16 +100,13 @@ def borrowed(x: Any, name: str = "data") -> Any:
     if kind == TORCH:
         return _of_sparse_tensor(x, name)
     try:
-        if kind == JAX:
-            _check_jax(x, name)
         device = int(x.__dlpack_device__()[0])
         if device == CPU:
             return np.from_dlpack(x)
-    except UnsupportedData:
-        raise
     except Exception as error:  # any library may fail in its own way
         raise UnsupportedData(
-            f"{name} must give its memory by DLPack; {_named(x)} raised {one_line(error)}. Pass a NumPy array."
+            f"{name} must give its memory by DLPack; {_named(x)} raised {one_line(error)}. Pass a NumPy array: a "
+            "tracer of JAX, inside of jit, grad or vmap, has no entries, and NumPy has no bfloat16."
         ) from error
     raise UnsupportedData(
         f"{name} must be in the memory of the host (device {CPU} of DLPack); got {_named(x)} on device {device}. Move "
@@ -121,39 +118,18 @@ def _named(x: Any) -> str:
     return f"a {type(x).__module__}.{type(x).__qualname__}"
 
 
-def _check_jax(x: Any, name: str) -> None:
-    """Refuse an array of JAX that has no entries, or whose dtype NumPy lacks."""
-    import jax
-
-    if isinstance(x, jax.core.Tracer):
-        raise UnsupportedData(
-            f"{name} must have entries; got a tracer of JAX, which stands for an array inside of jit, grad or vmap. "
-            "Call linspec outside of them."
-        )
-    if not isinstance(x.dtype, np.dtype) or x.dtype.kind not in "biufc":
-        raise UnsupportedData(
-            f"{name} must hold numbers of a dtype that NumPy has; got a jax.Array of dtype {x.dtype}. Convert it: "
-            "x.astype(jax.numpy.float32)."
-        )
-
-
 def _of_sparse_tensor(x: Any, name: str) -> Any:
     """Return a sparse tensor of torch as a SciPy sparse matrix."""
     import scipy.sparse
 
     layout = str(x.layout)
-    faults = {
-        f"layout {layout}": layout not in (*COMPRESSED, "torch.sparse_coo"),
-        "requires_grad=True": x.requires_grad,
-        f"device {x.device}": x.device.type != "cpu",
-        f"shape {tuple(x.shape)}, {x.dense_dim()} of its dimensions dense": x.ndim != 2 or x.dense_dim(),
-        f"dtype {x.dtype}": str(x.dtype) == "torch.bfloat16",
-    }
-    fault = next((words for words, true in faults.items() if true), "")
-    if fault:
+    known = layout in (*COMPRESSED, "torch.sparse_coo") and str(x.dtype) != "torch.bfloat16"
+    if not known or x.requires_grad or x.device.type != "cpu" or x.ndim != 2 or x.dense_dim():
         raise UnsupportedData(
             f"{name} must be a sparse tensor in CSR, CSC or COO on the CPU, with two dimensions, no gradient and a "
-            f"dtype that NumPy has; got {fault}. Pass x.detach().cpu().float().to_sparse_csr(), one for each matrix."
+            f"dtype that NumPy has; got layout {layout}, dtype {x.dtype}, shape {tuple(x.shape)} with {x.dense_dim()} "
+            f"of its dimensions dense, device {x.device} and requires_grad={x.requires_grad}. Pass "
+            "x.detach().cpu().float().to_sparse_csr(), one for each matrix."
         )
     if layout == "torch.sparse_coo":
         places, values = (

@@ -3,9 +3,9 @@
 Problem: users' data have names. They come as frames of pandas, polars or pyarrow, whose columns have different dtypes
 and may have missing values, and results should show `petal length`, not `column 2`.
 Method: narwhals reads all three libraries by one interface. A frame becomes one array with the common dtype of its
-columns; a pandas frame with sparse columns becomes a sparse matrix. Values that are missing or no numbers are errors,
-which name their row and column. Names are kept beside the numbers: an operator has `column_names` and `row_names`, a
-solution has `column_names`, and its tables are frames of the library of the data.
+columns; a pandas frame with sparse columns becomes a sparse matrix. A column that holds no numbers is an error, which
+names it; missing values become NaN, which the first pass refuses. Names are kept beside the numbers: an operator has
+`column_names` and `row_names`, a solution has `column_names`, and its tables are frames of the library of the data.
 Source: the rule for the names of new data is that of scikit-learn (SLEP 007, `feature_names_in_`): other names, or the
 same names in another order, are errors. If one side has no names, only the number of columns is compared.
 Where we differ: scikit-learn warns if one side has no names; linspec does not.
@@ -19,20 +19,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, zip_longest
 from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
 import scipy.sparse
 
-from linspec.arrays import HostArray, all_finite, check_bare
+from linspec.arrays import HostArray, check_bare
 from linspec.errors import (
     AccuracyWarning,
     InvalidOption,
     InvalidProblem,
     MissingPackage,
-    NonFiniteData,
     UnsupportedData,
     shown,
     warn,
@@ -62,27 +61,19 @@ LIBRARIES = ("pandas", "polars", "pyarrow")
 """Libraries whose frames are accepted, and of which tables can be made."""
 
 _KINDS = {
-    **dict.fromkeys([("pandas", "DataFrame"), ("polars", "DataFrame")], "frame"),
-    **dict.fromkeys([("pyarrow", "Table"), ("pyarrow", "RecordBatch")], "frame"),
-    **dict.fromkeys([("pandas", "Series"), ("polars", "Series")], "series"),
-    **dict.fromkeys([("pandas", "Index"), ("pandas", "ExtensionArray")], "series"),
-    **dict.fromkeys([("pyarrow", "Array"), ("pyarrow", "ChunkedArray")], "series"),
-    ("polars", "LazyFrame"): "lazy",
+    "pandas.DataFrame": "frame",
+    "polars.DataFrame": "frame",
+    "pyarrow.Table": "frame",
+    "pyarrow.RecordBatch": "frame",
+    "pandas.Series": "series",
+    "polars.Series": "series",
+    "pandas.Index": "series",
+    "pandas.ExtensionArray": "series",
+    "pyarrow.Array": "series",
+    "pyarrow.ChunkedArray": "series",
+    "polars.LazyFrame": "lazy",
 }
-"""Map from pairs (library, name of a class) to the kind of object: "frame", "series" or "lazy".
-
-An object has this kind if the class is its own or one of its base classes.
-"""
-
-NAMED = 5
-"""Most columns that a message names."""
-
-WORDS = {
-    **dict.fromkeys(["Categorical", "Enum"], "categories"),
-    **dict.fromkeys(["Date", "Datetime"], "dates"),
-    "String": "text",
-}
-"""Words for dtypes of narwhals that are no numbers, in messages."""
+"""The kind of objects by library and name of a class, which is their own or one of its base classes."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +119,7 @@ def _kind_of(cls: Any) -> tuple[str, str]:
     """Return the library and the kind of the objects of a class; every call of linspec asks this a dozen times."""
     for parent in cls.__mro__:
         library = parent.__module__.partition(".")[0]
-        kind = _KINDS.get((library, parent.__name__))
+        kind = _KINDS.get(f"{library}.{parent.__name__}")
         if kind is not None:
             return library, kind
     return "", ""
@@ -149,7 +140,7 @@ def _narwhals(native: Any) -> Any:
 # ---- from frames to numbers ------------------------------------------------------------------------
 
 
-def numbers_of(native: Any, what: str = "data", first: int = 0) -> Frame:
+def numbers_of(native: Any, what: str = "data") -> Frame:
     """The numbers of a frame, or of a series as one column.
 
     Parameters
@@ -157,13 +148,12 @@ def numbers_of(native: Any, what: str = "data", first: int = 0) -> Frame:
     native : frame or series
     what : str, default "data"
         The name of the data in messages.
-    first : int, default 0
-        The number of its first row, in messages.
 
     Returns
     -------
     Frame
-        The dtype is the common one of the columns. A pandas frame with columns of one NumPy dtype is not copied.
+        The dtype is the common one of the columns; missing values are NaN. A pandas frame with columns of one NumPy
+        dtype is not copied.
 
     Raises
     ------
@@ -171,8 +161,6 @@ def numbers_of(native: Any, what: str = "data", first: int = 0) -> Frame:
         A column holds no numbers, or the frame is lazy.
     InvalidProblem
         Two columns have the same name.
-    NonFiniteData
-        A value is missing or not finite.
     MissingPackage
         narwhals is not installed.
     """
@@ -187,12 +175,10 @@ def numbers_of(native: Any, what: str = "data", first: int = 0) -> Frame:
     else:
         native = _as_table(native)
         columns = _column_names(native, library, what)
-    reading = _Reading(what, columns, row_names_of(native), first)
-    values = _pandas_values(native, reading) if library == "pandas" else None
+    values = _pandas_values(native, what, columns) if library == "pandas" else None
     if values is None:
-        values = _values_by_column(nw.from_native(native, eager_only=True), nw, reading)
-    reading.check_finite(values)
-    return Frame(values, columns, reading.rows, library)
+        values = _values_by_column(nw.from_native(native, eager_only=True), nw, what, columns)
+    return Frame(values, columns, row_names_of(native), library)
 
 
 def library_of(x: Any) -> str:
@@ -356,76 +342,32 @@ def _column_names(native: Any, library: str, what: str) -> tuple[str, ...] | Non
     return names
 
 
-@dataclass(frozen=True)
-class _Reading:
-    """Words for messages while a frame is read: its name, and those of its columns and rows."""
-
-    what: str
-    columns: tuple[str, ...] | None
-    rows: Any
-    first: int
-
-    def column(self, j: int) -> str:
-        """The name of a column in messages."""
-        return f"column {j}" if self.columns is None else f"column {shown(self.columns[j])}"
-
-    def missing(self, value: str, row: int, j: int) -> NonFiniteData:
-        """Make the error for a value that is missing or not finite."""
-        number = self.first + row
-        known = None if self.rows is None else self.rows[row]
-        label = "" if known is None or known == number else f" ({shown(known)})"
-        return NonFiniteData(
-            f"{self.what} must be finite; got {value} at row {number}{label}, {self.column(j)}. Drop or "
-            "impute such rows."
-        )
-
-    def no_numbers(self, found: Mapping[int, str]) -> UnsupportedData:
-        """Make the error for columns that hold no numbers; `found` has the kind of values by column number."""
-        parts = [f"{kind} in {self.column(j)}" for j, kind in list(found.items())[:NAMED]]
-        more = f" and {len(found) - NAMED} more columns" if len(found) > NAMED else ""
-        it = "it" if len(found) == 1 else "them"
-        return UnsupportedData(
-            f"{self.what} must hold numbers; got {', '.join(parts)}{more}. Leave {it} out, or make numbers of {it}: "
-            "indicator columns of categories, say."
-        )
-
-    def check_finite(self, values: Any) -> None:
-        """Raise an error that names row and column of the first NaN or infinity, if there is one."""
-        entries = values.data if scipy.sparse.issparse(values) else values
-        if all_finite(entries):
-            return
-        if scipy.sparse.issparse(values):
-            at = int(np.argmin(np.isfinite(entries)))
-            row, j = int(np.searchsorted(values.indptr, at, side="right")) - 1, int(values.indices[at])
-            value = entries[at]
-        else:
-            row, j = np.argwhere(~np.isfinite(values))[0].tolist()
-            value = values[row, j]
-        raise self.missing("a missing value" if np.isnan(value) else str(value), row, j)
+def _no_numbers(what: str, columns: tuple[str, ...] | None, j: int, dtype: Any) -> UnsupportedData:
+    """Make the error for a column that holds no numbers."""
+    name = str(j) if columns is None else shown(columns[j])
+    return UnsupportedData(
+        f"{what} must hold numbers; got {dtype} in column {name}. Leave it out, or make numbers of it: indicator "
+        "columns of categories, say."
+    )
 
 
-def _pandas_values(native: Any, reading: _Reading) -> Any:
+def _pandas_values(native: Any, what: str, columns: tuple[str, ...] | None) -> Any:
     """The numbers of a pandas frame if its columns have NumPy dtypes, or if some are sparse; else None."""
     dtypes = list(native.dtypes)
     if any(type(dtype).__name__ == "SparseDtype" for dtype in dtypes):
-        return _sparse_values(native, dtypes, reading)
+        return _sparse_values(native, dtypes, what, columns)
     kinds = set(dtypes)
     if not dtypes or not all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in kinds):
         return None
     return native.to_numpy() if len(kinds) == 1 else native.to_numpy(dtype=np.result_type(*kinds))
 
 
-def _sparse_values(native: Any, dtypes: Sequence[Any], reading: _Reading) -> Any:
+def _sparse_values(native: Any, dtypes: Sequence[Any], what: str, names: tuple[str, ...] | None) -> Any:
     """The numbers of a pandas frame with sparse columns, as one CSR matrix that stores all entries of dense columns."""
-    bad = {
-        j: shown(str(dtype))
-        for j, dtype in enumerate(dtypes)
-        if getattr(getattr(dtype, "subtype", dtype), "kind", "O") not in "biuf"
-    }
-    if bad:
-        raise reading.no_numbers(bad)
     columns = []
     for j, dtype in enumerate(dtypes):
+        if getattr(getattr(dtype, "subtype", dtype), "kind", "O") not in "biuf":
+            raise _no_numbers(what, names, j, dtype)
         column = native.iloc[:, j].array
         if hasattr(dtype, "subtype") and dtype.fill_value == 0:
             parts = (column.sp_values, column.sp_index.indices, [0, len(column.sp_values)])
@@ -435,16 +377,14 @@ def _sparse_values(native: Any, dtypes: Sequence[Any], reading: _Reading) -> Any
     return scipy.sparse.csr_array(scipy.sparse.hstack(columns, format="csc"))
 
 
-def _values_by_column(frame: Any, nw: Any, reading: _Reading) -> HostArray:
+def _values_by_column(frame: Any, nw: Any, what: str, columns: tuple[str, ...] | None) -> HostArray:
     """The numbers of any frame, copied column by column into one array."""
-    series = [frame.get_column(name) for name in frame.columns]
-    bad = {j: _words(column) for j, column in enumerate(series) if not _is_numeric(column.dtype)}
-    if bad:
-        raise reading.no_numbers(bad)
-    gaps = [(_first_null(column), j) for j, column in enumerate(series) if column.null_count()]
-    if gaps:
-        raise reading.missing("a missing value", *min(gaps))
-    arrays = [_array(column, nw) for column in series]
+    arrays = []
+    for j, name in enumerate(frame.columns):
+        column = frame.get_column(name)
+        if not _is_numeric(column.dtype):
+            raise _no_numbers(what, columns, j, column.dtype)
+        arrays.append(_array(column, nw))
     return np.array(arrays).reshape(frame.shape[::-1]).T
 
 
@@ -452,32 +392,17 @@ def _is_numeric(dtype: Any) -> bool:
     return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
 
 
-def _first_null(column: Any) -> int:
-    return int(np.argmax(np.asarray(column.is_null().to_numpy(), dtype=bool)))
-
-
 def _array(column: Any, nw: Any) -> HostArray:
-    """Convert a column without missing values to an array of a numeric dtype of NumPy."""
-    if column.dtype in (nw.Int128, nw.UInt128):  # NumPy lacks these
+    """Convert a column to an array of a numeric dtype of NumPy, with NaN for missing values."""
+    gaps = column.null_count() > 0
+    if gaps or column.dtype in (nw.Int128, nw.UInt128):  # NumPy lacks these
         column = column.cast(nw.Float64)
-    array = np.asarray(column.to_numpy())
+    array = np.asarray((column.fill_null(np.nan) if gaps else column).to_numpy())
     return (
         array
         if array.dtype.kind in "biuf"
         else np.asarray(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
     )
-
-
-def _words(column: Any) -> str:
-    """Describe the values of a column that holds no numbers, for a message."""
-    name = str(column.dtype)
-    if name == "Object":
-        kinds = sorted({type(value).__name__ for value in column.to_list()[:NAMED] if value is not None})
-        return f"Python objects ({', '.join(kinds)})" if kinds else "Python objects"
-    if name == "Unknown":  # narwhals does not know complex numbers, for one
-        native = column.to_native()
-        return str(getattr(native, "dtype", getattr(native, "type", name)))
-    return WORDS.get(name.partition("(")[0], name)
 
 
 # ---- labels ----------------------------------------------------------------------------------------
@@ -521,19 +446,12 @@ def labels_of(native: Any, what: str) -> HostArray:
 
 def first_difference(found: Sequence[str], wanted: Sequence[str]) -> str:
     """Describe the first difference between two sequences of names, for a message; "" if there is none."""
-    missing = [name for name in wanted if name not in set(found)]
-    unknown = [name for name in found if name not in set(wanted)]
-    parts = [
-        f"{words} {', '.join(map(shown, names[:NAMED]))}{', …' if len(names) > NAMED else ''}"
-        for words, names in (("without", missing), ("with", unknown))
-        if names
-    ]
-    if parts:
-        return "got them " + " and ".join(parts)
-    at = next((j for j, names in enumerate(zip(found, wanted, strict=False)) if names[0] != names[1]), None)
+    pairs = enumerate(zip_longest(found, wanted, fillvalue=""))
+    at = next((j for j, (name, other) in pairs if name != other), None)
     if at is None:
         return ""
-    return f"got them in another order: column {at} is {shown(found[at])} and was {shown(wanted[at])}"
+    here, there = (shown(names[at]) if at < len(names) else "absent" for names in (found, wanted))
+    return f"got others, or in another order: column {at} is {here} and was {there}"
 
 
 def check_names(found: Sequence[str] | None, wanted: Sequence[str] | None, what: str, of: str) -> None:

@@ -209,7 +209,7 @@ def test_loans_that_cannot_be_used_end_in_one_error(name):
 
 def test_jax_tracers_are_refused():
     jax = pytest.importorskip("jax")
-    message = "A must have entries; got a tracer of JAX.*Call linspec outside"
+    message = "A must give its memory by DLPack.*tracer of JAX, inside of jit"
     for transform in (jax.jit, jax.vmap):
         with pytest.raises(UnsupportedData, match=message):
             transform(lambda x: ls.solve(ls.SVD(x, k=1)).Vh)(in_jax(np.stack([A, A])))
@@ -219,9 +219,7 @@ def test_jax_dtypes_that_numpy_lacks_are_refused():
     jax = pytest.importorskip("jax")
     lent = in_jax(A)
     for other in (lent.astype(jax.numpy.bfloat16), jax.random.key(0)):
-        with pytest.raises(
-            UnsupportedData, match=r"A must hold numbers of a dtype that NumPy has; got a jax\.Array of"
-        ):
+        with pytest.raises(UnsupportedData, match=r"A must give its memory by DLPack"):
             ls.SVD(other, k=1)
     with pytest.raises(UnsupportedData, match="bfloat16"):
         ls.solve(ls.SVD(lent, k=1)).transform(lent.astype(jax.numpy.bfloat16))
@@ -260,14 +258,14 @@ def test_torch_sparse_tensors_that_cannot_be_borrowed():
     refused = {
         "layout torch.sparse_bsr": torch.from_numpy(A).to_sparse_bsr((2, 2)),
         "requires_grad=True": csr.clone().requires_grad_(),
-        r"shape \(3, 2, 2\), 0 of its dimensions dense": torch.ones(3, 2, 2).to_sparse_csr(),
-        r"shape \(3, 2, 2\), 1 of its dimensions dense": torch.ones(3, 2, 2).to_sparse(2),
+        r"shape \(3, 2, 2\) with 0 of its dimensions dense": torch.ones(3, 2, 2).to_sparse_csr(),
+        r"shape \(3, 2, 2\) with 1 of its dimensions dense": torch.ones(3, 2, 2).to_sparse(2),
         r"shape \(60,\)": torch.from_numpy(B).to_sparse(),
         "dtype torch.bfloat16": csr.to(torch.bfloat16),
         "device meta": torch.from_numpy(A).to_sparse().to("meta"),
     }
     for fault, given in refused.items():
         with pytest.raises(
-            UnsupportedData, match=rf"^A must be a sparse tensor in CSR.*; got {fault}.*\. Pass"
+            UnsupportedData, match=rf"^A must be a sparse tensor in CSR.*; got .*{fault}.*\. Pass"
         ):
             ls.SVD(given, k=1)

@@ -107,8 +107,7 @@ def test_columns_of_extension_dtypes() -> None:
     )
     np.testing.assert_array_equal(as_operator(whole).dense(), [[1, 1], [2, 0]])
     whole.loc[1, "b"] = pd.NA
-    with pytest.raises(NonFiniteData, match="a missing value at row 1, column 'b'"):
-        as_operator(whole)
+    np.testing.assert_array_equal(as_operator(whole).dense(), [[1, 1], [2, np.nan]])
 
 
 def test_sparse_columns_of_pandas_stay_sparse() -> None:
@@ -127,8 +126,8 @@ def test_sparse_columns_of_pandas_stay_sparse() -> None:
     wanted = np.column_stack([matrix.toarray(), np.arange(30.0), np.where(np.arange(30) == 3, 5.0, 1.0)])
     np.testing.assert_array_equal(mixed.dense(), wanted)
     data.loc[7, "dense"] = np.nan
-    with pytest.raises(NonFiniteData, match="a missing value at row 7, column 'dense'"):
-        as_operator(data)
+    with pytest.raises(NonFiniteData, match="A must be finite; got nan at row 7, column 5"):
+        ls.solve(ls.SVD(data, k=1))
 
 
 # ---- what is refused --------------------------------------------------------------------------
@@ -140,11 +139,9 @@ def test_columns_without_numbers_are_named(library: str, data: str) -> None:
     import datetime as dt
 
     given = frame(library, a=[1.0, 2.0], day=[dt.date(2020, 1, 1)] * 2, b=["x", "y"])
-    wanted = {
-        "text": "text in column 'b'",
-        "dates": "in column 'day'",
-        "categories": "categories in column 'c'",
-    }
+    wanted = {"text": "in column 'b'", "dates": "in column 'day'", "categories": "in column 'c'"}
+    if data == "text":
+        given = frame(library, a=[1.0, 2.0], b=["x", "y"])
     if data == "categories":
         given = {
             "pandas": lambda: frame("pandas", a=[1, 2], c=["x", "y"]).astype({"c": "category"}),
@@ -159,16 +156,18 @@ def test_columns_without_numbers_are_named(library: str, data: str) -> None:
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_missing_values_are_named_by_the_first_row(library: str) -> None:
+def test_missing_values_are_refused_by_the_first_pass(library: str) -> None:
     given = frame(library, a=[1.0, 2.0, None, 4.0], b=[1, None, 3, 4])
-    with pytest.raises(
-        NonFiniteData, match=r"^B must be finite; got a missing value at row 1, column 'b'\. Drop"
-    ):
-        as_operator(given, "B")
-    with pytest.raises(NonFiniteData, match="got inf at row 1, column 'a'"):
-        as_operator(frame(library, a=[1.0, np.inf]))
+    np.testing.assert_array_equal(
+        as_operator(given).dense(),
+        [[1, 1], [2, np.nan], [np.nan, 3], [4, 4]],
+    )
+    with pytest.raises(NonFiniteData, match=r"^A must be finite; got nan at row 1, column 1\. Drop"):
+        ls.solve(ls.LeastSquares(given, np.ones(4)))
+    with pytest.raises(NonFiniteData, match="got inf at row 1, column 0"):
+        ls.solve(ls.SVD(frame(library, a=[1.0, np.inf]), k=1))
     with pytest.raises(NonFiniteData, match="row 2"):
-        as_operator(series(library, [1.0, 2.0, None]))
+        ls.solve(ls.SVD(series(library, [1.0, 2.0, None]), k=1))
 
 
 def test_a_lazy_frame_is_refused_with_its_remedy() -> None:
@@ -221,10 +220,10 @@ def test_new_frames_must_have_the_names_in_their_order(library: str) -> None:
         np.testing.assert_allclose(use(data), use(NUMBERS))  # an array has no names to compare
         with pytest.raises(InvalidProblem, match="another order: column 0 is 'age' and was 'height'"):
             use(selected(data, ["age", "height", "smokes"]))
-        with pytest.raises(InvalidProblem, match="without 'smokes'"):
+        with pytest.raises(InvalidProblem, match="column 2 is absent and was 'smokes'"):
             use(selected(data, ["height", "age"]))
         other = frame(library, height=HEIGHT, years=AGE, smokes=SMOKES)
-        with pytest.raises(InvalidProblem, match="without 'age' and with 'years'"):
+        with pytest.raises(InvalidProblem, match="column 1 is 'years' and was 'age'"):
             use(other)
 
 
@@ -252,9 +251,7 @@ def test_confounds_have_names_too() -> None:
         lambda Z: svd.transform(data, confounds=Z),
         lambda Z: found.loadings(data[["height"]], confounds=Z),
     ):
-        with pytest.raises(
-            InvalidProblem, match="confounds must have the columns of the training rows; got them"
-        ):
+        with pytest.raises(InvalidProblem, match="confounds must have the columns of the training rows; got"):
             use(extra[["hour", "day"]])
     np.testing.assert_allclose(
         svd.transform(data, confounds=extra), svd.transform(data, confounds=extra.to_numpy())
@@ -294,13 +291,11 @@ def test_chunks_with_other_names_are_refused_by_their_number() -> None:
     data = frame("pandas")
     chunks = [data[:2], data[2:4], data[4:][["age", "height", "smokes"]]]
     with pytest.raises(
-        InvalidProblem, match=r"slice 2 \(from row 4\) must have the columns of the first slice; .*order"
+        InvalidProblem, match=r"slice 2 \(from row 4\) must have the columns of the first; .*order"
     ):
         ls.solve(ls.SVD(iter(chunks), k=1), "gram")
     chunks[2] = data[4:].assign(height=[1.0, np.nan])
-    with pytest.raises(
-        NonFiniteData, match=r"^A must be finite; got a missing value at row 5, column 'height'"
-    ):
+    with pytest.raises(NonFiniteData, match=r"^A must be finite; got nan at row 5, column 0"):
         ls.solve(ls.SVD(iter(chunks), k=1), "gram")
 
 
@@ -308,12 +303,12 @@ def test_lists_of_rows() -> None:
     np.testing.assert_array_equal(as_operator(NUMBERS.tolist()).dense(), NUMBERS)
     found = ls.solve(ls.LeastSquares([[1, 0], [0, 2], [0, 0]], [3, 4, 5]))
     np.testing.assert_allclose(found.x, [3, 2])
-    with pytest.raises(InvalidProblem, match="row 1 has 1 entries, and row 0 has 2"):
+    with pytest.raises(InvalidProblem, match="rows of equally many numbers"):
         as_operator([[1, 2], [3]])
-    with pytest.raises(UnsupportedData, match=r"^Z must hold numbers; got 'a' at row 1, column 1"):
+    with pytest.raises(UnsupportedData, match=r"^Z must hold numbers; got a list"):
         as_operator([[1, 2], [3, "a"]], "Z")
-    with pytest.raises(NonFiniteData, match="got None at row 0, column 1"):
-        as_operator([[1, None], [3, 4]])
+    with pytest.raises(NonFiniteData, match="got nan at row 0, column 1"):
+        ls.solve(ls.SVD([[1, None], [3, 4]], k=1))
     with pytest.raises(InvalidProblem, match="two dimensions"):
         as_operator([1, 2, 3])
 

@@ -77,8 +77,11 @@ class ProductsBlock(Block):
         return total, np.maximum(estimates, TINY * (images != 0).any(axis=1))
 
     def _compare(self, U: HostArray, AtU: HostArray) -> None:
-        """Compare ⟨Av, u⟩ with ⟨v, Aᵀu⟩, means and all, for signs v: for a matrix they are equal up to rounding."""
-        v = _signs(self.columns, 1)
+        """Compare ⟨Av, u⟩ with ⟨v, Aᵀu⟩, means and all, for signs v: for a matrix they are equal up to rounding.
+
+        Two columns v show an operator that returns the same array for each column.
+        """
+        v = _signs(self.columns, 2)
         Av = to_host(self.operator.matmat(self.operator.thin(self.place.place(v))))
         gap = float(np.abs(U.T @ Av - AtU.T @ v).max())
         size = float(np.linalg.norm(AtU)) / np.sqrt(SIGNS)

@@ -34,8 +34,7 @@ from linspec.kernels.functions import (
     resolved,
 )
 from linspec.operators import LinearOperator, as_operator
-from linspec.operators.largest_entry import in_float64, magnitude_of
-from linspec.operators.range_of_entries import Magnitude
+from linspec.operators.range_of_entries import Magnitude, in_float64, magnitude_of
 from linspec.operators.weights import weights_and_confounds
 from linspec.process.pauses import pause
 from linspec.registry.options import is_number

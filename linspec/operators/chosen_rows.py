@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from linspec.arrays import HostArray
-from linspec.operators.base import LinearOperator, Selection
-from linspec.operators.row_operator import RowOperator
+from linspec.operators.base import LinearOperator, RowOperator, Selection
 
 
 class ChosenRows(RowOperator):

@@ -59,7 +59,7 @@ class DenseOperator(LinearOperator):
         if array.ndim != 2:
             raise InvalidProblem(
                 f"data must have two dimensions; got {array.ndim} with shape {tuple(array.shape)}. "
-                "Reshape it: one vector is `x.reshape(-1, 1)`."
+                "A vector is one column, `x[:, None]`, or one row, `x[None, :]`."
             )
         self.array = array
         self.shape = (int(array.shape[0]), int(array.shape[1]))
@@ -199,10 +199,7 @@ class MappedOperator(DenseOperator):
         self._check_length()
         down, across = self.array.strides
         if down >= across or self.shape[1] <= COLUMNS_AT_ONCE or self._map is None:
-            found = super()._rows(selection)
-            if not isinstance(selection, slice):  # a copy: its rows have been read
-                self._check_length()
-            return found
+            return super()._rows(selection)
         # Each column is contiguous in the file, so a block of rows touches one place for each column, and the system
         # may map some megabytes around each.
         count = len(self.array[selection, :1])

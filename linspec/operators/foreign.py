@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from copy import copy
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, DType, Home, HostArray, at_home, check_bare, is_array, working_dtype
+from linspec.arrays import (
+    Array,
+    DType,
+    Home,
+    HostArray,
+    at_home,
+    check_bare,
+    is_array,
+    on_device,
+    working_dtype,
+)
 from linspec.blocks import DeviceSparse, Rows
 from linspec.errors import InvalidProblem, MissingCapability, shown
 from linspec.operators.base import LinearOperator, Selection
-
-LOOKED_AT = 64
-"""Number of leading rows that are compared to detect an operator that changes its argument or repeats one column."""
+from linspec.operators.dense import DenseOperator, MappedOperator, memory_map
+from linspec.operators.sparse import SparseOperator, is_scipy_sparse
 
 
 def quacks(source: Any) -> bool:
@@ -28,8 +36,8 @@ def quacks(source: Any) -> bool:
 class ForeignOperator(LinearOperator):
     """An object that only has `matmat` and `rmatmat`; its products are NumPy arrays.
 
-    The methods may return the same array at every product, or the given block, or a view of the block. So each result
-    is copied.
+    The methods may change their block, and return it, or the same array at every product. So they are given a copy, and
+    each result is copied.
 
     Examples
     --------
@@ -47,7 +55,6 @@ class ForeignOperator(LinearOperator):
     def __init__(self, source: Any, dtype: Any = None) -> None:
         self.source = source
         self.shape = _stated_shape(source.shape)
-        self._by_columns: set[str] = set()
         self.dtype = working_dtype(source.dtype) if dtype is None else np.dtype(dtype)
 
     @property
@@ -66,33 +73,12 @@ class ForeignOperator(LinearOperator):
         return self._product("rmatmat", U, self.shape[1]).astype(np.float64, copy=False)
 
     def _product(self, name: str, block: Array, rows: int) -> HostArray:
+        """Compute and check one product, in memory that no other code writes to."""
         if block.shape[1] == 0:  # many operators fail for a block without columns
             return np.zeros((rows, 0))
-        method, label = getattr(self.source, name), f"{type(self.source).__name__}.{name}"
-        block = np.ascontiguousarray(block, dtype=self.dtype)
-        if name in self._by_columns:
-            return self._column_by_column(method, label, block, rows)
-        product = self._answer(method, label, block, rows)
-        if _one_column_for_all(product) and not _one_column_for_all(block):
-            # SciPy multiplies column by column if the operator defines no block product. If that operator returns the
-            # same array each time, every column then equals the last.
-            columns = self._column_by_column(method, label, block, rows)
-            if not np.array_equal(columns, product, equal_nan=True):
-                self._by_columns.add(name)
-            return columns
-        return product
-
-    def _column_by_column(
-        self, method: Callable[[Any], Any], label: str, block: HostArray, rows: int
-    ) -> HostArray:
-        columns = [self._answer(method, label, block[:, [j]], rows) for j in range(block.shape[1])]
-        return np.concatenate(columns, axis=1)
-
-    def _answer(self, method: Callable[[Any], Any], label: str, block: HostArray, rows: int) -> HostArray:
-        """Compute and check one product, in memory that no other code writes to."""
-        before = block[:LOOKED_AT].copy()
+        label = f"{type(self.source).__name__}.{name}"
         try:
-            given = method(block)
+            given = getattr(self.source, name)(np.array(block, self.dtype, order="C"))
         except (NotImplementedError, TypeError) as error:
             if isinstance(error, TypeError) and "'NoneType' object is not callable" not in str(error):
                 raise  # otherwise SciPy called a function that it was not given
@@ -102,16 +88,11 @@ class ForeignOperator(LinearOperator):
         check_bare(given, f"the result of {label}")
         try:
             product = np.array(given)
-        except (ValueError, TypeError) as error:
+        except ValueError as error:
             raise InvalidProblem(f"{label} must return an array; got {error}.") from error
         if product.shape != (rows, block.shape[1]):
-            got = product.shape if product.shape or is_array(given) else f"a {type(given).__name__}"
-            raise InvalidProblem(f"{label} must return shape {(rows, block.shape[1])}; got {got}.")
+            raise InvalidProblem(f"{label} must return shape {(rows, block.shape[1])}; got {product.shape}.")
         working_dtype(product.dtype, f"the result of {label}")
-        if not np.array_equal(before, block[:LOOKED_AT], equal_nan=True):
-            raise InvalidProblem(
-                f"{label} must not change the block that it is given; it has changed entries. Let it work on a copy."
-            )
         return product
 
 
@@ -119,22 +100,15 @@ def _stated_shape(shape: Any) -> tuple[int, int]:
     """Check the shape that a foreign operator states, and return it as two integers."""
     try:
         n, p = (operator.index(length) for length in shape)
-    except (TypeError, ValueError) as error:
+        fits = min(n, p) >= 0
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
         raise InvalidProblem(
             f"data must have two dimensions, rows and columns; got an operator whose shape is {shown(shape)}. Give it "
             "a shape of two integers."
-        ) from error
-    if n < 0 or p < 0:
-        raise InvalidProblem(f"data must have rows and columns; got an operator whose shape is {(n, p)}.")
+        )
     return n, p
-
-
-def _one_column_for_all(block: HostArray) -> bool:
-    """Whether a block has several columns and all are equal; usually the first rows already show that they differ."""
-    if block.shape[1] < 2:
-        return False
-    first = block[:LOOKED_AT]
-    return bool((first == first[:, :1]).all() and (block == block[:, :1]).all())
 
 
 class CupySparseOperator(LinearOperator):
@@ -191,3 +165,18 @@ class CupySparseOperator(LinearOperator):
 def is_cupy_sparse(source: Any) -> bool:
     """Whether `source` is a sparse matrix of CuPy, without importing CuPy."""
     return type(source).__module__.startswith("cupyx.scipy.sparse") and not is_array(source)
+
+
+def known(data: Any) -> LinearOperator | None:
+    """Make the operator of data that linspec itself knows; None for other data."""
+    if isinstance(data, np.ndarray):
+        return DenseOperator(data) if memory_map(data) is None else MappedOperator(data)
+    if is_array(data):
+        with on_device(data):
+            return DenseOperator(data)
+    if is_scipy_sparse(data):
+        return SparseOperator(data)
+    if is_cupy_sparse(data):
+        with on_device(data.data):
+            return CupySparseOperator(data)
+    return ForeignOperator(data) if quacks(data) else None

@@ -10,8 +10,6 @@ matrix that has some, and tables show the labels of their rows. Answers keep the
 from __future__ import annotations
 
 import copy
-import math
-from collections import Counter
 from typing import Any
 
 from linspec.errors import InvalidProblem, shown
@@ -81,32 +79,24 @@ def labelled(data: Any, rows: Any = None, *, columns: Any = None) -> LinearOpera
 
 def _labels_of_rows(operator: LinearOperator, labels: Any, name: str) -> RowNames:
     """Check labels of rows, and return them with the name of the column that they come from."""
-    if not hasattr(labels, "__len__") or getattr(labels, "ndim", 1) != 1:
-        raise InvalidProblem(
-            f"rows must be the name of a column of a frame, or a label for each row; got {shown(labels)}. "
-            "Pass a list."
-        )
     check_order({"data": operator, "labels": labels})
     count = operator.shape[0]
-    if math.isinf(count):
+    if not hasattr(labels, "__len__") or getattr(labels, "ndim", 1) != 1 or len(labels) != count:
         raise InvalidProblem(
-            "rows that come slice by slice need their number for labels; got none. Pass rows= to linspec.open_rows."
+            f"rows must be the name of a column of a frame, or a label for each of the {count} rows; got "
+            f"{shown(labels)}. Pass a list; of rows that come slice by slice, pass their number rows= to "
+            "linspec.as_operator, too."
         )
-    if len(labels) != count:
-        raise InvalidProblem(f"labels must have one for each of the {count} rows; got {len(labels)}.")
     return RowNames(labels, name)
 
 
 def _names_of_columns(operator: LinearOperator, names: Any) -> tuple[str, ...]:
     """Check names of columns, and return them."""
-    if isinstance(names, str) or not hasattr(names, "__iter__") or getattr(names, "ndim", 1) != 1:
-        raise InvalidProblem(f"columns must have a name for each column; got {shown(names)}. Pass a list.")
-    found = tuple(map(str, names))
-    if len(found) != operator.shape[1]:
+    listed = hasattr(names, "__iter__") and not isinstance(names, str) and getattr(names, "ndim", 1) == 1
+    found = tuple(map(str, names)) if listed else ()
+    if len(found) != operator.shape[1] or len(set(found)) != len(found):
         raise InvalidProblem(
-            f"columns must have a name for each of the {operator.shape[1]} columns; got {len(found)}."
+            f"columns must have a name for each of the {operator.shape[1]} columns, all different; got {shown(names)}. "
+            "Pass a list."
         )
-    if len(set(found)) != len(found):
-        twice = next(name for name, count in Counter(found).items() if count > 1)
-        raise InvalidProblem(f"columns must have names that differ; got {shown(twice)} twice.")
     return found

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse
 
 from linspec.arrays import HostArray
-from linspec.errors import InvalidProblem, LinspecError, UnsupportedData, called, printable
+from linspec.errors import InvalidProblem, LinspecError, UnsupportedData, called, one_line, printable
 from linspec.operators.sparse import checked_rows
 from linspec.process.files import looked_at
 from linspec.process.room import check_memory, check_memory_for_sparse
@@ -29,12 +29,8 @@ __all__ = ["check_matrix", "read_npz"]
 LISTED = 10
 """Largest number of names of arrays that a message lists."""
 
-INDICES = {
-    **dict.fromkeys(("csr", "csc", "bsr"), ("indices", "indptr")),
-    "coo": ("row", "col"),
-    "dia": ("offsets",),
-}
-"""The arrays of each format of sparse matrices that hold whole numbers."""
+INDICES = ("indices", "indptr", "row", "col", "coords", "offsets")
+"""The arrays of sparse matrices that hold whole numbers, in the order in which SciPy takes those of a format."""
 
 
 def read_npz(path: str | os.PathLike[str], member: str = "") -> Any:
@@ -105,18 +101,15 @@ def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: str) -> Any:
 
 def _chosen(path: str, member: str, names: list[str]) -> str:
     """Return the name of the array to read: `member`, or the only name."""
-    if member in names:
-        return member
-    more = f", ... ({len(names)} in all)" if len(names) > LISTED else ""
+    if member in names or (not member and len(names) == 1):
+        return member or names[0]
+    more = " ..." if len(names) > LISTED else ""
     listed = (printable(", ".join(names[:LISTED])) or "none") + more
-    if member:
-        raise InvalidProblem(f"{path} has no array {member!r}. Its arrays: {listed}.")
-    if len(names) != 1:
-        example = f"{path}:{printable(names[0])}" if names else "a file that has one"
-        raise InvalidProblem(
-            f"{path} holds {len(names)} arrays ({listed}). Name one with part=, or on the command line as in {example}."
-        )
-    return names[0]
+    wanted = f"no array {member!r}" if member else f"{len(names)} arrays"
+    raise InvalidProblem(
+        f"{path} has {wanted}; its arrays: {listed}. Name one with part=, or on the command line as in "
+        f"{path}:{printable((names or ['X'])[0])}."
+    )
 
 
 def check_matrix(array: HostArray, name: str) -> None:
@@ -135,31 +128,23 @@ def check_matrix(array: HostArray, name: str) -> None:
 def _sparse(path: str, parts: Mapping[str, Any]) -> Any:
     """Make the sparse matrix of its parts, in compressed rows, after a check of each part."""
     kind = parts["format"].tobytes().replace(b"\0", b"").decode("latin-1")[:20]
-    if kind not in INDICES:
-        raise _unsound(path, f"is of the unknown format {kind!r}, not one of {', '.join(INDICES)}")
-    indices = ("coords",) if kind == "coo" and "coords" in parts else INDICES[kind]
-    for name in ("shape", "data", *indices):
-        if name not in parts:
-            raise _unsound(path, f"has no {name!r}")
-        if parts[name].dtype.kind not in ("biuf" if name == "data" else "iu"):
-            numbers = "real" if name == "data" else "whole"
-            raise _unsound(path, f"must have {numbers} numbers in {name!r}; got dtype {parts[name].dtype}")
-    shape, data = parts["shape"], parts["data"]
-    if shape.shape != (2,) or shape.min() < 0:
-        raise _unsound(path, f"must have a 'shape' of rows and columns; got {str(shape.tolist())[:60]}")
+    names = [name for name in INDICES if name in parts]
+    data, shape = parts.get("data", np.empty(0)), parts["shape"]
+    whole = all(parts[name].dtype.kind in "iu" for name in ("shape", *names))
+    if not whole or data.dtype.kind not in "biuf" or shape.shape != (2,) or shape.min() < 0:
+        raise _unsound(path, "must have whole numbers as shape and places, and real ones as data")
     rows, columns = map(int, shape)
     check_memory_for_sparse(path, (rows, columns), data.size)
     if data.dtype == np.float16 or not data.dtype.isnative:  # SciPy makes no matrix of these
         data = data.astype("float32" if data.dtype.itemsize == 2 else data.dtype.newbyteorder("="))
-    places = [parts[name] for name in indices]
+    places: Any = [parts[name] for name in names]
     if kind == "coo":
         places = [tuple(places if len(places) > 1 else places[0])]
     try:
         matrix = getattr(scipy.sparse, f"{kind}_array")((data, *places), shape=(rows, columns))
     except Exception as error:
-        fault = printable(str(error))[:200]
         raise _unsound(
-            path, f"has {', '.join(indices)} that do not fit {rows} x {columns}: {fault}"
+            path, f"is of format {kind!r} and has {', '.join(names)} that do not fit: {one_line(error)[:200]}"
         ) from error
     with called(path):
         return checked_rows(matrix)

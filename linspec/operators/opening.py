@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import check_bare, is_array, on_device
+from linspec.arrays import check_bare, is_array
 from linspec.borrowed import borrowed, lender_of
 from linspec.errors import (
     BrokenPlugin,
@@ -32,21 +32,14 @@ from linspec.frames import is_frame, is_series
 from linspec.operators.base import (
     LinearOperator,
 )
-from linspec.operators.dense import DenseOperator, MappedOperator, memory_map
-from linspec.operators.foreign import CupySparseOperator, ForeignOperator, is_cupy_sparse, quacks
+from linspec.operators.dense import DenseOperator, MappedOperator
+from linspec.operators.foreign import is_cupy_sparse, known
 from linspec.operators.npy_files import is_npy, mapped
-from linspec.operators.row_files import (
-    RowFiles,
-    formats,
-    is_pattern,
-    record_of,
-    row_files,
-)
-from linspec.operators.sparse import SparseOperator, is_scipy_sparse
+from linspec.operators.row_files import RowFiles, formats, row_files
+from linspec.operators.sparse import is_scipy_sparse
 from linspec.operators.streamed import StreamedOperator, is_stream
 from linspec.operators.tables import array_of_list, of_frame
 from linspec.process.files import looked_at
-from linspec.process.paths import is_there
 from linspec.registry.keywords import hinted
 
 __all__ = ["as_operator", "open_rows"]
@@ -241,24 +234,20 @@ def _made(data: Any, name: str, rows: int | None) -> LinearOperator:
     if isinstance(data, list | tuple):
         return _of_list(data, name, rows)
     if isinstance(data, str | os.PathLike):
-        return _of_path(data, name)
+        return _of_files(row_files(data), name, mappable=True)
     if isinstance(data, RowFiles):
-        _look(data)
+        return _of_files(data, name)
     with called(name):  # the operators do not know the name of their data
-        operator = _known(data)
-    failed = ""
-    if operator is None:
-        operator, failed = _adapted(data)
+        operator = known(data)
+    operator = _adapted(data) if operator is None else operator
     if operator is None and is_stream(data):
         return StreamedOperator(data, rows, name)
-    if operator is None and isinstance(data, RowFiles):
-        raise _unread(data)
     if operator is None:
         remedy = "its values, `.to_numpy()`" if hasattr(data, "to_numpy") else "numpy.asarray(...) of it"
         raise UnsupportedData(
             f"{name} must be an array, a sparse matrix, a frame, a .npy file, an object with shape, dtype, matmat and "
             f"rmatmat, or an iterator of row slices; got {type(data).__module__}.{type(data).__qualname__}. "
-            f"Pass {remedy}.{failed}"
+            f"Pass {remedy}."
         )
     return operator
 
@@ -271,7 +260,7 @@ def _of_list(data: Any, name: str, rows: int | None) -> LinearOperator:
             partial(iter, data), sum(part.shape[0] for part in data) if known else rows, name
         )
     foreign = bool(data) and not isinstance(data[0], Real | Sequence | np.generic)
-    operator, _ = _adapted(data) if foreign else (None, "")
+    operator = _adapted(data) if foreign else None
     if operator is not None:
         return operator
     with called(name):
@@ -283,89 +272,30 @@ def _is_slice(entry: Any) -> bool:
     return is_frame(entry) or (readable and entry.ndim == 2)
 
 
-def _of_path(path: str | os.PathLike[str], name: str) -> LinearOperator:
-    """Make the operator of a `.npy` file, recognized by its bytes, or of files whose suffix an adapter knows."""
-    text = os.fsdecode(path)
-    several = is_pattern(text) and not is_there(text)
-    files = row_files(text) if several else RowFiles((text,))
+def _of_files(files: RowFiles, name: str, *, mappable: bool = False) -> LinearOperator:
+    """Make the operator of files by the adapter that knows their suffix, or of a `.npy` file, known by its bytes."""
     with called(name):
-        _look(files)
-    operator = None if is_npy(path) else _adapted(files)[0]
-    if operator is None and several:
-        raise _unread(files)
+        for path in files.paths:  # before an adapter opens one
+            looked_at(path, folder=True)
+        if mappable and len(files.paths) == 1 and is_npy(files.paths[0]):
+            return MappedOperator(mapped(files.paths[0]))
+    operator = _adapted(files)
     if operator is None:
-        with called(name):
-            operator = MappedOperator(mapped(path))
+        raise UnsupportedData(
+            f"{files.name} cannot be read as the rows of one matrix: no plugin knows files that end in "
+            f"{files.suffix!r}, or the bytes are not of that format, or it is a folder of several matrices. Give files "
+            f"the ending of their format ({formats()}), or read them with what wrote them, and pass an array."
+        )
     return operator
 
 
-def _look(files: RowFiles) -> None:
-    """Check that files exist and are regular files or folders, before an adapter opens one."""
-    for path in files.paths:
-        looked_at(path, folder=True)
-
-
-def _unread(files: RowFiles) -> UnsupportedData:
-    """Make the error for files of a format that no adapter knows, or for a folder without such files."""
-    if os.path.isdir(files.paths[0]):  # noqa: PTH112  # a text stays one
-        return UnsupportedData(
-            f"{files.name} is a folder without files that are one matrix. Give a file, or a pattern such as "
-            f"'{files.name}/*.parquet'. The formats: {formats()}."
-        )
-    if record_of(files) is not None:
-        return UnsupportedData(
-            f"{files.name} cannot be read: its bytes are not those of a file in the format of {files.suffix!r}. Give "
-            "the file the ending of its own format, or write it again."
-        )
-    return UnsupportedData(
-        f"{files.name} cannot be read: no plugin knows files that end in {files.suffix!r}. Give the files the ending "
-        f"of their format ({formats()}), or pass the array itself."
-    )
-
-
-def _known(data: Any) -> LinearOperator | None:
-    """Make the operator of data that linspec itself knows; None for other data."""
-    if isinstance(data, np.ndarray):
-        return DenseOperator(data) if memory_map(data) is None else MappedOperator(data)
-    if is_array(data):
-        with on_device(data):
-            return DenseOperator(data)
-    if is_scipy_sparse(data):
-        return SparseOperator(data)
-    if is_cupy_sparse(data):
-        with on_device(data.data):
-            return CupySparseOperator(data)
-    return ForeignOperator(data) if quacks(data) else None
-
-
-def _adapted(data: Any) -> tuple[LinearOperator | None, str]:
-    """Make the operator by the adapter of a plugin; or return None with a text about adapters that failed."""
+def _adapted(data: Any) -> LinearOperator | None:
+    """Make the operator by the adapter of a plugin; None if none takes the data."""
     from linspec.registry import operator_adapters
 
-    adapter, faults = _first_match(operator_adapters(), data)
-    for broken, fault in faults:
-        warn(f"{broken.qualified}: matches {fault}.", PluginWarning)
-    if adapter is not None:
-        return _made_by(adapter, data, [each for each in operator_adapters() if each is not adapter]), ""
-    return None, "".join(
-        f" The adapter {broken.qualified} of a plugin failed: matches {fault}." for broken, fault in faults
-    )
-
-
-def _first_match(adapters: Iterable[Any], data: Any) -> tuple[Any, list[tuple[Any, str]]]:
-    """Return the first adapter that takes the data (or None), and a list of (failed adapter, fault) pairs."""
-    faults: list[tuple[Any, str]] = []
-    for adapter in adapters:
-        try:
-            if adapter.matches(data):
-                return adapter, faults
-        except Exception as error:  # noqa: BLE001  # whatever a plugin raises
-            faults.append((adapter, f"raised {one_line(error)}, asked about a {type(data).__name__}"))
-    return None, faults
-
-
-def _made_by(adapter: Any, data: Any, others: Iterable[Any]) -> LinearOperator:
-    """Make the operator by one adapter; errors of linspec are raised unchanged, other errors as a `BrokenPlugin`."""
+    adapter = _first_match(operator_adapters(), data)
+    if adapter is None:
+        return None
     error = None
     try:
         operator: Any = adapter.adapt(data)
@@ -375,11 +305,22 @@ def _made_by(adapter: Any, data: Any, others: Iterable[Any]) -> LinearOperator:
     except Exception as raised:  # noqa: BLE001  # whatever a plugin raises
         operator, error, got = None, raised, f"it raised {one_line(raised)}"
     if not isinstance(operator, LinearOperator):
-        also = _first_match(others, data)[0]
-        either = "" if also is None else f" {also.qualified} takes such data, too."
         raise BrokenPlugin(
             f"{adapter.qualified} must make a linspec.LinearOperator of {type(data).__name__}; {got}. This is a fault "
             "of the plugin that has the adapter: either adapt fails, or matches is true of data that are not its own."
-            f"{either}"
         ) from error
     return operator
+
+
+def _first_match(adapters: Iterable[Any], data: Any) -> Any:
+    """Return the first adapter that takes the data, or None; warn of those that fail."""
+    for adapter in adapters:
+        try:
+            if adapter.matches(data):
+                return adapter
+        except Exception as error:  # noqa: BLE001  # whatever a plugin raises
+            warn(
+                f"{adapter.qualified}: matches raised {one_line(error)}, asked about a {type(data).__name__}.",
+                PluginWarning,
+            )
+    return None

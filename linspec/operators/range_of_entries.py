@@ -17,20 +17,19 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec.arrays import to_host
-from linspec.errors import DataOutOfRange, NonFiniteData
+from linspec.arrays import column_magnitudes, largest_magnitude, to_host
+from linspec.errors import DataOutOfRange, NonFiniteData, UnsupportedData
+from linspec.operators.base import LinearOperator
+from linspec.operators.sparse import SparseOperator
 
 SMALLEST, LARGEST = 1e-60, 1e60
 """Bounds of the largest entry of a matrix: its fourth power, times rows and columns, neither over- nor underflows."""
 
+SQUARED = 1e16
+"""float32 squares neither over- nor underflow if the entries are between 1 / SQUARED and SQUARED in size."""
+
 SINGLE = 1e9
 """float32 entries are multiplied in float32 if the largest is between 1 / SINGLE and SINGLE."""
-
-MOST_DIGITS = 300
-"""Largest power of ten, with either sign, that a message gives as one factor; 10^±300 are normal float64 numbers.
-
-A larger power is written as a product of several factors.
-"""
 
 
 @dataclass(frozen=True)
@@ -74,16 +73,7 @@ def check_magnitude(name: str, found: Magnitude) -> None:
     raise DataOutOfRange(
         f"the largest entry of {name}, with the root of its weight, must lie between {SMALLEST:.0e} and {LARGEST:.0e} "
         f"in magnitude; got {size:.3g}{where}. Multiply {name} by "
-        f"{_factor(-round(math.log10(size)))}."
-    )
-
-
-def _factor(power: int) -> str:
-    """Text of 10**power, split into factors that do not overflow or underflow."""
-    return (
-        f"1e{power}"
-        if abs(power) <= MOST_DIGITS
-        else f"{_factor(power // 2)} and by {_factor(power - power // 2)}"
+        f"1e{-round(math.log10(size))}."
     )
 
 
@@ -99,7 +89,7 @@ def check_square(name: str, value: float) -> None:
     power = -round(math.log10(value) / 2)
     raise DataOutOfRange(
         f"{name} must be 0 or lie between {SMALLEST**2:.0e} and {LARGEST**2:.0e}; got {value:.3g}. Multiply the "
-        f"matrix by {_factor(power)}, and {name} by {_factor(2 * power)}."
+        f"matrix by 1e{power}, and {name} by 1e{2 * power}."
     )
 
 
@@ -126,3 +116,46 @@ def not_finite(rows: Any, name: str, first: int = 0) -> NonFiniteData:
     return NonFiniteData(
         f"{name} must be finite; got {value} at row {first + row}, column {column}. Drop or impute such rows."
     )
+
+
+def magnitude_of(A: LinearOperator) -> Magnitude:
+    """Magnitude of the largest entry of a dense or a sparse matrix in memory."""
+    if not A.nnz:
+        return Magnitude()
+    if isinstance(A, SparseOperator):
+        return Magnitude(largest_magnitude(A.matrix.data[: A.nnz]))
+    sizes = to_host(column_magnitudes(A.dense()))
+    column = int(np.argmax(sizes))  # the first NaN, if there is one
+    return Magnitude(float(sizes[column]), column)
+
+
+def in_float64(name: str, A: LinearOperator, *sizes: Magnitude) -> LinearOperator:
+    """Return A with products in float64: float32 entries are converted block by block.
+
+    On a device without float64, A itself is returned if its squares can be computed in float32.
+
+    Parameters
+    ----------
+    name : str
+        The name of the matrix in messages.
+    A : LinearOperator
+        A matrix with products in float32.
+    sizes : Magnitude
+        Magnitudes of the entries of A, or of numbers that are computed from the entries, such as values of a kernel.
+        They are checked on a device without float64 only.
+
+    Raises
+    ------
+    UnsupportedData
+        The device has no float64, and squares of these sizes over- or underflow in float32.
+    """
+    if A.home.blocks == A.home:
+        return A.in_dtype(np.dtype(np.float64)) or A
+    for size in sizes:
+        # Entries that are not finite are reported by the first sweep.
+        if math.isfinite(size.largest) and not (size.fits_single or 1 / SQUARED <= size.largest <= SQUARED):
+            raise UnsupportedData(
+                f"{name} has float32 entries of {size.largest:.3g}, or weights so far from 1: squares need "
+                "float64, which their device has not. Scale the matrix, or move it to the host."
+            )
+    return A

@@ -16,7 +16,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -115,39 +114,24 @@ class RowFiles:
         """
         if self.columns is None:
             return None
-        where = where or self.name
-        known = {name: j for j, name in reversed(list(enumerate(names or ())))}
-        found = [
-            one if isinstance(one, int) else self._place(one, names, known, where) for one in self.columns
-        ]
-        wrong = next((place for place in found if not 0 <= place < count), None)
-        if wrong is not None:
-            raise InvalidProblem(f"{where} has {count} columns, from place 0 on; got place {wrong}.")
-        if len(set(found)) < len(found):
-            twice = next(place for place in found if found.count(place) > 1)
+        found = [one if isinstance(one, int) else self._place(one, names) for one in self.columns]
+        wrong = [one for one, j in zip(self.columns, found, strict=True) if not 0 <= j < count]
+        wrong = wrong or [one for one, j in zip(self.columns, found, strict=True) if found.count(j) > 1]
+        if wrong:
+            listed = (
+                ", ".join(map(shown, (names or ())[:LISTED])) or f"no names, but places from 0 to {count - 1}"
+            )
             raise InvalidProblem(
-                f"{where}: the column {shown(names[twice] if names else twice)} is named twice. Name each column once."
+                f"{where or self.name}: no column is called {shown(wrong[0])}, or several are, or it is named several "
+                f"times. There are {listed}{' ...' * (len(names or ()) > LISTED)}. Pick columns by place if need be."
             )
         return found
 
     @staticmethod
-    def _place(name: str, names: Sequence[str] | None, known: dict[str, int], where: str) -> int:
-        """Return the place of the column with this name; raise if no column or several columns have it."""
-        if names is None:
-            raise InvalidProblem(
-                f"{where}: its columns have no names, or names that occur several times, so none can be picked by "
-                "name. Pick them by place, columns=[0, 1], or leave columns out."
-            )
-        if name not in known:
-            close = get_close_matches(name, known, 1)
-            listed = ", ".join(map(shown, names[:LISTED])) + (" ..." if len(names) > LISTED else "")
-            hint = f"Did you mean {shown(close[0])}?" if close else f"There are {listed}."
-            raise InvalidProblem(f"{where}: no column is called {shown(name)}. {hint}")
-        if (count := list(names).count(name)) > 1:
-            raise InvalidProblem(
-                f"{where}: the column {shown(name)} occurs {count} times. Pick it by place, columns=[{known[name]}]."
-            )
-        return known[name]
+    def _place(name: str, names: Sequence[str] | None) -> int:
+        """The place of the only column with this name; -1 if no column or several columns have it."""
+        known = list(names or ())
+        return known.index(name) if known.count(name) == 1 else -1
 
 
 def row_files(

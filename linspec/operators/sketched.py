@@ -8,8 +8,7 @@ held. Rows of files are read once, and multiplied by all tiles. Sparse tiles are
 Source: the sketching operators of randomized linear algebra (Murray et al. 2023, arXiv:2302.11474, chapter 2).
 Where we differ: tiles are ranges of columns. So a product needs no sum over tiles, and a sum over p is as accurate as
 in a product with the whole matrix. All random numbers are drawn on the host, so a seed means the same matrix for every
-array library and device. The array API has no sparse product, so on other devices a sparse tile becomes dense, a few
-columns at a time.
+array library and device. The array API has no sparse product, so on other devices a sparse tile becomes dense.
 """
 
 from __future__ import annotations
@@ -124,17 +123,12 @@ class Sketch(ABC):
         return product
 
     def _tiles_for(self, A: LinearOperator) -> Iterator[tuple[slice, Any]]:
-        """Yield the tiles as rows of A are multiplied by them: on other devices as dense ones of a few columns."""
+        """Yield the tiles as rows of A are multiplied by them: on other devices as dense ones."""
         for columns, tile in self.tiles():
-            if not self.sparse:
-                yield columns, A.home.place(tile, A.dtype)
-            elif A.home.on_host:
+            if self.sparse and A.home.on_host:
                 yield columns, tile.astype(A.dtype, copy=False)
             else:
-                width, by_columns = tile_width(self.shape[0]), tile.tocsc()
-                for start in range(0, tile.shape[1], width):
-                    some = A.home.place(by_columns[:, start : start + width].toarray(), A.dtype)
-                    yield slice(columns.start + start, columns.start + start + some.shape[1]), some
+                yield columns, A.home.place(tile.toarray() if self.sparse else tile, A.dtype)
 
 
 class HeldSketch(Sketch):

@@ -1,42 +1,47 @@
 """Rows that come slice by slice: from an iterator, which is read once, or from a callable that returns a fresh one.
 
 Problem: data that are generated, that arrive over time, or that are spread over many files are never in memory as a
-whole; their number of rows is known only after they have been read.
+whole; their number of rows is known only after they have been read. One source often yields the rows of X together with
+those of Y: two streams would read it twice, and an iterator cannot be read twice.
 Method: the first slice is read when the operator is made and determines columns, dtype and library; the rest is read
 in order, one slice after the other, by `blocks`. Small slices are copied into one block until the block is large
-enough to multiply. Large slices are passed on uncopied. Every slice is compared with the first.
+enough to multiply. Large slices are passed on uncopied. Every slice is compared with the first. Of pairs of slices each
+half is a stream, and both take blocks from one reading by turns; a pass over one half drops the slices of the other.
 Where we differ from a loop over `next`: a slice is copied or used before the next is requested, so a generator may
-reuse one buffer. The first slice, which is used only in the first sweep, is copied when it is read: another problem
-may read the same source meanwhile.
+reuse one buffer. The first slice, which is used only in the first pass, is copied when it is read: another problem
+may read the same source meanwhile. Unlike `itertools.tee`, nothing is kept for a half that falls behind.
 """
 
 from __future__ import annotations
 
 import copy
-import inspect
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from linspec.arrays import Array, DType, Home, check_bare, copied, is_array, plain_array
+from linspec.arrays import Array, DType, check_bare, copied, is_array
 from linspec.borrowed import borrowed
 from linspec.errors import InvalidProblem, SweptOnce, UnsupportedData, called, shown
-from linspec.frames import check_names, is_frame
+from linspec.frames import check_names, check_order, is_frame
 from linspec.operators.base import LinearOperator
-from linspec.operators.dense import DenseOperator, MappedOperator, memory_map
-from linspec.operators.foreign import CupySparseOperator, is_cupy_sparse
-from linspec.operators.sparse import SparseOperator, is_scipy_sparse
+from linspec.operators.dense import DenseOperator, MappedOperator
+from linspec.operators.foreign import CupySparseOperator, known
+from linspec.operators.sparse import SparseOperator
 from linspec.operators.tables import of_frame
 from linspec.process.pauses import pause
 from linspec.process.turns import in_turn
 
 SPARSE = SparseOperator | CupySparseOperator
 """The operator classes of sparse slices."""
+
+Slices = tuple[LinearOperator, ...]
+"""Operators with the same rows of every matrix of a source."""
 
 GATHERED_BYTES = 8 << 20
 """Largest size of a block of gathered small slices, in bytes: several cache-sized blocks for each of a few threads."""
@@ -45,34 +50,9 @@ ONCE = "an iterator can be read once. Pass a callable that returns a fresh itera
 """Text for messages about an iterator that was used, with the remedy."""
 
 
-_END = object()
-
-
 def is_stream(source: Any) -> bool:
     """Whether `source` is an iterator, or a callable that may return one."""
-    return hasattr(source, "__next__") or callable(source)
-
-
-@dataclass
-class Counts:
-    """What is known of the rows of a stream, in whatever dtype they are multiplied.
-
-    Attributes
-    ----------
-    declared : int or None
-        The number of rows that was stated.
-    rows : int or None
-        The number of rows in a whole sweep.
-    entries : int
-        The number of their stored entries.
-    ready : iterator or None
-        The slices whose first was read ahead, until a sweep takes them.
-    """
-
-    declared: int | None
-    rows: int | None = None
-    entries: int = 0
-    ready: Iterator[LinearOperator] | None = None
+    return hasattr(source, "__next__") or (callable(source) and not isinstance(source, type))
 
 
 class StreamedOperator(LinearOperator):
@@ -87,6 +67,8 @@ class StreamedOperator(LinearOperator):
         The number of rows, if it is known before they are read.
     name : str, default "data"
         The name of the data in messages.
+    index : int, default 0
+        The number of the matrix, if the source yields slices of several (`linspec.paired`).
 
     Attributes
     ----------
@@ -110,75 +92,41 @@ class StreamedOperator(LinearOperator):
     >>> A = StreamedOperator(slices)
     >>> A.rmatmat(np.ones((3, 1))).ravel()
     array([2., 2., 2.])
-    >>> A.shape  # the rows are counted in the first sweep
+    >>> A.shape  # the rows are counted in the first pass
     (3, 3)
     """
 
     access = "slices"
 
-    def __init__(self, source: Any, rows: int | None = None, name: str = "data") -> None:
-        check_stream(source, name, "row slices")
-        self._set_up(source, rows, name)
-        slices = self._slices()
-        with in_turn(source):
-            first = next(slices, None)
-        if first is None:
-            raise InvalidProblem(
-                f"{name} must have rows; got no slice that has any. Was the iterator used before?"
-            )
-        self._look_at(first)
-        # Until the first sweep, another problem may read the same source.
-        self.counts.ready = itertools.chain([held(first)], slices)
-
-    def _set_up(self, source: Any, rows: int | None, name: str) -> None:
-        self.name = name
-        self.source = source
-        self.sweeps = 1.0 if hasattr(source, "__next__") else math.inf
-        self.counts = Counts(None if rows is None else _row_count(rows, name))
-        self._width, self._sparse = 0, False
-        self._errors = np.geterr()
-
-    def _look_at(self, first: LinearOperator) -> None:
-        """Estimate the density of all slices from the first slice."""
-        self.density = first.nnz / (first.shape[0] * max(first.shape[1], 1))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The state for pickling, without slices that a callable can make again.
-
-        An iterator is kept, so that pickling fails with Python's own error.
-        """
-        return {
-            **self.__dict__,
-            "counts": replace(self.counts, ready=None) if self.sweeps > 1 else self.counts,
-        }
+    def __init__(self, source: Any, rows: int | None = None, name: str = "data", index: int = 0) -> None:
+        self.origin = source if isinstance(source, _Source) else _Source(source, rows, (name,))
+        self.index, self.name, self.sweeps = index, self.origin.names[index], self.origin.sweeps
+        first, self.density = self.origin.first[index], self.origin.densities[index]
+        self.dtype, self.home, self.sparse = first.dtype, first.home, isinstance(first, SPARSE)
+        self.column_names, self.frame_library = first.column_names, first.frame_library
 
     def expect(self, rows: int) -> None:
-        """Declare the number of rows, unless it was declared before; a sweep with another number raises an error."""
-        self.counts.declared = rows if self.counts.declared is None else self.counts.declared
-
-    # ---- facts --------------------------------------------------------------------------------
+        """Declare the number of rows, unless it was declared before; a pass with another number raises an error."""
+        self.origin.declared = rows if self.origin.declared is None else self.origin.declared
 
     @property
     def shape(self) -> Any:  # type: ignore[override]
-        """(n, p)."""
-        known = self.counts.declared if self.counts.rows is None else self.counts.rows
-        return math.inf if known is None else known, self._width
+        """(n, p); n is known after a pass over any matrix of the source."""
+        known = self.origin.declared if self.origin.rows is None else self.origin.rows
+        return math.inf if known is None else known, self.origin.first[self.index].shape[1]
 
     @property
     def nnz(self) -> int:
-        """Number of stored entries.
-
-        Before the first sweep the number is estimated from the first slice; 0 if n is unknown.
-        """
+        """Number of stored entries, estimated from the first slice until all are counted; 0 if n is unknown."""
         n, p = self.shape
-        if self.counts.rows is not None:
-            return self.counts.entries
+        if self.origin.rows is not None:
+            return self.origin.entries[self.index]
         return 0 if math.isinf(n) else int(self.density * n * p)
 
     @property
     def stored_dtype(self) -> DType:
         """The dtype of the first slice as stored."""
-        return self._stored
+        return self.origin.first[self.index].stored_dtype
 
     def in_dtype(self, dtype: DType) -> LinearOperator | None:
         """The same slices with products in another working dtype."""
@@ -187,130 +135,20 @@ class StreamedOperator(LinearOperator):
         return twin
 
     @property
-    def sparse(self) -> bool:  # type: ignore[override]
-        """Whether the slices are sparse matrices."""
-        return self._sparse
-
-    @property
     def spent(self) -> bool:
         """Whether the rows can no longer be read, because their iterator was used."""
-        return self.sweeps == 1 and self.counts.ready is None
-
-    # ---- reading ------------------------------------------------------------------------------
+        return self.sweeps == 1 and self.origin.ready is None
 
     def blocks(self) -> Iterator[LinearOperator]:
-        """Yield all rows in order, block by block; a block is valid until the next is requested. One thread at a time.
+        """All rows in order, block by block; a block is valid until the next is requested. One thread at a time.
 
         Raises
         ------
         SweptOnce
             When an iterator is read for the second time.
         """
-        slices = vars(self.counts).pop("ready", None)  # of several threads, one gets them
-        if slices is None and self.sweeps == 1:
-            raise SweptOnce(
-                f"{self.name} has been read: {ONCE}, or choose a solver with the trait one-pass and let it be the "
-                "only one that reads."
-            )
-        return self._in_turn(block for (block,) in gathered([self], ((s,) for s in slices or self._slices())))
-
-    def _in_turn(self, blocks: Iterator[LinearOperator]) -> Iterator[LinearOperator]:
-        with in_turn(self.source):
-            yield from self._sweep(blocks)
-
-    def _sweep(self, blocks: Iterator[LinearOperator]) -> Iterator[LinearOperator]:
-        rows = entries = 0
-        for block in blocks:
-            if self.counts.declared is not None and rows + block.shape[0] > self.counts.declared:
-                raise self._other_rows(f"at least {rows + block.shape[0]}")
-            yield block
-            rows, entries = rows + block.shape[0], entries + block.nnz
-        self._conclude(rows, entries)
-
-    def _conclude(self, rows: int, entries: int) -> None:
-        """Record the rows and entries of a whole sweep; raise if an earlier sweep counted another number of rows."""
-        if self.counts.rows is not None and rows != self.counts.rows:
-            raise InvalidProblem(
-                f"{self.name} had {self.counts.rows} rows and has {rows} in a later sweep. The callable must return a "
-                "fresh iterator of the same slices at every call."
-            )
-        if self.counts.declared is not None and rows != self.counts.declared:
-            raise self._other_rows(str(rows))
-        self.counts.rows, self.counts.entries = rows, entries
-
-    def _other_rows(self, found: str) -> InvalidProblem:
-        """Make the error for slices that do not have the declared number of rows."""
-        return InvalidProblem(
-            f"{self.name} was declared with rows={self.counts.declared}; its slices have {found}. Leave rows out, or "
-            "correct it; data beside it must have equally many rows."
-        )
-
-    def _slices(self) -> Iterator[LinearOperator]:
-        """Yield every slice that has rows, as an operator, after comparison with the first."""
-        start = 0
-        for number, given in enumerate(opened(self.source, self.name, "row slices", self._errors)):
-            operator = self._taken(given, number, start)
-            if operator is not None:
-                start += operator.shape[0]
-                yield operator
-
-    def _taken(self, given: Any, number: int, start: int) -> LinearOperator | None:
-        """Make an operator of a slice and compare it with the first; None for a slice without rows."""
-        what = f"{self.name}: slice {number} (from row {start})"
-        operator = _as_slice(given, what, self.name, start)
-        if operator.shape[0] == 0:
-            return None
-        if start == 0 and not self._width:
-            self._width, self.dtype, self.home = operator.shape[1], operator.dtype, operator.home
-            self._sparse, self._stored = isinstance(operator, SPARSE), operator.stored_dtype
-            self.column_names, self.frame_library = operator.column_names, operator.frame_library
-        self._compare(operator, what)
-        return operator
-
-    def _compare(self, operator: LinearOperator, what: str) -> None:
-        """Raise an error for a slice that differs from the first in columns, kind, device or precision."""
-        check_names(operator.column_names, self.column_names, what, "the first slice")
-        if operator.shape[1] != self._width:
-            raise InvalidProblem(
-                f"{what} has {operator.shape[1]} columns; the first has {self._width}. All slices must have the "
-                "same columns."
-            )
-        if operator.home != self.home or isinstance(operator, SPARSE) != self._sparse:
-            kinds = [
-                _kind(self.home, self._sparse),
-                _kind(operator.home, isinstance(operator, SPARSE)),
-            ]
-            raise UnsupportedData(f"{what} is {kinds[1]}; the first is {kinds[0]}. Convert them to one kind.")
-        if operator.dtype.itemsize > self.dtype.itemsize:
-            raise UnsupportedData(
-                f"{what} needs {operator.dtype}; the first is multiplied in {self.dtype}. Convert all slices to one "
-                "dtype."
-            )
-
-    # ---- small slices -------------------------------------------------------------------------
-
-    def _copied(self, piece: LinearOperator) -> Any:
-        """The entries of a small slice, in memory that the source does not fill again."""
-        if isinstance(piece, SPARSE):
-            return piece.matrix.astype(self.dtype)
-        return self.home.place(copied(piece.array), self.dtype)  # type: ignore[attr-defined]
-
-    def _stacked(self, kept: list[Any]) -> LinearOperator:
-        """Small slices as one block; they are kept no longer."""
-        pieces, kept[:] = kept[:], []
-        if not self._sparse:
-            return DenseOperator(self.home.xp.concat(pieces, axis=0))
-        if self.home.on_host:
-            return SparseOperator(scipy.sparse.vstack(pieces, format="csr"), checked=True)
-        from cupyx.scipy import sparse
-
-        return CupySparseOperator(sparse.vstack(pieces, format="csr"), checked=True)
-
-    def _of_one_dtype(self, piece: LinearOperator) -> LinearOperator:
-        """Convert a large slice to the working dtype of the first slice: a later slice may have float32."""
-        return piece.in_dtype(self.dtype) or piece
-
-    # ---- products -----------------------------------------------------------------------------
+        reading = self.origin.reading(self.index)
+        return (block.in_dtype(self.dtype) or block for block in reading.blocks_of(self.index))
 
     def _check_block(self, V: Array, rows: int, name: str) -> None:
         if math.isinf(rows) and is_array(V) and V.ndim == 2:
@@ -318,82 +156,300 @@ class StreamedOperator(LinearOperator):
         super()._check_block(V, rows, name)
 
     def __repr__(self) -> str:
-        n, p = self.shape
-        return f"{type(self).__name__}({'?' if math.isinf(n) else n} x {p}, {self.dtype})"
+        return super().__repr__().replace("(inf ", "(? ")
 
 
-def check_stream(source: Any, name: str, of: str) -> None:
-    """Raise an error unless a source of slices is an iterator or a callable."""
-    if not is_stream(source):
-        raise UnsupportedData(
-            f"{name} must be an iterator of {of} or a callable that returns one; got {type(source).__name__}. Pass "
-            "iter(...) of it."
-        )
+def paired(
+    source: Any, *, rows: int | None = None, names: tuple[str, str] = ("X", "Y")
+) -> tuple[LinearOperator, LinearOperator]:
+    """Make two matrices from a source that yields pairs of slices: some rows of X, and the same rows of Y.
 
-
-def opened(source: Any, name: str, of: str, errors: Any) -> Iterator[Any]:
-    """Yield the items of an iterator, or of a fresh iterator that a callable returns.
+    ``X, Y = linspec.paired(pairs)`` and then ``CCA(X, Y, k)`` or ``LeastSquares(X, Y)``: a pass over both reads every
+    pair once. A pass over one of them reads every pair and drops the other half.
 
     Parameters
     ----------
-    source : iterator or callable
-    name, of : str
-        The names of the data and of their items in messages.
-    errors : dict
-        The settings of `numpy.errstate` under which the source computes.
+    source : callable or iterator
+        A callable that takes no arguments and returns a fresh iterator of pairs ``(x, y)``; or an iterator of pairs,
+        which is read once. `x` and `y` are dense arrays or SciPy sparse matrices with equally many rows. Every `x` is
+        like the first, and so is every `y`: the same columns, library and device. The first pair is read here.
+    rows : int, optional
+        The number of rows, if it is known before the first pass.
+    names : (str, str), default ("X", "Y")
+        The names of the two matrices in messages.
+
+    Returns
+    -------
+    tuple of LinearOperator
+        X of shape (n, p) and Y of shape (n, q); n is `math.inf` until it is known.
+
+    Raises
+    ------
+    UnsupportedData
+        The source is neither a callable nor an iterator, or yields something other than pairs, or one half cannot be
+        multiplied.
+    InvalidProblem
+        There are no rows, or the halves of a pair have different numbers of rows; the message has the number of the
+        pair. Later pairs are checked as they are read.
+
+    Notes
+    -----
+    A callable is called once for each pass in which a solver reads both matrices together, and once for each matrix
+    that a solver reads alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> def pairs():
+    ...     rng = np.random.default_rng(0)
+    ...     for _ in range(10):
+    ...         x = rng.standard_normal((100, 4))
+    ...         yield x, x[:, :3] + rng.standard_normal((100, 3))
+    >>> X, Y = ls.paired(pairs)
+    >>> solution = ls.solve(ls.CCA(X, Y, k=2))
+    >>> solution.passes
+    1.0
     """
-    slices = source if hasattr(source, "__next__") else _called(source, name, of)
-    while True:
-        pause()
-        with np.errstate(**errors):  # a generator must compute as it does elsewhere
-            given = next(slices, _END)
-        if given is _END:
-            return
-        yield given
-        del given
+    origin = _Source(source, rows, names)
+    return StreamedOperator(origin), StreamedOperator(origin, index=1)
 
 
-def _called(source: Callable[..., Any], name: str, of: str) -> Iterator[Any]:
-    """Call a source without arguments, and return its iterator."""
-    _check_signature(source, name)
-    made = source()
-    if is_array(made) or is_scipy_sparse(made) or not hasattr(made, "__iter__"):
-        raise UnsupportedData(
-            f"{name}: the callable must return an iterator of {of}; got {type(made).__name__}. An array, a sparse "
-            "matrix or an operator is passed as it is, without a callable."
-        )
-    return iter(made)
+class _Source:
+    """An iterator or a callable, and what is known of the rows that it yields.
 
-
-def gathered(
-    streams: Sequence[StreamedOperator], slices: Iterator[tuple[LinearOperator, ...]]
-) -> Iterator[tuple[LinearOperator, ...]]:
-    """Yield blocks large enough to multiply: small slices copied together, large slices uncopied.
-
-    Parameters
+    Attributes
     ----------
-    streams : sequence of StreamedOperator
-        The streams to which the slices belong.
-    slices : iterator of tuple of LinearOperator
-        The same rows of each stream; the blocks that are yielded have the same rows of each, too.
+    first : tuple of LinearOperator
+        The first slices without their rows: all later ones must be like them.
+    declared, rows : int or None
+        The number of rows that was stated, and that of a whole pass.
+    entries : list of int
+        Stored entries of each matrix.
+    ready : iterator or None
+        The slices whose first were read ahead, until a pass takes them.
     """
-    kept: list[list[Any]] = [[] for _ in streams]
+
+    def __init__(self, source: Any, rows: int | None, names: Sequence[str]) -> None:
+        self.source, self.names, self.name = source, names, " and ".join(names)
+        self.of = "row slices" if len(names) == 1 else "pairs of row slices"
+        if not is_stream(source):
+            raise UnsupportedData(
+                f"{self.name} must be an iterator of {self.of} or a callable that returns one; got "
+                f"{type(source).__name__}. Pass iter(...) of it."
+            )
+        self.sweeps = 1.0 if hasattr(source, "__next__") else math.inf
+        self.declared = None if rows is None else _row_count(rows, self.name)
+        self.rows: int | None = None
+        self.entries = [0] * len(names)
+        self.first: Slices = ()
+        self._warned = False
+        self._begun: dict[int, weakref.ref[_Reading]] = {}  # by thread, the reading that was opened last
+        slices = self._slices()
+        with in_turn(source):
+            first = next(slices, None)
+        if first is None:
+            raise InvalidProblem(
+                f"{self.name} must have rows; got no slice that has any. Was the iterator used before?"
+            )
+        self.densities = [piece.nnz / (piece.shape[0] * max(piece.shape[1], 1)) for piece in first]
+        # Until the first pass, another problem may read the same source.
+        self.ready: Iterator[Slices] | None = itertools.chain([tuple(map(_held, first))], slices)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state for pickling, without slices that a callable can make again.
+
+        An iterator is kept, so that pickling fails with Python's own error.
+        """
+        return {**self.__dict__, "ready": None if self.sweeps > 1 else self.ready, "_begun": {}}
+
+    def reading(self, index: int) -> _Reading:
+        """The reading for a pass over one matrix: the last of this thread if it can still join it, else a new one."""
+        thread = threading.get_ident()
+        last = self._begun.get(thread)
+        reading = None if last is None else last()
+        if reading is None or index in reading.joined or reading.count > 1:
+            reading = _Reading(self)
+            self._begun[thread] = weakref.ref(reading)
+        reading.joined.add(index)
+        return reading
+
+    def blocks(self) -> Iterator[Slices]:
+        """Yield all rows in order, in blocks that are large enough to multiply, and count them."""
+        with in_turn(self.source):
+            slices, self.ready = self.ready, None
+            if slices is None and self.sweeps == 1:
+                raise SweptOnce(
+                    f"{self.name} {'has' if len(self.names) == 1 else 'have'} been read: {ONCE}, or choose a solver "
+                    "with the trait one-pass and let it be the only one that reads."
+                )
+            rows, entries = 0, [0] * len(self.names)
+            for pieces in _gathered(slices or self._slices(), [first.dtype for first in self.first]):
+                if self.declared is not None and rows + pieces[0].shape[0] > self.declared:
+                    raise self._other_rows(f"at least {rows + pieces[0].shape[0]}")
+                yield pieces
+                rows += pieces[0].shape[0]
+                entries = [sum(both) for both in zip(entries, (piece.nnz for piece in pieces), strict=True)]
+        if self.rows is not None and rows != self.rows:
+            raise InvalidProblem(
+                f"{self.name} had {self.rows} rows and has {rows} in a later pass. The callable must return a fresh "
+                "iterator of the same slices at every call."
+            )
+        if self.declared is not None and rows != self.declared:
+            raise self._other_rows(str(rows))
+        self.rows, self.entries = rows, entries
+
+    def _other_rows(self, found: str) -> InvalidProblem:
+        return InvalidProblem(
+            f"{self.name} was declared with rows={self.declared}; its slices have {found}. Leave rows out, or "
+            "correct it; data beside it must have equally many rows."
+        )
+
+    def _slices(self) -> Iterator[Slices]:
+        """Yield the slices that have rows, as operators, after comparison with the first."""
+        start = 0
+        for number, given in enumerate(self._opened()):
+            pieces = tuple(
+                _as_slice(part, f"{name}: slice {number} (from row {start})", name)
+                for name, part in zip(self.names, self._parts(given, number), strict=True)
+            )
+            heights = [piece.shape[0] for piece in pieces]
+            if len(set(heights)) > 1:
+                raise InvalidProblem(
+                    f"the halves of a pair must have equally many rows; pair {number} (from row {start}) has "
+                    f"{heights[0]} of {self.names[0]} and {heights[1]} of {self.names[1]}. Yield the same rows of both."
+                )
+            if not heights[0]:
+                continue
+            self.first = self.first or tuple(
+                _held(piece.rows(slice(0, 0))).with_names_of(piece) for piece in pieces
+            )
+            for name, piece, first in zip(self.names, pieces, self.first, strict=True):
+                what = f"{name}: slice {number} (from row {start})"
+                compare(piece, first, what)
+                if piece.dtype.itemsize > first.dtype.itemsize:
+                    raise UnsupportedData(
+                        f"{what} needs {piece.dtype}, and the first {first.dtype}. Convert all to one dtype."
+                    )
+            check_order(dict(zip(self.names, pieces, strict=True)), again=self._warned)
+            self._warned = True  # one warning, not one for each pair in each pass
+            start += heights[0]
+            yield pieces
+
+    def _opened(self) -> Iterator[Any]:
+        """Yield the items of the iterator, or of a fresh one that the callable returns."""
+        made = self.source if self.sweeps == 1 else self.source()
+        if hasattr(made, "shape") or not hasattr(made, "__iter__"):
+            raise UnsupportedData(
+                f"{self.name}: the callable must return an iterator of {self.of}; got {type(made).__name__}. An array, "
+                "a sparse matrix or an operator is passed as it is, without a callable."
+            )
+        for given in made:
+            pause()
+            yield given
+            del given
+
+    def _parts(self, given: Any, number: int) -> Sequence[Any]:
+        """The slices of each matrix."""
+        if len(self.names) == 1:
+            return (given,)
+        if isinstance(given, tuple | list) and len(given) == len(self.names):
+            return given
+        raise UnsupportedData(
+            f"{self.name}: the source must yield pairs (x, y) of slices; pair {number} is {shown(given)}. Slices of "
+            "one matrix are passed without linspec.paired."
+        )
+
+
+class _Reading:
+    """One reading of a source, from which its matrices take blocks by turns.
+
+    Attributes
+    ----------
+    joined : set of int
+        The numbers of the matrices that take part.
+    count : int
+        Blocks that were read: a matrix can join until the second one, and its first block waits for it.
+    """
+
+    def __init__(self, origin: _Source) -> None:
+        self.blocks, self.count = origin.blocks(), 0
+        self.joined: set[int] = set()
+        self.waiting: list[LinearOperator | None] = [None] * len(origin.names)
+
+    def blocks_of(self, index: int) -> Iterator[LinearOperator]:
+        """Yield the blocks of one matrix."""
+        while True:
+            if self.waiting[index] is None and not self._read():
+                return
+            block, self.waiting[index] = self.waiting[index], None
+            assert block is not None  # noqa: S101  # `_read` has set it
+            yield block
+            del block
+
+    def _read(self) -> bool:
+        """Read the next blocks; return False at the end of the source."""
+        if self.count and any(self.waiting[index] is not None for index in self.joined):
+            raise InvalidProblem(
+                "the halves of pairs must be read by turns, block by block; got one that fell behind. Read one half "
+                "after the other, or both side by side."
+            )
+        pieces = next(self.blocks, None)
+        self.count += 1
+        if pieces is None:
+            self.waiting = [None] * len(self.waiting)
+            return False
+        self.waiting = [
+            piece if self.count == 1 or i in self.joined else None for i, piece in enumerate(pieces)
+        ]
+        return True
+
+
+def _gathered(slices: Iterator[Slices], dtypes: Sequence[DType]) -> Iterator[Slices]:
+    """Yield blocks large enough to multiply: small slices copied together, in some dtypes, large slices uncopied."""
+    kept: list[tuple[Any, ...]] = []
     most = 0
     for pieces in slices:
-        size = max(map(_bytes, pieces))
-        if kept[0] and size > min(GATHERED_BYTES - most, GATHERED_BYTES // 2):
-            yield tuple(stream._stacked(each) for stream, each in zip(streams, kept, strict=True))
+        size = max(
+            int(piece.nnz * (piece.dtype.itemsize + 4 * isinstance(piece, SPARSE))) for piece in pieces
+        )
+        if kept and size > min(GATHERED_BYTES - most, GATHERED_BYTES // 2):
+            yield _stacked(kept)
             most = 0
         if size <= GATHERED_BYTES // 2:
-            for stream, each, piece in zip(streams, kept, pieces, strict=True):
-                each.append(stream._copied(piece))
+            kept.append(tuple(map(_copied, pieces, dtypes)))
             most += size
         else:
-            yield tuple(stream._of_one_dtype(piece) for stream, piece in zip(streams, pieces, strict=True))
+            yield tuple(piece.in_dtype(dtype) or piece for piece, dtype in zip(pieces, dtypes, strict=True))
         for piece in pieces:
             piece.release()
-    if kept[0]:
-        yield tuple(stream._stacked(each) for stream, each in zip(streams, kept, strict=True))
+    if kept:
+        yield _stacked(kept)
+
+
+def _copied(piece: LinearOperator, dtype: DType) -> LinearOperator:
+    """A small slice in memory that the source does not fill again."""
+    if isinstance(piece, SPARSE):
+        return type(piece)(piece.matrix.astype(dtype), checked=True)
+    return DenseOperator(piece.home.place(copied(piece.array), dtype))  # type: ignore[attr-defined]
+
+
+def _stacked(kept: list[tuple[Any, ...]]) -> Slices:
+    """Small slices as one block; they are kept no longer."""
+    columns = [*zip(*kept, strict=True)]
+    kept.clear()
+    return tuple(map(_joined, columns))
+
+
+def _joined(pieces: Sequence[Any]) -> LinearOperator:
+    if isinstance(pieces[0], DenseOperator):
+        return DenseOperator(pieces[0].home.xp.concat([piece.array for piece in pieces], axis=0))
+    matrices = [piece.matrix for piece in pieces]
+    if isinstance(pieces[0], SparseOperator):
+        return SparseOperator(scipy.sparse.vstack(matrices, format="csr"), checked=True)
+    from cupyx.scipy import sparse
+
+    return CupySparseOperator(sparse.vstack(matrices, format="csr"), checked=True)
 
 
 def _row_count(rows: Any, name: str) -> int:
@@ -402,67 +458,40 @@ def _row_count(rows: Any, name: str) -> int:
     return int(rows)
 
 
-def _check_signature(source: Callable[..., Any], name: str) -> None:
-    try:
-        inspect.signature(source).bind()
-    except ValueError:  # some builtins have no signature
-        return
-    except TypeError as error:
-        raise UnsupportedData(
-            f"{name}: a callable is called without arguments and returns an iterator of row slices; calling "
-            f"{getattr(source, '__name__', type(source).__name__)!r} fails: {error}. Pass the data themselves, or "
-            "lambda: slices(...)."
-        ) from error
-
-
-def _as_slice(given: Any, what: str, name: str, start: int) -> LinearOperator:
+def _as_slice(given: Any, what: str, name: str) -> LinearOperator:
     """Make an operator of one slice; raise if it cannot be multiplied."""
     if is_frame(given):
-        return of_frame(given, name, start)
+        return of_frame(given, name)
     check_bare(given, what)
     given = borrowed(given, what)
-    array = is_array(given)
-    if not array and not is_scipy_sparse(given) and not is_cupy_sparse(given):
-        if isinstance(given, tuple | list) and len(given) == 2 and all(hasattr(x, "shape") for x in given):
-            raise UnsupportedData(
-                f"{what} must be an array or a SciPy sparse matrix; got a {type(given).__name__} of two. Of a source "
-                "of pairs, `X, Y = linspec.paired(source)` makes two matrices."
-            )
-        remedy = "its values, `.to_numpy()`" if hasattr(given, "to_numpy") else "numpy.asarray(...) of it"
-        raise UnsupportedData(
-            f"{what} must be an array, a SciPy sparse matrix or a frame; got {type(given).__module__}."
-            f"{type(given).__qualname__}. Give {remedy}."
-        )
-    if array and not isinstance(given, np.ndarray):
-        with called(what):
-            given = plain_array(given)
-    if given.ndim != 2:
-        raise InvalidProblem(
-            f"{what} must have two dimensions, rows and columns; got {given.ndim} with shape {tuple(given.shape)}. "
-            "One row is a slice `row[None, :]`."
-        )
     with called(what):
-        if is_cupy_sparse(given):
-            return CupySparseOperator(given)
-        if not array:
-            return SparseOperator(given)
-        return DenseOperator(given) if memory_map(given) is None else MappedOperator(given)
+        operator = known(given)
+    if not isinstance(operator, DenseOperator | SPARSE):
+        raise UnsupportedData(
+            f"{what} must be an array, a SciPy sparse matrix or a frame; got a {type(given).__name__}. Give "
+            "numpy.asarray(...) of it; of a source of pairs, `X, Y = linspec.paired(source)` makes two matrices."
+        )
+    return operator
 
 
-def held(slice_: LinearOperator) -> LinearOperator:
+def compare(piece: LinearOperator, first: LinearOperator, what: str) -> None:
+    """Raise an error for a slice or a block that differs from the first one in columns, kind or device."""
+    check_names(piece.column_names, first.column_names, what, "the first")
+    if piece.shape[1] != first.shape[1]:
+        raise InvalidProblem(
+            f"{what} has {piece.shape[1]} columns; the first has {first.shape[1]}. All must have the same columns."
+        )
+    kinds = [
+        f"{'a sparse matrix' if isinstance(A, SPARSE) else 'an array'} of {A.home}" for A in (piece, first)
+    ]
+    if kinds[0] != kinds[1]:
+        raise UnsupportedData(f"{what} is {kinds[0]}; the first is {kinds[1]}. Convert all to one kind.")
+
+
+def _held(piece: LinearOperator) -> LinearOperator:
     """Return a copy of a slice that is kept, because the source may fill its memory again."""
-    if isinstance(slice_, MappedOperator):
-        return slice_
-    if isinstance(slice_, SPARSE):
-        return type(slice_)(slice_.matrix.copy(), slice_.dtype, checked=True)
-    return DenseOperator(copied(slice_.array))  # type: ignore[attr-defined]
-
-
-def _kind(home: Home, sparse: bool) -> str:
-    if not sparse:
-        return f"an array of {home}"
-    return "a SciPy sparse matrix" if home.on_host else f"a sparse matrix of {home}"
-
-
-def _bytes(piece: LinearOperator) -> int:
-    return int(piece.nnz * (piece.dtype.itemsize + 4 * isinstance(piece, SPARSE)))
+    if isinstance(piece, MappedOperator):
+        return piece
+    if isinstance(piece, SPARSE):
+        return type(piece)(piece.matrix.copy(), piece.dtype, checked=True)
+    return DenseOperator(copied(piece.array))  # type: ignore[attr-defined]

@@ -74,15 +74,12 @@ def _weights(values: Any, rows: float) -> HostArray:
         raise InvalidProblem(
             f"sample_weight must have shape ({wanted},), one number for each row; got {tuple(w.shape)}."
         )
-    if not np.isfinite(w).all():
-        at = int(np.argmin(np.isfinite(w)))
-        raise NonFiniteData(
-            f"sample_weight must be finite; got {w[at]} for row {at}. Weight 0 leaves a row out."
-        )
-    if len(w) and w.min() < 0:
-        at = int(np.argmin(w))
-        raise InvalidProblem(
-            f"sample_weight must be zero or more; got {w[at]:g} for row {at}. Weight 0 leaves it out."
+    bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
+    if len(bad):
+        kind = InvalidProblem if np.isfinite(w).all() else NonFiniteData
+        raise kind(
+            f"sample_weight must be finite, and zero or more; got {w[bad[0]]:g} for row {bad[0]}. Weight 0 leaves a "
+            "row out."
         )
     if not w.any():
         raise InvalidProblem("sample_weight must have a positive number; got zeros only, which leave no row.")

@@ -17,13 +17,6 @@ __all__ = ["looked_at"]
 LONGEST_NAME = 300
 """Largest number of characters of a file name that a message shows."""
 
-KINDS = (
-    (stat.S_ISFIFO, "a named pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-)
-
 
 def looked_at(
     path: str | os.PathLike[str], *, folder: bool = False, most: int | None = None
@@ -62,10 +55,7 @@ def looked_at(
         found = os.stat(path)  # noqa: PTH116  # a Path takes an empty text for the folder of the process
         fault = _fault(path, found, folder, most)
     except (FileNotFoundError, NotADirectoryError):
-        linked = os.path.islink(path)  # noqa: PTH114
-        fault = (
-            f"{'it is a link that leads to no file' if linked else 'there is no such file'}. Check the path."
-        )
+        fault = "there is no such file. Check the path."
     except OSError as error:
         fault = f"{error.strerror or type(error).__name__}. Check the path."
     except ValueError:  # a null character
@@ -81,8 +71,7 @@ def _fault(path: str | os.PathLike[str], found: os.stat_result, folder: bool, mo
     if stat.S_ISDIR(found.st_mode):
         return "" if folder else "it is a folder. Pass the path of one file."
     if not stat.S_ISREG(found.st_mode):
-        what = next((words for is_it, words in KINDS if is_it(found.st_mode)), "a device")
-        return f"it is {what}, no file that can be read more than once. Write the data to a file first."
+        return "it is a pipe or a device, no file that can be read more than once. Write the data to a file first."
     if not found.st_size:  # also files of the system itself, some of them endless
         return "it is empty. Write it again."
     if not os.access(path, os.R_OK):

@@ -20,6 +20,9 @@ __all__ = ["report_progress"]
 INTERVAL = 0.2
 """Smallest number of seconds between two drawings."""
 
+WIDTH = 100
+"""Characters of the line, which are cleared."""
+
 Callback = Callable[[Any], None]
 
 
@@ -39,25 +42,19 @@ def report_progress(name: str, *, wanted: bool | None) -> Iterator[tuple[Callbac
         yield ()
         return
     last = 0.0
-    width = 0
 
     def show(progress: Any) -> None:
-        nonlocal last, width
-        now = time.monotonic()
-        if now - last < INTERVAL:
-            return
-        last = now
-        line = (
-            f"{name}: iteration {progress.iteration}, {count_of(progress.passes, 'pass')}, "
-            f"residual {progress.residual:.2e}, {progress.seconds:.1f} s"
-        )
-        stream.write("\r" + line.ljust(width))
-        stream.flush()
-        width = len(line)
+        nonlocal last
+        if time.monotonic() - last >= INTERVAL:
+            last = time.monotonic()
+            line = (
+                f"{name}: iteration {progress.iteration}, {count_of(progress.passes, 'pass')}, "
+                f"residual {progress.residual:.2e}, {progress.seconds:.1f} s"
+            )
+            print("\r" + line.ljust(WIDTH), end="", file=stream, flush=True)
 
     try:
         yield (show,)
     finally:
-        if width:
-            stream.write("\r" + " " * width + "\r")
-            stream.flush()
+        if last:
+            print("\r" + " " * WIDTH, end="\r", file=stream, flush=True)

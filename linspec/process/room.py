@@ -15,9 +15,6 @@ from linspec.process import machine
 
 __all__ = ["check_memory", "check_memory_for_sparse"]
 
-MOST = 2**63
-"""Number of bytes that no machine has; a message gives a larger size only as "more than" this number."""
-
 
 def check_memory(path: Any, needed: int, what: str, remedy: str = "") -> None:
     """Raise an error if data do not fit into memory.
@@ -46,13 +43,12 @@ def check_memory(path: Any, needed: int, what: str, remedy: str = "") -> None:
     >>> check_memory("large.csv", 2**80, "a matrix of 2^75 x 4 numbers")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    linspec.errors.InvalidProblem: large.csv: a matrix of 2^75 x 4 numbers takes more than ... of memory; ...
+    linspec.errors.InvalidProblem: large.csv: a matrix of 2^75 x 4 numbers takes ... of memory; ...
     """
     available = machine.available_memory()
     if needed > available:
-        more = "more than " if needed > MOST else ""
         raise InvalidProblem(
-            f"{printable(path)}: {what} takes {more}{min(needed, MOST) / 2**20:,.0f} MiB of memory; "
+            f"{printable(path)}: {what} takes {needed / 2**20:,.0f} MiB of memory; "
             f"{available / 2**20:,.0f} MiB are available. "
             f"{remedy or 'Use a machine with more memory, or a .npy file, which is read in blocks.'}"
         )
@@ -87,10 +83,5 @@ def check_memory_for_sparse(path: Any, shape: tuple[int, int], entries: int) -> 
     """
     rows, columns = shape
     needed = 8 * (rows + 1) + 8 * columns + 12 * entries
-    size = f"{_number(rows)} x {_number(columns)} with {entries:,} entries"
-    what = f"a sparse matrix of {size}, and one vector of its width,"
+    what = f"a sparse matrix of {rows:,} x {columns:,} with {entries:,} entries, and one vector of its width,"
     check_memory(path, needed, what, "Check its indices, or number the columns that occur.")
-
-
-def _number(count: int) -> str:
-    return f"{count:,}" if count <= MOST else "more than 2^63"

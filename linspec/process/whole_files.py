@@ -58,16 +58,15 @@ def check_replaceable(path: Path) -> None:
     OSError
     """
     try:
-        found = path.stat()
+        mode = path.stat().st_mode
     except FileNotFoundError:
         return
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, "it is a folder", str(path))
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(mode):
         raise OSError(errno.EINVAL, "it is no regular file", str(path))
-    if not found.st_mode & WRITABLE:  # which root could open nonetheless
+    if not mode & WRITABLE:  # which root could open nonetheless
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-    os.close(os.open(path, os.O_WRONLY))
 
 
 @contextmanager

@@ -200,10 +200,7 @@ class Moments:
         if not small and 24 * entries > self.operators[0].backend.blocks.free_memory() / 2:
             return "implicit"
         use = 2 * entries * columns / rate
-        form = form if forming <= products * (once - use) else "implicit"
-        if tells():
-            LOG.debug("moments of %s: %s", " and ".join(self.names), form)
-        return form
+        return form if forming <= products * (once - use) else "implicit"
 
     @property
     def holds(self) -> bool:

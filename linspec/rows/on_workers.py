@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import accumulate, pairwise
-from operator import methodcaller
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 
 from linspec.arrays import Array, DType, HostArray
 from linspec.blocks import Dense, Sparse
@@ -104,41 +104,32 @@ class WorkerRows(Rows):
             yield from _opened(self.engine.fetch([handle])[0], self.dtype, far=self.far).blocks()
 
     def take(self, rows: HostArray) -> Block:
-        """Rows by their numbers, which come here as entries."""
-        order = np.argsort(rows, kind="stable")
-        cuts = np.searchsorted(rows[order], self.edges)
-        chosen = {
-            i: rows[order[a:b]] - self.edges[i] for i, (a, b) in enumerate(pairwise(cuts.tolist())) if a < b
-        }
-        calls = [Call(i, (self.handles[i],)) for i in chosen]
-        parts = self.engine.fetch_once(self.engine.map(_Chosen(chosen, self.dtype), calls))
-        entries = np.concatenate(parts)
-        entries[order] = entries.copy()
-        kept = Dense(entries)
-        kept.dtype = self.dtype
-        return next(iter(kept.blocks()))
-
-    def ask(self, question: Callable[[Rows], Any]) -> Any:
-        """Call a function with the first rows, where they are."""
-        answer = self.engine.map(_Asked(question, self.dtype), [Call(0, (self.handles[0],))])
-        return self.engine.fetch_once(answer)[0]
+        """Rows by their numbers, which come here."""
+        return next(
+            _opened(chosen(self.engine, self.handles, self.edges, rows), self.dtype, far=self.far).blocks()
+        )
 
     @cached_property
-    def first(self) -> FirstRows:
-        """What a pass asks of the first rows before it begins."""
-        return FirstRows(self)
+    def head(self) -> Any:
+        """The first rows, which come here once: what a pass asks of rows before it begins, it asks of these."""
+        return self.engine.fetch_once(self.engine.map(_head, [Call(0, (self.handles[0],))]))[0]
+
+    @property
+    def first(self) -> Rows:
+        """The first rows, as they are multiplied."""
+        return _opened(self.head, self.dtype, far=self.far)
 
     def product_seconds(self, columns: int) -> float:
-        return self._shared(self.ask(methodcaller("product_seconds", columns)))
+        return self._shared(self.first.product_seconds(columns))
 
     def gram_seconds(self) -> float:
-        return self._shared(self.ask(methodcaller("gram_seconds")))
+        return self._shared(self.first.gram_seconds())
 
     def _shared(self, seconds: float) -> float:
         """The time of all rows on all workers, from that of the first ones."""
         workers = max(1, min(self.engine.workers, len(self.handles)))
         rounds = self.engine.round_seconds + self.engine.call_seconds * min(len(self.handles), MOST_RUNS)
-        return float(seconds * self.shape[0] / self.first.rows / workers + rounds)
+        return float(seconds * self.shape[0] / self.first.shape[0] / workers + rounds)
 
     def sent(self, rows: Any, edges: list[int], cut: Callable[[Any, list[int]], list[Any]]) -> list[Any]:
         """Handles of what is cut at some rows; it is sent once."""
@@ -148,50 +139,26 @@ class WorkerRows(Rows):
         return self._sent[key][1]
 
 
-class FirstRows:
-    """The first rows, which stay where they are."""
-
-    def __init__(self, A: WorkerRows) -> None:
-        self.A, self.far, self.rows = A, False, min(A.edges[1], ORIGIN_ROWS)
-
-    @cached_property
-    def _subtracts(self) -> bool:
-        return bool(self.A.ask(_subtracts))
-
-    @property
-    def subtracts(self) -> bool:
-        """Whether products with them are about the row."""
-        return self._subtracts or self.A.far
-
-    def origin(self, w: Array | None) -> Array:
-        """Return a row near their weighted mean."""
-        return self.A.ask(partial(_origin, None if w is None else w[: self.rows]))
-
-    def is_far(self, row: Array, ratio: float) -> bool:
-        """Whether their means are far above their deviations."""
-        return bool(self.A.ask(partial(_is_far, row, ratio)))
+def chosen(engine: Any, handles: Sequence[Any], edges: Sequence[int], numbers: HostArray) -> Any:
+    """Fetch rows by their numbers, as they are stored and in that order: each worker returns those of its blocks."""
+    blocks = np.searchsorted(edges, numbers, side="right") - 1
+    order = np.argsort(blocks, kind="stable")
+    touched, starts = np.unique(blocks[order], return_index=True)
+    parts = np.split(numbers[order], starts[1:])
+    places = {int(i): part - edges[i] for i, part in zip(touched, parts, strict=True)}
+    calls = [Call(i, (handles[i],)) for i in places]
+    fetched = engine.fetch_once(engine.map(partial(_chosen, places), calls))
+    dense = isinstance(fetched[0], np.ndarray)
+    rows = np.concatenate(fetched) if dense else scipy.sparse.vstack(fetched, format="csr")
+    return rows if np.all(np.diff(blocks) >= 0) else rows[np.argsort(order)]
 
 
-@dataclass(frozen=True)
-class _Chosen:
-    """Work that returns the entries of some rows of a block, by their numbers in it."""
-
-    numbers: dict[int, HostArray]
-    dtype: DType
-
-    def __call__(self, number: int, rows: Any) -> Array:
-        return _opened(rows, self.dtype, far=False).take(self.numbers[number]).about(None).dense()
+def _chosen(places: dict[int, HostArray], number: int, block: Any) -> Any:
+    return block[places[number]]
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """Work that calls a function with the first rows of a block."""
-
-    question: Callable[[Rows], Any]
-    dtype: DType
-
-    def __call__(self, number: int, rows: Any) -> Any:
-        return self.question(_opened(rows[:ORIGIN_ROWS], self.dtype, far=False))
+def _head(_number: int, rows: Any) -> Any:
+    return rows[:ORIGIN_ROWS]
 
 
 @dataclass(frozen=True)
@@ -346,18 +313,6 @@ def _changed(_number: int, part: tuple[Any, float, Any]) -> Array:
     return part[2]
 
 
-def _subtracts(rows: Rows) -> bool:
-    return next(rows.blocks()).subtracts
-
-
-def _origin(w: Array | None, rows: Rows) -> Array:
-    return next(rows.blocks()).origin(w)
-
-
-def _is_far(row: Array, ratio: float, rows: Rows) -> bool:
-    return next(rows.blocks()).is_far(row, ratio)
-
-
 def _opened(rows: Any, dtype: DType, *, far: bool) -> Rows:
     kept = isinstance(rows, Rows)  # as they were sent, or as a pass has left them
     opened: Rows = copy.copy(rows) if kept else (Dense if isinstance(rows, np.ndarray) else Sparse)(rows)
@@ -365,8 +320,8 @@ def _opened(rows: Any, dtype: DType, *, far: bool) -> Rows:
     return opened
 
 
-def _first(A: Rows) -> Any:
-    return A.first if isinstance(A, WorkerRows) else next(A.blocks())
+def _first(A: Rows) -> Block:
+    return next((A.first if isinstance(A, WorkerRows) else A).blocks())
 
 
 def _leader(operators: Sequence[Rows]) -> WorkerRows:

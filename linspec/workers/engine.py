@@ -42,8 +42,8 @@ class Engine(ABC):
     round_seconds, call_seconds : float, default 0.0
         The overhead of one `reduce`, and of one call in it, in seconds. `linspec.cost` adds them to the estimated time
         of a pass, by which solver "auto" and form "auto" are chosen.
-    recomputes : bool, default False
-        Whether blocks are computed anew for every pass, because they are not held.
+    workers : int, default 1
+        Number of calls that run in parallel, for the same estimates. No other result depends on the number.
 
     Examples
     --------
@@ -58,16 +58,7 @@ class Engine(ABC):
 
     round_seconds: float = 0.0
     call_seconds: float = 0.0
-    recomputes: bool = False
-
-    @property
-    def workers(self) -> int:
-        """Number of calls that run in parallel.
-
-        `linspec.cost` estimates the time of a pass with this number, by which solver "auto" and form "auto" are chosen.
-        No other result depends on the number.
-        """
-        return 1
+    workers: int = 1
 
     @abstractmethod
     def hold(self, values: Sequence[Any]) -> list[Handle]:
@@ -125,10 +116,6 @@ class Engine(ABC):
     def joins(self, other: Engine) -> bool:
         """Whether one call may take handles of both engines."""
         return other is self
-
-    def together(self, first: Sequence[Handle], second: Sequence[Handle]) -> list[Handle]:
-        """Move values `second`, if possible, to the workers of their partners in `first`; return the new handles."""
-        return list(second)
 
     def release(self, handles: Sequence[Handle]) -> None:  # noqa: B027 (most engines free values without references)
         """Release handles that will not be used again; calls that use them may still be pending."""

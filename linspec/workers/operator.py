@@ -12,55 +12,23 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import scipy.sparse
 
-from linspec.arrays import HOST, Array, DType, HostArray, is_array
+from linspec.arrays import HOST, Array, DType, is_array
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
-from linspec.frames import check_names
 from linspec.operators import DenseOperator, LinearOperator, SparseOperator, as_operator
 from linspec.operators.base import Selection
+from linspec.operators.streamed import compare
 from linspec.rows import Preprocessing, Reduction
-from linspec.rows.on_workers import MOST_RUNS, WorkerRows
+from linspec.rows.on_workers import MOST_RUNS, WorkerRows, chosen
 from linspec.rows.reductions import AboutRows, AdjointImages, Images
 from linspec.workers.engine import Call, Engine, Handle, InProcess
 
 
-class Facts(NamedTuple):
-    """Size, dtypes and other facts about one block.
-
-    Attributes
-    ----------
-    shape : (int, int)
-    stored, working : numpy.dtype
-        The dtype of the entries, and of products with them.
-    sparse : bool
-    nnz : int
-        The number of stored entries.
-    pairs : int
-        The number of pairs of stored entries in the same row; 0 for arrays.
-    names : tuple of str or None
-        The names of the columns.
-    """
-
-    shape: tuple[int, int]
-    stored: DType
-    working: DType
-    sparse: bool
-    nnz: int
-    pairs: int
-    names: tuple[str, ...] | None
-
-    @property
-    def bytes(self) -> int:
-        """The memory of the block in bytes."""
-        return self.nnz * (self.stored.itemsize + (4 if self.sparse else 0)) + 8 * self.shape[0] * self.sparse
-
-
 def opened(block: Any, dtype: DType | None = None) -> DenseOperator | SparseOperator:
-    """Return the operator of a block in the form that `_converted` returns, with products in `dtype`."""
+    """Return the operator of the entries of a block, with products in `dtype`."""
     dense = isinstance(block, np.ndarray)
     return DenseOperator(block, None, dtype) if dense else SparseOperator(block, dtype, checked=True)
 
@@ -82,22 +50,17 @@ def _converted(name: str, number: int, given: Any) -> tuple[Any, tuple[str, ...]
     return (A.matrix if isinstance(A, SparseOperator) else A.array), A.column_names
 
 
-def _block(_number: int, converted: tuple[Any, Any]) -> Any:
+def _entries(_number: int, converted: tuple[Any, Any]) -> Any:
     """Return a converted block without the names of its columns."""
     return converted[0]
 
 
-def _facts(_number: int, converted: tuple[Any, tuple[str, ...] | None]) -> Facts:
-    """Compute the facts about a converted block."""
+def _facts(_number: int, converted: tuple[Any, Any]) -> tuple[Any, Any, int, int, int]:
+    """Return a block without its rows, the names of columns, and the numbers of rows, entries and pairs of these."""
     block, names = converted
     A = opened(block)
     pairs = A.pairs if isinstance(A, SparseOperator) else 0
-    return Facts(A.shape, A.stored_dtype, A.dtype, A.sparse, A.nnz, pairs, names)
-
-
-def _chosen(places: dict[int, HostArray], number: int, block: Any) -> Any:
-    """Select rows of a block by their numbers within it, as stored."""
-    return block[places[number]]
+    return block[:0], names, A.shape[0], A.nnz, pairs
 
 
 # ---- the matrix -----------------------------------------------------------------------------------
@@ -166,45 +129,33 @@ class BlockOperator(LinearOperator):
         convert = partial(_converted, name)
         made = self.engine.map(convert, [Call(i, (block,)) for i, block in enumerate(blocks)])
         looks = self.engine.map(_facts, [Call(i, (one,)) for i, one in enumerate(made)])
-        found: list[Facts] = self.engine.fetch_once(looks)
-        kept = [i for i, facts in enumerate(found) if facts.shape[0] > 0]
+        found = self.engine.fetch_once(looks)
+        kept = [i for i, (_, _, rows, *_) in enumerate(found) if rows > 0]
         if not kept:
             raise InvalidProblem(f"{name} must have rows; got {len(found)} blocks without any.")
-        self.handles = self.engine.map(_block, [Call(i, (made[i],)) for i in kept])
+        self.handles = self.engine.map(_entries, [Call(i, (made[i],)) for i in kept])
         self.engine.release(made)
-        self._take_over([found[i] for i in kept])
-
-    def _take_over(self, facts: list[Facts]) -> None:
-        """Check that the blocks have the same columns and kind, and set the attributes of the whole matrix."""
-        first = facts[0]
-        for number, other in enumerate(facts):
-            what = f"block {number} of {self.name}"
-            check_names(other.names, first.names, what, "the first block")
-            if other.shape[1] != first.shape[1]:
-                raise InvalidProblem(
-                    f"{what} has {other.shape[1]} columns; the first has {first.shape[1]}. All blocks must have the "
-                    "same columns."
-                )
-            if other.sparse != first.sparse:
-                raise UnsupportedData(
-                    f"{what} is {'sparse' if other.sparse else 'dense'}, unlike the first. Convert them to one kind."
-                )
-        self.layout = tuple(one.shape[0] for one in facts)
-        self.sizes = tuple(float(one.bytes) for one in facts)
-        self.shape = (sum(self.layout), first.shape[1])
-        self.sparse = first.sparse
-        self._stored = np.result_type(*(one.stored for one in facts))
-        self.dtype = np.result_type(*(one.working for one in facts))
-        self._entries = sum(one.nnz for one in facts)
-        self.pairs = sum(one.pairs for one in facts)
-        self.column_names = first.names
+        empty, names, self.layout, entries, pairs = zip(*(found[i] for i in kept), strict=True)
+        blocks_ = [opened(each) for each in empty]
+        for number, block, columns in zip(kept, blocks_, names, strict=True):
+            block.column_names = columns
+            compare(block, blocks_[0], f"block {number} of {name}")
+        self.shape, self.sparse = (sum(self.layout), blocks_[0].shape[1]), blocks_[0].sparse
+        self._stored = np.result_type(*(block.stored_dtype for block in blocks_))
+        self.dtype = np.result_type(*(block.dtype for block in blocks_))
+        width = self._stored.itemsize + 4 * self.sparse
+        self.sizes = tuple(
+            float(width * count + 8 * rows * self.sparse)
+            for count, rows in zip(entries, self.layout, strict=True)
+        )
+        self._nnz, self.pairs, self.column_names = sum(entries), sum(pairs), blocks_[0].column_names
 
     # ---- facts --------------------------------------------------------------------------------
 
     @property
     def nnz(self) -> int:
         """The number of stored entries of all blocks."""
-        return self._entries
+        return int(self._nnz)
 
     @property
     def stored_dtype(self) -> DType:
@@ -219,11 +170,6 @@ class BlockOperator(LinearOperator):
     def round_seconds(self) -> float:
         """The overhead of a pass in seconds."""
         return self.engine.round_seconds + self.engine.call_seconds * min(len(self.layout), MOST_RUNS)
-
-    @property
-    def decoded_bytes(self) -> int:  # type: ignore[override]  # a fact of the engine
-        """The bytes of all blocks if they are computed anew for every pass, otherwise 0."""
-        return int(sum(self.sizes)) if self.engine.recomputes else 0
 
     @property
     def edges(self) -> list[int]:
@@ -267,22 +213,12 @@ class BlockOperator(LinearOperator):
         return self.rows(slice(0, self.shape[0])).dense()
 
     def _rows(self, selection: Selection) -> LinearOperator:
-        """Fetch selected rows to this process: each worker returns those of its blocks, in the requested order."""
+        """Fetch selected rows to this process, in the requested order."""
         if isinstance(selection, slice):
             selection = np.arange(selection.start, selection.stop)
         if not len(selection):
             return opened(np.zeros((0, self.shape[1]), dtype=self.stored_dtype), self.dtype)
-        edges = self.edges
-        blocks = np.searchsorted(edges, selection, side="right") - 1
-        order = np.argsort(blocks, kind="stable")
-        touched, starts = np.unique(blocks[order], return_index=True)
-        parts = np.split(selection[order], starts[1:])
-        places = {int(i): part - edges[i] for i, part in zip(touched, parts, strict=True)}
-        calls = [Call(i, (self.handles[i],)) for i in places]
-        found = self.engine.fetch_once(self.engine.map(partial(_chosen, places), calls))
-        dense = isinstance(found[0], np.ndarray)
-        rows = np.concatenate(found) if dense else scipy.sparse.vstack(found, format="csr")
-        return opened(rows if np.all(np.diff(blocks) >= 0) else rows[np.argsort(order)], self.dtype)
+        return opened(chosen(self.engine, self.handles, self.edges, selection), self.dtype)
 
     # ---- products -----------------------------------------------------------------------------
 

@@ -1,11 +1,13 @@
 """Blocks on the workers of dask.distributed.
 
-Problem: a scheduler sees tasks, not sweeps. It moves blocks between workers as it decides, and the state that it must
-remember grows with every sweep.
-Method: blocks are bound to the worker that has them, and every task of a sweep to the worker of its first block; if
-that worker is gone, any other may make it again. Each sweep is a fresh graph of a few tasks for each run of blocks,
+Problem: a scheduler sees tasks, not passes. It moves blocks between workers as it decides, and the state that it must
+remember grows with every pass. A call of a client waits without end if the scheduler is gone or the client was closed.
+Method: blocks are bound to the worker that has them, and every task of a pass to the worker of its first block; if
+that worker is gone, any other may make it again. Each pass is a fresh graph of a few tasks for each run of blocks,
 whose results are merged on the workers and released when the sum has arrived here. Large data that all tasks of a
-sweep share are a task of their own, which the scheduler can make again, and go to each worker once.
+pass share are a task of their own, which the scheduler can make again, and go to each worker once. Every request is a
+coroutine on the loop of the client: while it waits, linspec looks twice a second whether the run should end and whether
+the client still has its scheduler.
 Source: `dask.distributed`, `Client.submit` with `workers` and `allow_other_workers`.
 Where we differ from the graphs of `dask.array`: the order of sums is fixed by the numbers of the blocks, so that one
 worker, two, and a worker that replaces another give the same bits.
@@ -14,32 +16,23 @@ worker, two, and a worker that replaces another give the same bits.
 from __future__ import annotations
 
 import asyncio
-import os
-import platform
 import sys
-import time
-import weakref
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import dask
-import threadpoolctl
 from dask.delayed import Delayed
 
-from linspec.errors import ClusterLost, DataLost, InvalidProblem, LinspecError, PerformanceWarning, warn
+from linspec.errors import ClusterLost, DataLost, InvalidProblem, LinspecError, OutOfMemory
 from linspec.process import pause
 from linspec.rows import OutOfPasses
 from linspec.workers import Call, Engine
-from linspec_dask.waiting import SECONDS, Watch, as_ours, awaited, check
 
-ANSWER_SECONDS = 60.0
-"""Time limit for answers of the scheduler that do not wait for work."""
-
-SMALL_TRIM = 1 << 24
-"""Bytes. If MALLOC_TRIM_THRESHOLD_ of a worker is smaller, a warning is given: malloc then returns the freed memory of
-a block to the system after each task, and the next task must request it again."""
+SECONDS = 0.5
+"""Interval at which a wait looks whether the run should end."""
 
 LARGE_GRAPHS = {"distributed.admin.large-graph-warning-threshold": "1TB"}
 """The setting of dask without its warning of large graphs: large values are sent with tasks on purpose."""
@@ -53,22 +46,15 @@ The program `git show 44a5d4f:asv_bench/measure_round.py` measures both.
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """A future, and the address of its worker.
-
-    Attributes
-    ----------
-    number : int or None
-        The number of the block, if the future holds a block or was computed from a single block. None if the future was
-        computed from several blocks, or from none.
-    given : Future or None
-        The future of the user from which it was computed. linspec does not know how that one was computed: if its value
-        is lost, and dask cannot repeat its task, DataLost is raised.
-    """
+    """A future, and the address of its worker; None if any will do."""
 
     future: Any
     place: str | None
-    number: int | None = None
-    given: Any = None
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """The words of `Client.submit` that bind a task to that worker."""
+        return {} if self.place is None else {"workers": [self.place], "allow_other_workers": True}
 
 
 def current_client() -> Any:
@@ -83,16 +69,6 @@ def current_client() -> Any:
         return distributed.get_client()
     except ValueError:
         return None
-
-
-_ENGINES: weakref.WeakKeyDictionary[Any, DaskEngine] = weakref.WeakKeyDictionary()
-
-
-def engine_of(client: Any) -> DaskEngine:
-    """Return the engine of a client, always the same one."""
-    if client not in _ENGINES:
-        _ENGINES[client] = DaskEngine(client)
-    return _ENGINES[client]
 
 
 class DaskEngine(Engine):
@@ -119,20 +95,11 @@ class DaskEngine(Engine):
                 "linspec needs a client that waits for results; got an asynchronous one. Make it without "
                 "asynchronous=True."
             )
-        self.client = weakref.proxy(client)  # the table of engines must not keep it alive
-        self._blocks: weakref.WeakSet[Held] = weakref.WeakSet()
-        self._parallel, self._said = 1, False
-        self._workers()
+        self.client = client
+        self._addresses()
 
-    # ---- an engine --------------------------------------------------------------------------------
-
-    @property
-    def workers(self) -> int:
-        """The number of calls that can run at the same time: the number of threads of all workers together.
-
-        It is counted when the engine is made, and again each time that blocks are placed.
-        """
-        return self._parallel
+    def joins(self, other: Engine) -> bool:
+        return isinstance(other, DaskEngine) and other.client is self.client
 
     def hold(self, values: Sequence[Any]) -> list[Held]:
         with self._reached(), dask.config.set(LARGE_GRAPHS):
@@ -144,14 +111,13 @@ class DaskEngine(Engine):
         (shared,) = self.hold([work])
         found = []
         with self._reached():
-            submit = self.client.submit
             for call in calls:
                 first: Held = call.handles[0]
-                where = {} if first.place is None else {"workers": [first.place], "allow_other_workers": True}
-                futures = [handle.future for handle in call.handles]
-                future = submit(_called, shared.future, call.number, *futures, pure=False, **where)
-                number = first.number if len(call.handles) == 1 else None
-                found.append(self._known_by(Held(future, first.place, number, first.given)))
+                values = [handle.future for handle in call.handles]
+                future = self.client.submit(
+                    _called, shared.future, call.number, *values, pure=False, **first.where
+                )
+                found.append(Held(future, first.place))
             shared.future.release()
         return found
 
@@ -163,31 +129,12 @@ class DaskEngine(Engine):
     def fetch(self, handles: Sequence[Held]) -> list[Any]:
         futures = [handle.future for handle in handles]
         with self._reached():
-            return list(awaited(self.client, lambda: self.client.gather(futures)))
-
-    def together(self, first: Sequence[Held], second: Sequence[Held]) -> list[Held]:
-        """Return handles of the values `second`, the i-th on the worker of the i-th value of `first`.
-
-        The i-th value of `second` is copied to the worker of the i-th value of `first`. If both values are on one
-        worker already, or if the worker of the i-th value of `first` is not known, the i-th value of `second` is not
-        copied, and its handle is returned unchanged.
-        """
-        found = []
-        with self._reached():
-            for stays, comes in zip(first, second, strict=True):
-                if stays.place is None or stays.place == comes.place:
-                    found.append(comes)
-                    continue
-                future = self.client.submit(
-                    _itself, comes.future, pure=False, workers=[stays.place], allow_other_workers=True
-                )
-                found.append(self._known_by(Held(future, stays.place, comes.number, comes.given)))
-        return found
+            return list(self._awaited(lambda: self.client.gather(futures)))
 
     # ---- where blocks are -------------------------------------------------------------------------
 
     def placed(self, blocks: Sequence[Any]) -> list[Held]:
-        """Return handles of delayed blocks or futures.
+        """Return handles of delayed blocks or futures, once they are computed.
 
         The blocks are divided, in their order, into as many contiguous ranges of about equal length as there are
         workers. Worker i computes and holds the blocks of range i, so that the same rows of two matrices are on one
@@ -198,73 +145,53 @@ class DaskEngine(Engine):
         ----------
         blocks : sequence of Delayed or Future
         """
-        workers, given = self._workers(), dict[int, Any]()
+        places: list[str | None] = [*self._addresses()] or [None]
+        futures: list[Any] = []
         with self._reached():
-            for number, block in enumerate(blocks):
-                if not isinstance(block, Delayed):
-                    given[number] = block
-                elif block.key in self.client.futures:  # its computation has been requested already
-                    given[number] = self.client.compute(block)
-        known = self._done(given, given=True)
-        missing = [j for j, block in enumerate(blocks) if block.key not in known]
-        if missing and not workers:
-            with self._reached():
-                made = self.client.compute([blocks[j] for j in missing])
-            known |= self._done(dict(zip(missing, made, strict=True)))
-            workers = self._workers()
-        self._warn_of_settings()
-        found: list[Held | None] = [known.get(block.key) for block in blocks]
-        with self._reached():
-            for i, address in enumerate(workers):
-                stretch = range(
-                    -(-len(blocks) * i // len(workers)), -(-len(blocks) * (i + 1) // len(workers))
-                )
-                missing = [j for j in stretch if found[j] is None]
-                made = self.client.compute(
-                    [blocks[j] for j in missing], workers=[address], allow_other_workers=True
-                )
-                for j, future in zip(missing, made, strict=True):
-                    found[j] = Held(future, address, number=j)
-        return [self._known_by(held) for held in found if held is not None]
+            for i, place in enumerate(places):
+                some = blocks[-(-len(blocks) * i // len(places)) : -(-len(blocks) * (i + 1) // len(places))]
+                asked = [block.key in self.client.futures or not isinstance(block, Delayed) for block in some]
+                fresh = [block for block, known in zip(some, asked, strict=True) if not known]
+                made = iter(self.client.compute(fresh, **Held(None, place).where))
+                for block, known in zip(some, asked, strict=True):
+                    kept = self.client.compute(block) if isinstance(block, Delayed) and known else block
+                    futures.append(kept if known else next(made))
+            self._awaited(lambda: _done(futures))
+            holders = self._awaited(lambda: self.client.who_has(futures))
+        self._addresses()
+        return [Held(future, next(iter(holders.get(future.key, ())), None)) for future in futures]
 
-    def _done(self, futures: Mapping[int, Any], *, given: bool = False) -> dict[Any, Held]:
-        """Wait until futures, by the numbers of their blocks, are done; return handles by their keys."""
-        if not futures:
-            return {}
-        waited, known = list(futures.values()), dict[Any, Held]()
-        self._until_done(waited)
+    def _addresses(self) -> list[str]:
+        """Return the addresses of the current workers, and count their threads."""
         with self._reached():
-            found = awaited(self.client, lambda: self.client.who_has(waited), ANSWER_SECONDS)
-        for number, future in futures.items():
-            place = next(iter(found.get(future.key, ())), None)
-            known[future.key] = Held(future, place, number, future if given else None)
-        return known
-
-    def _known_by(self, held: Held) -> Held:
-        """Return `held`; keep a weak reference to it, so that an error can name the block by its number."""
-        if held.number is not None:
-            self._blocks.add(held)
-        return held
-
-    def _workers(self) -> list[str]:
-        """Return the addresses of the current workers."""
-        with self._reached():
-            found: dict[str, int] = awaited(self.client, self.client.nthreads, ANSWER_SECONDS)
-        self._parallel = max(1, sum(found.values()))
+            found: dict[str, int] = self._awaited(self.client.nthreads)
+        self.workers = max(1, sum(found.values()))
         return sorted(found)
 
     # ---- waiting, and errors ----------------------------------------------------------------------
 
-    def _until_done(self, futures: Sequence[Any]) -> None:
-        """Wait until the work of all futures is done or has failed; no results are fetched."""
-        watch, waits = Watch(self.client), 0.002
-        while not all(future.done() for future in futures):
-            pause()
-            check(self.client)
-            time.sleep(waits)
-            waits = min(2 * waits, SECONDS)
-            if waits == SECONDS:
-                watch.look()
+    def _awaited(self, begin: Callable[[], Any]) -> Any:
+        """Wait for the result of a request to the cluster; an interrupt or a time limit can end the wait.
+
+        `begin` makes the request by a call of the client, on the thread of its loop, where such a call returns an
+        awaitable.
+        """
+        check(self.client)
+        request = self._requested(begin)
+        try:
+            while not wait([request], SECONDS).done:
+                pause()
+                check(self.client)
+                self._requested(lambda: self.client.run_on_scheduler(freed))
+            return request.result()
+        finally:
+            request.cancel()  # no effect on a finished request
+
+    def _requested(self, begin: Callable[[], Any]) -> Any:
+        async def outcome() -> Any:
+            return await begin()
+
+        return asyncio.run_coroutine_threadsafe(outcome(), self.client.loop.asyncio_loop)
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
@@ -276,60 +203,16 @@ class DaskEngine(Engine):
         try:
             check(self.client)
             yield
-        except ReferenceError as error:
-            raise ClusterLost(
-                "the client of dask must be kept until the solve ends; got one that is gone. Make a new client and "
-                "state the problem again."
-            ) from error
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, LinspecError | OutOfPasses):
                 raise
-            ours = self._lost_blocks() or as_ours(self.client, error, self._failed(error))
-            if ours is error:
-                raise
-            raise ours from error
+            raise as_ours(self.client, error) from error
 
-    def _lost_blocks(self) -> DataLost | None:
-        if self.client.status != "running":
-            return None
-        known = [held for held in self._blocks if held.given is not None]
-        lost = {str(held.number) for held in known if held.given.status in ("cancelled", "lost")}
-        if not lost:
-            return None
-        return DataLost(
-            f"blocks must be on a worker; block {', '.join(sorted(lost, key=int))} of those given as futures "
-            "is gone with the worker that had it, and nothing says how to make it again. Make blocks with "
-            "tasks, such as dask.delayed(load)(path) or client.submit(load, path), which dask repeats, "
-            "instead of client.scatter; or scatter them again."
-        )
 
-    def _failed(self, error: BaseException) -> str:
-        """Return the numbers of the blocks whose tasks raised `error`, as text: "block 2, 5 of the data".
-
-        "" if no such block is known.
-        """
-        if self.client.status != "running":
-            return ""
-        numbers = set()
-        for held in list(self._blocks):
-            if held.number is not None and held.future.status == "error":
-                caught = held.future.exception(timeout=ANSWER_SECONDS)
-                if type(caught) is type(error) and str(caught) == str(error):
-                    numbers.add(held.number)
-        return f"block {', '.join(map(str, sorted(numbers)))} of the data" if numbers else ""
-
-    def _warn_of_settings(self) -> None:
-        """Warn once for each client of settings that make its workers slow."""
-        if self._said:
-            return
-        self._said = True
-        with self._reached():
-            try:
-                found = awaited(self.client, lambda: self.client.run(settings), ANSWER_SECONDS)
-            except (OSError, ClusterLost):  # a worker that is shutting down
-                check(self.client)
-                return
-        warn_of(found.values())
+async def _done(futures: Sequence[Any]) -> None:
+    """Wait until the work of all futures is done or has failed; no results are fetched."""
+    while not all(future.done() for future in futures):
+        await asyncio.sleep(0.01)
 
 
 def _itself(value: Any) -> Any:
@@ -340,32 +223,69 @@ def _called(work: Any, number: int, *values: Any) -> Any:
     return work(number, *values)
 
 
-def settings() -> tuple[str | None, int, tuple[str, int]]:
-    """Return MALLOC_TRIM_THRESHOLD_ of this process on Linux, the threads of its BLAS, and its host and number."""
-    trim = os.environ.get("MALLOC_TRIM_THRESHOLD_") if sys.platform == "linux" else None
-    libraries = threadpoolctl.threadpool_info()
-    threads = max((each["num_threads"] for each in libraries if each["user_api"] == "blas"), default=1)
-    return trim, threads, (platform.node(), os.getpid())
+def freed(dask_scheduler: Any = None) -> None:
+    """Let any worker take the tasks whose own worker is gone. Runs on the scheduler.
+
+    The tasks allow other workers already. But if there was no worker at all for a moment, as when all are restarted,
+    the scheduler waits for those very workers.
+    """
+    stuck = [
+        task
+        for task in dask_scheduler.unrunnable
+        if task.loose_restrictions and task.worker_restrictions and not dask_scheduler.valid_workers(task)
+    ]
+    if dask_scheduler.running:
+        for task in stuck:
+            task.worker_restrictions = None
+        dask_scheduler.transitions({task.key: "processing" for task in stuck}, f"linspec-{id(stuck)}")
 
 
-def warn_of(found: Collection[tuple[str | None, int, tuple[str, int]]]) -> None:
-    """Warn of settings that make workers slow, with the remedy."""
-    small = [trim for trim, _, _ in found if trim and trim.isdigit() and int(trim) < SMALL_TRIM]
-    if small:
-        warn(
-            f"workers give memory back to the system at every task (MALLOC_TRIM_THRESHOLD_={small[0]}, which the "
-            "nanny of dask sets), so that sweeps may take twice as long. Before the workers start, set "
-            "dask.config.set({'distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_': 268435456, "
-            "'distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_': 67108864}).",
-            PerformanceWarning,
+def check(client: Any) -> None:
+    """Raise if a client has lost its scheduler.
+
+    Raises
+    ------
+    ClusterLost
+        The client was closed, or its scheduler cannot be reached.
+    """
+    if client.status in ("closing", "closed"):
+        raise ClusterLost(
+            "the client of dask must stay open until the solve ends; got one that is closed, by close(), or because "
+            "its scheduler was gone. Make a new client and state the problem again."
         )
-    here = platform.node(), os.getpid()
-    threads = max((count for _, count, process in found if process != here), default=1)
-    if threads > 1:
-        warn(
-            f"workers let the BLAS use {threads} threads, so that tasks of several workers on a machine wait for each "
-            "other's cores. linspec holds it to one in its own tasks, but not in those that make the blocks. Before "
-            "workers start, set OMP_NUM_THREADS=1, OPENBLAS_NUM_THREADS=1 and MKL_NUM_THREADS=1 where they run, as the "
-            "nanny of dask does by itself.",
-            PerformanceWarning,
+    if client.status != "running":
+        raise ClusterLost(
+            "the scheduler of dask must be reachable; got a connection that broke. What the workers held is gone with "
+            "it. Start a cluster, make a new client and state the problem again; a solve with checkpoint= goes on from "
+            "its file by start=."
         )
+
+
+def as_ours(client: Any, error: BaseException) -> LinspecError:
+    """Translate an error of the cluster, or of what a user has it do, into one of linspec."""
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    if isinstance(error, MemoryError):
+        return OutOfMemory(
+            f"a worker must have memory for a block and its share of a pass; got {text}. Give workers more memory, or "
+            "make the blocks smaller."
+        )
+    if type(error).__name__ == "KilledWorker":
+        return ClusterLost(
+            f"workers must outlive their work; got workers that died of the same piece of it again and again: {text} "
+            "Mostly they run out of memory: give them more, or make the blocks smaller."
+        )
+    if client.status != "running" or "scheduler-connection-lost" in text:
+        return ClusterLost(
+            f"the scheduler of dask must be reachable; got {text}. Start a cluster, make a new client and state the "
+            "problem again."
+        )
+    if isinstance(error, (CancelledError, asyncio.CancelledError)):
+        return DataLost(
+            f"blocks must stay on the cluster until the solve ends; got {text} The worker that had them is gone, or "
+            "somebody has cancelled them. Make blocks with tasks, such as dask.delayed(load)(path), which dask "
+            "repeats, instead of client.scatter; or state the problem again."
+        )
+    return InvalidProblem(
+        f"what the workers do must not fail; got {text}. Mend the block from which it comes; if a module is missing, "
+        "install the same environment on the scheduler and the workers."
+    )

@@ -245,7 +245,7 @@ def test_nothing_in_data_is_run(folder: Path) -> None:
 
 REFUSED = {
     "solve svd absent.npy -k 1": "absent.npy: no such file",
-    "solve svd people.csv:agee -k 1": "Did you mean 'age'?",
+    "solve svd people.csv:agee -k 1": "no column is called 'agee'",
     "solve svd people.csv:score..age -k 1": "ends before it begins",
     "solve svd people.csv:age,age -k 1": "Name each once",
     "solve svd people.csv -k 1": "a number is needed",

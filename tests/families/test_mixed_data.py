@@ -71,14 +71,3 @@ def test_confounds_of_an_operator_leave_every_column(*, center: bool) -> None:
         )
         assert found.status is ls.Status.CONVERGED
         assert np.abs(found.x - 1).max() <= 1e-6
-
-
-@pytest.mark.parametrize("solver", ["gram", "block-krylov", "direct"])
-def test_centred_sparse_float32_may_be_tiny(solver: str) -> None:
-    """Squares of 1e-25 are no numbers of float32; those of the entries minus a row near the mean are float64."""
-    A = np.where(rng.random((n, p)) < 0.4, N, 0.0)
-    found = ls.solve(
-        ls.SVD(scipy.sparse.csr_array((A * 1e-25).astype(np.float32)), 2, center=True), solver, rng=0
-    )
-    exact = np.linalg.svd(A - A.mean(axis=0), compute_uv=False)[:2]
-    np.testing.assert_allclose(found.S * 1e25, exact, rtol=1e-6)

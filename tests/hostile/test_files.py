@@ -433,7 +433,7 @@ for name in {[*names, *named]!r}:
 """
         path = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
         said = apart(program, env={"PYTHONPATH": path}, cwd=tmp_path).stdout
-    for words in ("a named pipe", "a socket", "a device", "a link that leads to no file", "a folder"):
+    for words in ("a pipe or a device", "a link that leads to no file", "a folder"):
         holds(words in said, f"nothing is called {words}")
 
 

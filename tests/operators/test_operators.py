@@ -299,7 +299,7 @@ def test_two_dimensions_are_needed(shape):
 
 
 def test_a_mask_is_not_ignored():
-    with pytest.raises(UnsupportedData, match=r"^X must not be masked.*filled"):
+    with pytest.raises(UnsupportedData, match=r"^X must be plain numbers, not masked.*filled"):
         as_operator(np.ma.masked_array(M, M > 1), "X")
 
 

@@ -377,7 +377,7 @@ def test_a_solver_of_a_third_party_needs_to_know_nothing():
             errors.InvalidProblem,
             r"shape \(700,\), one number for each row; got \(3,\)",
         ),
-        ({"sample_weight": np.full(N, np.nan)}, errors.NonFiniteData, "finite; got nan for row 0"),
+        ({"sample_weight": np.full(N, np.nan)}, errors.NonFiniteData, "got nan for row 0"),
         ({"sample_weight": ["a"] * N}, errors.InvalidProblem, "real numbers"),
         ({"confounds": np.ones((3, 2))}, errors.InvalidProblem, r"shape \(700, c\).*got \(3, 2\)"),
         ({"confounds": np.full((N, 2), np.inf)}, errors.NonFiniteData, "row 0, column 0"),

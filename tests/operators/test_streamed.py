@@ -211,7 +211,7 @@ def test_rows_that_do_not_match_are_found_in_the_first_sweep():
 
 
 BAD = {
-    "one-dimensional": (lambda: [A[0]], InvalidProblem, r"slice 0 .* two dimensions.*row\[None, :\]"),
+    "one-dimensional": (lambda: [A[0]], InvalidProblem, r"slice 0 .* two dimensions.*x\[None, :\]"),
     "later one-dimensional": (lambda: [A[:5], A[5]], InvalidProblem, r"slice 1 \(from row 5\)"),
     "unequal widths": (lambda: [A[:5], A[5:, 1:]], InvalidProblem, "has 8 columns; the first has 9"),
     "mixed libraries": (
@@ -222,7 +222,7 @@ BAD = {
     "mixed kinds": (
         lambda: [A[:5], SPARSE],
         UnsupportedData,
-        "is a SciPy sparse matrix; the first is an array",
+        "is a sparse matrix.*; the first is an array",
     ),
     "complex": (lambda: [A * 1j], UnsupportedData, "slice 0.*must be real"),
     "object": (lambda: [A.astype(object)], UnsupportedData, "slice 0.*must hold numbers"),
@@ -273,14 +273,12 @@ def test_errors_of_a_generator_are_its_own():
 
 
 def test_callables_that_are_none():
-    with pytest.raises(UnsupportedData, match=r"called without arguments.*fails"):
-        ls.SVD(lambda path: iter([A]), 2)
     with pytest.raises(UnsupportedData, match="must return an iterator of row slices; got ndarray"):
         ls.SVD(lambda: A, 2)
     with pytest.raises(UnsupportedData, match="must return an iterator of row slices; got NoneType"):
         ls.SVD(lambda: None, 2)
     one = slices(A)
-    with pytest.raises(InvalidProblem, match=r"had 331 rows and has 0 in a later sweep.*fresh iterator"):
+    with pytest.raises(InvalidProblem, match=r"had 331 rows and has 0 in a later pass.*fresh iterator"):
         ls.solve(ls.SVD(lambda: one, 2), "lazy-spca")
 
 

@@ -181,14 +181,12 @@ def test_columns_in_chunks_are_joined_and_unknown_sizes_computed():
         ls.as_operator(da.zeros((4, 3, 2)))
 
 
-@pytest.mark.parametrize("where", ["client", "here", "recomputed"])
+@pytest.mark.parametrize("where", ["client", "here"])
 @pytest.mark.slow(keep=1)
-def test_what_is_made_of_arrays_of_dask_is_arrays_of_dask(where, request, monkeypatch):
+def test_what_is_made_of_arrays_of_dask_is_arrays_of_dask(where, request):
     """In the order of the rows and with their chunks; chunks stay on the workers until somebody asks."""
     if where == "client":
         request.getfixturevalue("client")
-    if where == "recomputed":
-        monkeypatch.setattr(adapters, "HELD_SHARE", 0.0)
     solution = answers(ls.CCA(X, Y, 2, ridge=1.0), "gram")
     for found, exact in zip(solution.transform(of(X), of(Y)), solution.transform(X, Y), strict=True):
         assert isinstance(found, da.Array)
@@ -202,6 +200,15 @@ def test_what_is_made_of_arrays_of_dask_is_arrays_of_dask(where, request, monkey
     found = line.predict(csr(X))
     assert found.shape == (N,)
     np.testing.assert_allclose(found.compute(), line.predict(X), rtol=1e-9)
+
+
+def test_arrays_that_do_not_fit_into_memory_are_slices(monkeypatch):
+    monkeypatch.setattr(adapters, "HELD_SHARE", 0.0)
+    A = ls.as_operator(of(X))
+    assert isinstance(A, ls.operators.StreamedOperator)
+    for solver in ("gram", "block-krylov"):
+        found = answers(ls.SVD(of(X), 3, center=True), solver)
+        np.testing.assert_allclose(found.S, np.linalg.svd(X - X.mean(0))[1][:3], rtol=1e-10)
 
 
 def test_what_is_not_finite_is_named(client):
@@ -285,20 +292,13 @@ def until_it_is_noticed(A: Any) -> None:
 
 
 @pytest.mark.slow
-def test_blocks_that_nothing_can_make_again_are_named(mortal):
+def test_blocks_that_nothing_can_make_again_are_an_error(mortal):
     futures = mortal.scatter([X[:400], X[400:800], X[800:]])
     A = ls.as_operator(futures)
-    holder, pid = next(iter(mortal.run(os.getpid).items()))
-    there = [i for i, future in enumerate(futures) if holder in mortal.who_has([future])[future.key]]
+    pid = next(iter(mortal.run(os.getpid).values()))
     os.kill(pid, signal.SIGKILL)
-    with pytest.raises(DataLost, match=r"block [\d, ]+ of .* client.scatter") as caught:
+    with pytest.raises(DataLost, match=r"client\.scatter"):
         until_it_is_noticed(A)
-    assert isinstance(caught.value, RuntimeError)
-    numbers = str(caught.value).partition("block ")[2].partition(" of ")[0]
-    assert {int(number) for number in numbers.split(", ")} <= set(there)
-
-
-# ---- the command line -----------------------------------------------------------------------------
 
 
 # ---- labels ---------------------------------------------------------------------------------------

@@ -16,14 +16,13 @@ from linspec.errors import (
     ClusterLost,
     InvalidProblem,
     OutOfMemory,
-    PerformanceWarning,
 )
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
 
-from linspec_dask import engine, waiting  # noqa: E402  (it needs dask)
+from linspec_dask import engine  # noqa: E402  (it needs dask)
 
 X = np.random.default_rng(0).standard_normal((600, 12)) * np.geomspace(3.0, 1.0, 12)
 EXACT = np.linalg.svd(X)[1][:2]
@@ -80,28 +79,17 @@ def client(cluster):
 
 
 @pytest.fixture
-def quick(monkeypatch):
-    """One who waits looks often."""
-    for module, name, value in (
-        (waiting, "SECONDS", 0.05),
-        (engine, "SECONDS", 0.05),
-        (waiting, "UNTIL_FREED", 3),
-        (waiting, "PATIENCE", 0.2),
-    ):
-        monkeypatch.setattr(module, name, value)
-
-
-@pytest.fixture
-def watched(quick, monkeypatch):
+def watched(monkeypatch):
     """Functions that are called whenever one who waits for the cluster looks after it."""
-    calls, usual = [], waiting.Watch.look
+    calls, usual = [], engine.check
 
-    def look(watch: Any) -> None:
+    def look(client: Any) -> None:
         for call in calls:
             call()
-        usual(watch)
+        usual(client)
 
-    monkeypatch.setattr(waiting.Watch, "look", look)
+    monkeypatch.setattr(engine, "SECONDS", 0.05)
+    monkeypatch.setattr(engine, "check", look)
     return calls
 
 
@@ -129,51 +117,25 @@ def _broken(kind: type[Exception], text: str) -> Any:
     raise kind(text)
 
 
-def test_an_error_of_a_users_function_is_named_with_its_block(client):
+def test_an_error_of_a_users_function_is_named(client):
     blocks = [dask.delayed(X[:300]), dask.delayed(_broken)(KeyError, "no plate 7"), dask.delayed(X[300:])]
-    with pytest.raises(InvalidProblem, match=r"block 1 of the data .* KeyError: 'no plate 7'") as caught:
+    with pytest.raises(InvalidProblem, match=r"KeyError: 'no plate 7'") as caught:
         ls.as_operator(blocks)
     assert isinstance(caught.value.__cause__, KeyError)
     chunk = chunks().map_blocks(
         lambda rows, block_info=None: 1 / 0 if block_info[0]["chunk-location"][0] == 4 else rows, meta=X[:1]
     )
-    with pytest.raises(InvalidProblem, match=r"block 4 of the data .* ZeroDivisionError"):
+    with pytest.raises(InvalidProblem, match="ZeroDivisionError"):
         ls.as_operator(chunk)
 
 
 def test_a_worker_without_memory_for_a_block_is_named(client):
     blocks = [dask.delayed(X), dask.delayed(_broken)(MemoryError, "2 GiB")]
-    with pytest.raises(OutOfMemory, match="block 1 of the data; got MemoryError: 2 GiB"):
+    with pytest.raises(OutOfMemory, match="got MemoryError: 2 GiB"):
         ls.as_operator(blocks)
 
 
 # ---- nobody works ---------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def nobody():
-    """A cluster without workers."""
-    with (
-        distributed.LocalCluster(
-            n_workers=0, threads_per_worker=1, processes=False, dashboard_address=":0", silence_logs=50
-        ) as cluster,
-        distributed.Client(cluster),
-    ):
-        yield cluster
-
-
-def test_who_has_no_workers_waits_and_says_so(nobody, quick, monkeypatch):
-    said = []
-
-    def say(message: str, kind: type[Warning]) -> None:
-        said.append((message, kind))
-        nobody.scale(1)
-
-    monkeypatch.setattr(waiting, "warn", say)
-    found = solved(chunks())
-    assert [kind for _, kind in said] == [PerformanceWarning]
-    assert "has no workers, and linspec waits" in said[0][0]
-    np.testing.assert_allclose(found.S, EXACT, rtol=1e-6)
 
 
 def _retired(cluster: Any, client: Any) -> None:
@@ -183,7 +145,6 @@ def _retired(cluster: Any, client: Any) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.filterwarnings("ignore::linspec.errors.PerformanceWarning")
 def test_time_and_interrupts_end_a_wait_for_workers(cluster, client, watched, clock, ctrl_c):
     A = ls.as_operator(chunks())
 
@@ -223,6 +184,6 @@ def test_a_task_that_kills_its_workers_is_one_error():
         ) as cluster,
         distributed.Client(cluster),
     ):
-        with pytest.raises(ClusterLost, match=r"workers that died of block 1 .* out of memory"):
+        with pytest.raises(ClusterLost, match=r"workers that died .* out of memory"):
             ls.as_operator([dask.delayed(X), dask.delayed(_die)()])
         np.testing.assert_allclose(solved(chunks()).S, EXACT, rtol=1e-6)

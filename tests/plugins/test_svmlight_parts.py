@@ -77,7 +77,7 @@ def test_the_base_is_what_the_user_says(tmp_path: Path) -> None:
     for wrong in (2, -1, True, "0"):
         with pytest.raises(InvalidOption, match="base must be 0, 1 or None"):
             ls.open_rows(path, base=wrong)
-    with pytest.raises(InvalidProblem, match="got place 40"):
+    with pytest.raises(InvalidProblem, match="no column is called 40"):
         ls.open_rows(path, columns=[40])
 
 

@@ -29,13 +29,6 @@ def test_the_choice_and_its_figures_are_told(caplog):
     assert any(f"ends as {solution.status.name}" in text and solution.message in text for text in messages)
 
 
-def test_the_form_of_the_moments_is_told(caplog):
-    caplog.set_level(logging.DEBUG, "linspec")
-    assert ls.Moments(X, Y, expect=(50, 4)).form == "dense"
-    (text,) = told(caplog)
-    assert text == "moments of X and Y: dense"
-
-
 @pytest.mark.parametrize("data", [X, S, lambda: iter([X[:100], X[100:]])], ids=["dense", "sparse", "stream"])
 def test_every_pass_is_told_with_its_columns_and_seconds(data, caplog):
     caplog.set_level(logging.DEBUG, "linspec")

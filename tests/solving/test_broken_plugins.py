@@ -132,11 +132,10 @@ def test_an_adapter_whose_matches_fails_harms_nobody_else(fault):
     matches, words = BAD_MATCHES[fault]
     ls.register(adapter("broken", matches))
     with (
-        pytest.warns(PluginWarning, match="operator/broken: matches raised "),
-        pytest.raises(UnsupportedData, match="operator/broken") as caught,
+        pytest.warns(PluginWarning, match=f"operator/broken: matches raised .*{words}"),
+        pytest.raises(UnsupportedData),
     ):
         ls.as_operator(Cargo())
-    assert words in str(caught.value)
     ls.register(adapter("sound", lambda data: isinstance(data, Cargo)))
     with pytest.warns(PluginWarning, match="operator/broken: matches raised "):
         assert ls.solve(ls.SVD(Cargo(), 2), "direct").converged
@@ -171,7 +170,7 @@ def test_an_adapter_that_fails_is_named(made, kind, words):
         assert "operator/leaky must make a linspec.LinearOperator of Cargo" in str(caught.value)
 
 
-def test_an_adapter_that_takes_the_data_of_another_is_named_with_it():
+def test_an_adapter_that_takes_the_data_of_another_is_named():
     ls.register(adapter("greedy", lambda data: True))
     ls.register(adapter("right", lambda data: isinstance(data, Cargo)))
     assert ls.as_operator(Cargo()).shape == A.shape  # the fault does not show
@@ -182,7 +181,7 @@ def test_an_adapter_that_takes_the_data_of_another_is_named_with_it():
     )
     with pytest.raises(
         BrokenPlugin,
-        match=r"operator/greedy .* or matches is true of data that are not its own\. operator/right takes such data",
+        match=r"operator/greedy .* or matches is true of data that are not its own\.",
     ):
         ls.as_operator(Cargo())
 
