@@ -344,7 +344,8 @@ def moments_estimates(sizes: Sizes, products: int, columns: int) -> dict[str, Es
         use = products * 4.0 * entries * columns / SPARSE_RATE
         found["sparse"] = Estimate(build + use, 16.0 * entries, "sparse Gram matrices")
         if cheaper:
-            blocks, spare = build, 16.0 * entries
+            blocks = build
+            spare = 16.0 * entries
     use = products * 4.0 * sizes.gram_entries * columns / DENSE_RATE
     found["dense"] = Estimate(blocks + use, 8.0 * sizes.gram_entries + spare, "dense Gram matrices")
     return found

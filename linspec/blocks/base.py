@@ -289,7 +289,8 @@ class Rows(LinearOperator):
 
     def rmatmat(self, U: Array) -> Array:
         """Compute Aᵀ U: the sum over the blocks, of which each thread sums a run."""
-        shape, row = (self.shape[1], U.shape[1]), 0
+        shape = (self.shape[1], U.shape[1])
+        row = 0
         out = self.backend.blocks.zeros(shape)
         for block in self.blocks():
             edges = block.edges(8 * shape[0] * shape[1])

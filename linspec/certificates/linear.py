@@ -157,7 +157,8 @@ def certify_linear(
     )
     metrics = _metrics(moments, path, rounding, products, tol)
     columns = [slice(i * m, (i + 1) * m) for i in range(len(path))]
-    g, r = products.g - np.repeat(path, m) * x, products.lengths
+    g = products.g - np.repeat(path, m) * x
+    r = products.lengths
     each = [
         _judged(moments, S, x[:, at], g[:, at], r[at], ridge, rounding, products)
         for S, ridge, at in zip(metrics, path, columns, strict=True)
@@ -323,7 +324,8 @@ def _is_wide(moments: Moments) -> bool:
 
 def metric_pays(moments: Moments) -> bool:
     """Whether a metric of A takes less time than the iterations of a solver; planted columns take a share of these."""
-    p, A = moments.widths[0], moments.operators[0]
+    p = moments.widths[0]
+    A = moments.operators[0]
     hides = A.dtype != np.float64 and _is_wide(moments)
     most = max(PRODUCTS * A.product_seconds(moments.widths[1]), SECONDS if hides else 0.0)
     return p <= WIDEST and (p <= NARROW or min(_seconds(moments)) <= most)
@@ -419,7 +421,8 @@ def _by_planted(
     moments: Moments, products: _Residual, g: HostArray, ridge: float, rounding: float, most: HostArray
 ) -> tuple[HostArray, HostArray]:
     """Estimates of ‖Ae‖ and ‖e‖ by (6), after some more steps where planted columns are left."""
-    D, SD = products.D, products.SD + ridge * products.D
+    D = products.D
+    SD = products.SD + ridge * products.D
     *estimates, proved = _within(D, SD, None, g)
     if (lengths_of(D) <= MET).all() or (proved > most).any():
         return estimates[0], estimates[1]

@@ -44,7 +44,8 @@ class Command(click.Command):
         """Return the parameters."""
         if self._load is not None:
             parameters, self.callback, self.help = self._load()
-            self.params, self._load = [*parameters, DEBUG], None
+            self.params = [*parameters, DEBUG]
+            self._load = None
         return super().get_params(ctx)
 
 

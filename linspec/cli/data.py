@@ -230,7 +230,8 @@ def _without_ids(text: str, column: str) -> str:
 
 def _read_ids(paths: Iterable[str], column: str) -> list[Any]:
     """Read the ids of the first file, and check that those of all other files are the same."""
-    first, wanted = "", list[Any]()
+    first = ""
+    wanted = list[Any]()
     for path in dict.fromkeys(paths):
         names = names_in(path)
         if first and column not in names:

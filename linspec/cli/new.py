@@ -63,7 +63,8 @@ def _class_name(name: str) -> str:
 
 def _renamed(text: str, example: str, name: str) -> str:
     """Replace the example's name, its module and its class, all in one pass."""
-    record, module = example.replace("_", "-"), name.replace("-", "_")
+    record = example.replace("_", "-")
+    module = name.replace("-", "_")
     forms = {
         f"_{example}": f"_{module}",
         example: module,
@@ -81,7 +82,8 @@ def _check_name(kind: str, name: str, example: str, files: dict[str, str]) -> No
         "NAME must be lower-case words of letters and digits joined by hyphens, such as two-step, and begin with a "
         f"letter; got {name!r}.",
     )
-    module, class_name = name.replace("-", "_"), _class_name(name)
+    module = name.replace("-", "_")
+    class_name = _class_name(name)
     code = "\n".join(f"/{path}\n{text}" for path, text in files.items() if path.endswith(".py"))
     others = _renamed(code, example, "of-the-example")
     names = {

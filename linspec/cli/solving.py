@@ -311,7 +311,8 @@ def _of_components(request: Request, needed: str = "") -> tuple[Values, bool]:
 
 
 def _cross_validate(request: Request) -> None:
-    gcv, source = request["method"] == "gcv", click.get_current_context().get_parameter_source
+    gcv = request["method"] == "gcv"
+    source = click.get_current_context().get_parameter_source
     for name in ("folds", "groups") if gcv else ():
         refuse(
             source(name) is click.core.ParameterSource.COMMANDLINE,
@@ -382,7 +383,8 @@ def _bootstrap(request: Request) -> None:
     values, _ = _of_components(request, "sample_weight")
 
     def report(result: Any) -> Report:
-        table, rows = result.table(library=""), []
+        table = result.table(library="")
+        rows = []
         echo(f"\n{result}")
         show_table(table)
         for matrix in weights_by_matrix(result.solution):

@@ -29,7 +29,8 @@ class TwoViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimat
 
     def _learn(self, problem: Problem[Any]) -> None:
         found = self.solution_ = self._solved(problem)
-        self.x_weights_, self.y_weights_ = found.x_weights, found.y_weights
+        self.x_weights_ = found.x_weights
+        self.y_weights_ = found.y_weights
         self.correlations_ = like(found.x_weights, found.correlations)
         self.n_components_ = self._n_features_out = len(found.correlations)
 

@@ -54,7 +54,8 @@ class AddsRows(LinspecEstimator):
             fewer components.
         """
         with in_turn(self):  # threads that add at once would each go on from the same rows
-            held, numbers = self._held or HeldMoments(self._problem), self._numbers()
+            held = self._held or HeldMoments(self._problem)
+            numbers = self._numbers()
             matrices = self._checked(X, y, sample_weight, first=self._held is None, least=1)
             held.add(*matrices, sample_weight=sample_weight)
             self._held = held

@@ -247,7 +247,8 @@ class _Space:
             space.views.append(view.grown(Z[i], SZ[i], HZ[i], *small[3 * i : 3 * i + 3]))
         for i, j in there:
             if i <= j:
-                d, e = len(views[i].W), len(views[j].W)
+                d = len(views[i].W)
+                e = len(views[j].W)
                 M = np.zeros((len(new[i, j]), len(new[j, i])))
                 M[:, e:] = new[i, j]
                 M[d:, :e] = new[j, i][:e].T

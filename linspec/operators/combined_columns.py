@@ -30,7 +30,8 @@ class CombinedColumns(LinearOperator):
     """
 
     def __init__(self, A: LinearOperator, mean: Array, factor: Array | None = None) -> None:
-        self.A, self.mean = A, A.home.blocks.place(mean)
+        self.A = A
+        self.mean = A.home.blocks.place(mean)
         self.factor = None if factor is None else A.home.blocks.place(factor)
         self.shape = (A.shape[0], A.shape[1] if factor is None else int(factor.shape[1]))
         self.dtype, self.home, self.sweeps = A.dtype, A.home, A.sweeps

@@ -205,7 +205,8 @@ class SeededSketch(Sketch):
         super().__init__(rows, columns, sparse=density is not None)
         self._seed = [int(word) for word in rng.integers(2**63, size=2)]
         usual = tile_width(rows, 1.0 if density is None else density)
-        self._draw, self._width = draw, usual if width is None else max(width, 1)
+        self._draw = draw
+        self._width = usual if width is None else max(width, 1)
 
     def tiles(self) -> Iterator[tuple[slice, Tile]]:
         rows, columns = self.shape

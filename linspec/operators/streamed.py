@@ -101,8 +101,11 @@ class StreamedOperator(LinearOperator):
     def __init__(self, source: Any, rows: int | None = None, name: str = "data", index: int = 0) -> None:
         self.origin = source if isinstance(source, _Source) else _Source(source, rows, (name,))
         self.index, self.name, self.sweeps = index, self.origin.names[index], self.origin.sweeps
-        first, self.density = self.origin.first[index], self.origin.densities[index]
-        self.dtype, self.home, self.sparse = first.dtype, first.home, isinstance(first, SPARSE)
+        first = self.origin.first[index]
+        self.density = self.origin.densities[index]
+        self.dtype = first.dtype
+        self.home = first.home
+        self.sparse = isinstance(first, SPARSE)
         self.column_names, self.frame_library = first.column_names, first.frame_library
 
     def expect(self, rows: int) -> None:

@@ -181,7 +181,8 @@ class Registry:
     def __init__(
         self, entry_points: Iterable[metadata.EntryPoint] | None = None, disabled: str | None = None
     ) -> None:
-        self._entry_points, self._disabled = entry_points, disabled
+        self._entry_points = entry_points
+        self._disabled = disabled
         self._lock = threading.RLock()
         self._tables: list[tuple[PluginInfo, list[Spec]]] | None = None
         self._entries: list[Entry] = []

@@ -188,7 +188,8 @@ def aligned(operators: Sequence[Rows]) -> Iterator[list[Block]]:
         blocks = [None if b.rows == height else b.cut(height, b.rows) for b in present]
         row += height
     if present:
-        ended, longer = _index(blocks, None), _index(blocks, present[0])
+        ended = _index(blocks, None)
+        longer = _index(blocks, present[0])
         raise InvalidProblem(
             f"the matrices must have equally many rows; {operators[ended].name} ended after {row}, and "
             f"{operators[longer].name} goes on. Pass the same rows of all."

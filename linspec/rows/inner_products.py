@@ -83,7 +83,9 @@ def _numbered(blocks: Any) -> Any:
 
 def _projected(moments: Moments, i: int, K: Array) -> Array:
     """Formula (1), from the inner products of rows that count once."""
-    A, pre, place = moments.operators[i], moments.pre, moments.operators[i].backend.blocks
+    A = moments.operators[i]
+    pre = moments.pre
+    place = moments.operators[i].backend.blocks
     w, B = moments.data.w(A), moments.data.B(A)
     root = None if w is None else place.xp.sqrt(w)
     if root is not None:

@@ -170,7 +170,8 @@ class Moments:
         self.crossed: Any = None
         self.complete = False
         self.data = RowData(self.pre, self.operators)
-        self.sketch_rows, self.seed = sketch_rows, seed
+        self.sketch_rows = sketch_rows
+        self.seed = seed
         self.sketched: list[HostArray] = []
 
     def expect(self, products: int, columns: int, form: str = "auto") -> None:
@@ -191,7 +192,9 @@ class Moments:
         """The form that takes least for so many products of so many columns, and fits: see `expect`."""
         once = sum(A.product_seconds(columns) for A in self.operators)
         forming = sum(A.gram_seconds() for A in self.operators)
-        entries, rate, form = float(sum(self.widths)) ** 2, MULTIPLY_RATE, "dense"
+        entries = float(sum(self.widths)) ** 2
+        rate = MULTIPLY_RATE
+        form = "dense"
         if min(self.widths) > NARROW and forming <= products * once:
             stored = sum(A.gram_entries(B) for A in self.operators for B in self.operators)
             if stored <= SCATTERED * entries:
@@ -470,7 +473,8 @@ class Moments:
         """Moments that know and hold the same, and count their passes elsewhere; they learn for both."""
         twin: Moments = copy(self)
         twin.passes, twin.metrics, twin.read = passes, None, [0.0] * len(self.operators)
-        twin.sketch_rows, twin.sketched = 0, []
+        twin.sketch_rows = 0
+        twin.sketched = []
         twin.certificate_passes = 0.0 if self.holds else certificate_passes
         passes.reserved += twin.certificate_passes
         return twin
@@ -541,7 +545,8 @@ class Moments:
             inner
             * np.concatenate([f.scaled(one if f.live is None else f.live[:, None]) for f, one in known]).T
         )
-        place, edges = self.operators[0].backend.blocks.place, np.cumsum([0, *self.widths]).tolist()
+        place = self.operators[0].backend.blocks.place
+        edges = np.cumsum([0, *self.widths]).tolist()
         self.root = [place(inner[:, a:b]) for a, b in pairwise(edges)]
         return inner
 
@@ -569,7 +574,8 @@ class Moments:
 
     def products_with_triangle(self, V: Array, i: int = 0) -> tuple[Array, HostArray]:
         """Compute XᵢᵀDXᵢV, and R of the QR factorisation of √D XᵢV, in one pass."""
-        V, A = self._scaled(i, V), self.operators[i]
+        V = self._scaled(i, V)
+        A = self.operators[i]
         parts = lambda: Together(Products(self.data, [A], [V]), ImageTriangle(self.data, A, V))  # noqa: E731
         ((P, sums), (R,)), about = self._pass(parts, [i])
         leading = self.pre.directions
@@ -682,7 +688,9 @@ class Moments:
 
     def some_rows(self, numbers: HostArray, i: int = 0) -> list[Block]:
         """Read rows of one matrix as they came into memory, by increasing numbers; of slices that takes a pass."""
-        A, first, share = self.operators[i], 0, len(numbers) / self.operators[i].shape[0]
+        A = self.operators[i]
+        first = 0
+        share = len(numbers) / self.operators[i].shape[0]
         self._take([i], share)
         with suppress(MissingCapability):
             return [A.take(numbers)]
@@ -858,7 +866,8 @@ class Moments:
         """Learn the preprocessing of some matrices from their statistics."""
         count = float(total[0][0])
         for n, i in enumerate(which):
-            sums, squares = to_host(total[3 * n + 1]), to_host(total[3 * n + 2])
+            sums = to_host(total[3 * n + 1])
+            squares = to_host(total[3 * n + 2])
             cross = None if self.pre.B is None else to_host(total[3 * n + 3])
             if self._widened(i, squares, count):
                 continue
@@ -941,7 +950,8 @@ class Moments:
 
     def _corrected_gram(self, P: Any, i: int, j: int, about: About, *, sparse: bool) -> Any:
         """Formula (2), in place; a sparse matrix stays sparse if nothing is taken out of it, or if `sparse`."""
-        left, right = self._taken(i, about), self._taken(j, about)
+        left = self._taken(i, about)
+        right = self._taken(j, about)
         d, e = self.fitted[i].kept, self.fitted[j].kept
         plain = bool((d == 1).all() and (e == 1).all())
         if scipy.sparse.issparse(P):

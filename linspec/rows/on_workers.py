@@ -344,7 +344,8 @@ def _runs(leader: WorkerRows, operators: Sequence[Rows], reduction: Reduction) -
     columns = sum(A.shape[1] for A in operators)
     total = 8.0 * columns * (columns if reduction.wide else reduction.columns)
     least = max(PARTS_PER_RUN * total, sum(leader.sizes) / MOST_RUNS)
-    ends, size = [0], 0.0
+    ends = [0]
+    size = 0.0
     for number, more in enumerate(leader.sizes, 1):
         size += more
         if size >= least:

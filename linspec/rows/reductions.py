@@ -450,7 +450,9 @@ class Triangle(Reduction):
         return [self.place.zeros((0, self.width))]
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
-        w, B, n = self.data.w(self.first, rows), self.data.B(self.first, rows), blocks[0].rows
+        w = self.data.w(self.first, rows)
+        B = self.data.B(self.first, rows)
+        n = blocks[0].rows
         height = self.height if all(block.divisible for block in blocks) else n
         for a, b in pairwise([*range(0, n, height), n]):  # so that few sparse rows at a time are dense
             columns = [self.place.place(self.columns_of(block.cut(a, b))) for block in blocks]

@@ -167,7 +167,8 @@ class RidgesSolution(Solution):
     @classmethod
     def from_saved_parts(cls, parts: Mapping[str, Any]) -> Self:
         found = super().from_saved_parts(parts)
-        shape, name = found._columns.shape, found.layout.leading[0]
+        shape = found._columns.shape
+        name = found.layout.leading[0]
         if len(shape) not in (1 + found.path, 2 + found.path):
             raise InvalidProblem(f"{name} must have another shape for path={found.path}; got {shape}.")
         return found
@@ -216,7 +217,8 @@ class RidgesSolution(Solution):
 
     def _as_block(self, x: Array) -> Array:
         """Return an array with the axes of the answer as a block with a column for each ridge and target."""
-        xp, axis = namespace(x), int(self.path)
+        xp = namespace(x)
+        axis = int(self.path)
         return xp.reshape(xp.moveaxis(x, axis, 0), (x.shape[axis], -1))
 
     def _as_targets(self, found: Any) -> Any:

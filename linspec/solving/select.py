@@ -235,7 +235,8 @@ def estimated(
             return "auto", None
         return chosen.name, chosen.estimates[chosen.name]
     if isinstance(solver, Solver):
-        cls, spec = type(solver), registry.spec_of(type(solver), problem)
+        cls = type(solver)
+        spec = registry.spec_of(type(solver), problem)
     else:
         cls, spec = registry.solver_and_record(solver, problem)
     return spec.name if spec is not None else cls.__name__, stated_estimate(cls, spec, sizes)

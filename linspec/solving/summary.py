@@ -38,7 +38,8 @@ class Summary(list[dict[str, Any]]):
         self, rows: Iterable[Mapping[str, Any]], title: str, facts: Sequence[tuple[str, str]]
     ) -> None:
         super().__init__(dict(row) for row in rows)
-        self.title, self.facts = title, tuple(facts)
+        self.title = title
+        self.facts = tuple(facts)
 
     def to_frame(self) -> Any:
         """Convert the table to a ``pandas.DataFrame``.

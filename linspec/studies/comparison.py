@@ -325,7 +325,8 @@ def measured(
     -------
     Entry
     """
-    wall, cpu = time.perf_counter(), time.process_time()
+    wall = time.perf_counter()
+    cpu = time.process_time()
     solution = solve_on_host(problem, solver, **limits, **options_)
     seconds, cpu_seconds = time.perf_counter() - wall, time.process_time() - cpu
     score, fault = _score(solution, rows)

@@ -362,7 +362,8 @@ def hsl(
         "star": (np.sqrt(w) / size, w / size),
     }[laplacian]
     if not self_loops:
-        ties, of_degrees = labels.of(labels.entries * (labels.by_column(size) - labels.entries)), w
+        ties = labels.of(labels.entries * (labels.by_column(size) - labels.entries))
+        of_degrees = w
     degrees = reciprocal(ties.times(of_degrees) ** 0.5)
     H = labels.of(labels.by_row(degrees) * (labels.entries * labels.by_column(of_columns)))
     return _in_order_of(Y, H.result(H.matrix))

@@ -408,7 +408,8 @@ def resume(s: Solver) -> None:
     warm: Any = None
     with suppress(errors.LinspecError, TypeError):
         warm = s.solve(s.case, start=s.solved, rng=1)
-    taken, cold = warm is not None, s.solved.history
+    taken = warm is not None
+    cold = s.solved.history
     require(
         taken == s.has("warm-start"), "a start must be taken if the trait 'warm-start' says so, else refused"
     )

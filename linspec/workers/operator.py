@@ -125,7 +125,8 @@ class BlockOperator(LinearOperator):
         given_back: Callable[[BlockOperator], Any] | None = None,
     ) -> None:
         self.engine = InProcess() if engine is None else engine
-        self.name, self.given_back = name, given_back
+        self.name = name
+        self.given_back = given_back
         convert = partial(_converted, name)
         made = self.engine.map(convert, [Call(i, (block,)) for i, block in enumerate(blocks)])
         looks = self.engine.map(_facts, [Call(i, (one,)) for i, one in enumerate(made)])

@@ -171,7 +171,9 @@ class FirstRows:
         rows, D, xp = self.chunk[i], self.D[i], Home.of(self.D[i]).xp
         pieces = [(S, S.stop - S.start) for S in equal_slices(rows.rows, max(1, rows.rows // PIECES))]
         s = [rows.column_squares(S) * (self.n / r) for S, r in pieces]
-        mean, r, d = sum(s) / len(s), rows.rows / len(s), D - self.ridges[i]
+        mean = sum(s) / len(s)
+        r = rows.rows / len(s)
+        d = D - self.ridges[i]
         excess = sum(each * each for each in s) / len(s) * reciprocal(mean) - mean
         longest = xp.minimum(d, d * 0.0 + xp.sum(d) / self.n)
         return D + xp.where(mean > d / MET, excess * (r / batch), longest * (self.n / batch))

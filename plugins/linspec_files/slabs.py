@@ -131,7 +131,8 @@ class Source:
             return self._slab
 
     def _decoded(self, number: int) -> Any:
-        start, stop = int(self.edges[number]), int(self.edges[number + 1])
+        start = int(self.edges[number])
+        stop = int(self.edges[number + 1])
         with reading(self.name, f"rows {start} to {stop - 1}"):
             slab = self.read(start, stop)
             if number in (0, len(self.edges) - 2) and stamp(self.paths) != self._stamp:

@@ -149,7 +149,8 @@ class DualView:
 
     def _products(self, A: Array, B: Array) -> tuple[Array, Array]:
         """K A and K B, in one pass."""
-        both, width = self.op.matmat(self.op.home.concat([A, B])), A.shape[1]
+        both = self.op.matmat(self.op.home.concat([A, B]))
+        width = A.shape[1]
         return both[:, :width], both[:, width:]
 
     def _length(self) -> float:

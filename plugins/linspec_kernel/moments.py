@@ -125,7 +125,8 @@ class Fitted:
     """
 
     def __init__(self, map: FeatureMap, kernel: Kernel) -> None:  # noqa: A002  # the name of the attribute
-        self.map, self.kernel = map, kernel
+        self.map = map
+        self.kernel = kernel
 
     def __repr__(self) -> str:
         return f"{type(self.map).__name__}({self.map.inputs} -> {self.map.columns}, {self.kernel})"

@@ -79,7 +79,8 @@ class Nystrom:
     ) -> None:
         self.op, self.ridge, self.home = op, ridge, op.home
         self.place = op.data.home
-        n, m = op.shape[0], len(numbers)
+        n = op.shape[0]
+        m = len(numbers)
         self.numbers = numbers
         C = op.columns(self.numbers)
         own = on_host(_rows(C, numbers, self.place)) if op.kernel.precomputed else None

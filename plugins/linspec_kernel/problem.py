@@ -220,7 +220,8 @@ def _dual(weights: Array, landmarks: HostArray | None, fitted: Fitted, view: str
         )
     if landmarks is None:
         return weights
-    home, rows = Home.of(weights), int(fitted.map.rows)
+    home = Home.of(weights)
+    rows = int(fitted.map.rows)
     scattered = np.zeros((rows, weights.shape[1]), dtype=to_host(weights).dtype)
     scattered[landmarks] = to_host(weights)
     return home.place(scattered, scattered.dtype)

@@ -142,11 +142,13 @@ class ConjugateGradients(Solver):
                     cg_steps(block * scale, (0.0,), columns), UnitColumns(scale, least, len(columns[0]))
                 )
             for step in driven(moments.gram_product, steps):  # (2)
-                X, residual = step.X(), system.residual(step.lengths[known])
+                X = step.X()
+                residual = system.residual(step.lengths[known])
                 yield Iterate(residual, partial(_answer, system, X, x0, Z))  # (3)
                 if first and residual > before / 2:
                     return
-                before, first = residual if first else before, False
+                before = residual if first else before
+                first = False
                 if context.tol < tol:
                     break
             answer = _answer(system, X, x0, Z)

@@ -144,7 +144,8 @@ class DirectLeastSquares(Solver):
 
     def _by_rows(self, problem: Any, moments: Moments) -> tuple[Array, int]:
         """Solve by the reduced rows [R QᵀB]."""
-        triangle, p = moments.triangle(), moments.widths[0]
+        triangle = moments.triangle()
+        p = moments.widths[0]
         R, QtB = triangle[:, :p], triangle[:, p:]
         both = [minimum_norm(R, QtB, ridge, self._cut(moments, ridge)) for ridge in problem.ridges]
         x = moments.operators[0].backend.blocks.place(np.hstack([x for x, _ in both]))

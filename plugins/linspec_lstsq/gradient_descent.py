@@ -68,7 +68,8 @@ def gd_steps(G: Array, ridge: float = 0.0) -> Steps:
     while True:
         Sw = yield Step(lambda x=x: [x], home.column_norms(w), w, lambda w=w: w)  # type: ignore[misc]
         Mw = Sw + ridge * w
-        ww, wMw = xp.sum(w * w, axis=0), xp.sum(w * Mw, axis=0)
+        ww = xp.sum(w * w, axis=0)
+        wMw = xp.sum(w * Mw, axis=0)
         live = (wMw > 0) & (ww > floor)  # along what is only rounding, steps have no bound
         s = xp.where(live, ww / xp.where(live, wMw, xp.ones_like(wMw)), xp.zeros_like(wMw))[None, :]  # (1)
         x, w = x + s * w, w - s * Mw  # (2), (3)

@@ -72,7 +72,8 @@ class Outlook:
 
     def pays(self, values: HostArray, shift: float) -> bool:
         """Whether doubling the rank saves more than it costs, if eigenvalues fall as in the last half of `values`."""
-        rank, iterations = len(values), self.iterations(values, shift)
+        rank = len(values)
+        iterations = self.iterations(values, shift)
         saved = iterations * (1 - np.sqrt(self._fall(values, shift)))
         fewer = iterations - min(saved, PER_OUTLIER * rank / self.prices.width)
         without = iterations * self.prices.iteration(rank)

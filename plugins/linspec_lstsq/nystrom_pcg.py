@@ -69,7 +69,8 @@ class NystromPCG(Solver):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the iterates of all ridges."""
-        A, m = moments.operators[0], problem.B.shape[1]
+        A = moments.operators[0]
+        m = problem.B.shape[1]
         p, place = A.shape[1], A.backend.blocks
         moments.expect(EXPECTED, problem.width, self.form)
         product = moments.gram_product

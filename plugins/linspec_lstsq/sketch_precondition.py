@@ -240,7 +240,8 @@ class Stacked:
     def __init__(
         self, product: LongStep, b: Array, AtB: Array, ridges: HostArray, factor: SketchedFactor
     ) -> None:
-        self.factor, self.home = factor, Home.of(AtB)
+        self.factor = factor
+        self.home = Home.of(AtB)
         copies = len(ridges) // AtB.shape[1]
         self.b = self.home.concat([b] * copies)
         self.step = stacked(product, self.home.place(np.sqrt(ridges))[None, :])

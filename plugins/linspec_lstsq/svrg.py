@@ -122,7 +122,8 @@ class StepLengths:
         self.factor = 1 if Home.of(probes).on_host else DEVICE_FACTOR
         self.largest = 0.0
         self.diverged = False
-        self.curved, self.batch = -1.0, 0
+        self.curved = -1.0
+        self.batch = 0
         self.steps = np.full(len(ridges), np.inf if solver.step is None else solver.step)
 
     def meet(self, chunk: Any) -> None:

@@ -181,7 +181,8 @@ def fitted(
     basis : callable
         Returns λ and V of shape (p, k) for the number of a setting.
     """
-    found, least = np.empty(C.shape), np.empty(C.shape[1])
+    found = np.empty(C.shape)
+    least = np.empty(C.shape[1])
     for number in np.unique(best.setting):
         values, V = basis(number)
         mine = np.flatnonzero(best.setting == number)

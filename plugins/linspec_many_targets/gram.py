@@ -79,7 +79,8 @@ class MomentFolds:
 
     def decomposed(self, gamma: HostArray) -> list[tuple[HostArray, HostArray, HostArray]]:
         """Return (λ, D V, G) of each fold, with G the Gram matrix of held-out rows in the eigenbasis."""
-        d, found = np.sqrt(gamma)[self.problem.band_of], []
+        d = np.sqrt(gamma)[self.problem.band_of]
+        found = []
         for split in self._splits(next(blocks_of(self.targets, self.order)))[0]:
             values, R = _scaled_basis(split.training["X", "X"], d, split.rank)
             found.append((values, R, R.T @ split.held_out["X", "X"] @ R))
@@ -132,7 +133,8 @@ class Gram(Solver):
         """Estimated cost of the moments, of the decompositions, and of the errors of all candidates."""
         if not sizes.readable:
             return None
-        p, m = float(sizes.p), float(sizes.q)
+        p = float(sizes.p)
+        m = float(sizes.q)
         sweep = 2.0 * sizes.n * p * (p + m) / DENSE_RATE
         each = 20 * p**3 / FACTOR_RATE + (RIDGES + 4) * 2 * p * p * m / DENSE_RATE
         seconds = sweep + SETTINGS * (FOLDS + 1) * each

@@ -156,7 +156,8 @@ class RowFolds:
 
     def images(self, decomposed: Sequence[Any], block: slice) -> tuple[list[Any], HostArray]:
         """Return the images of a block of targets for each fold, and their squares over all folds."""
-        Y, found = self.Y[:, block], list[Any]()
+        Y = self.Y[:, block]
+        found = list[Any]()
         for (values, U, M), fold in zip(decomposed, self.folds, strict=True):
             own, rest = fold.adjusted(Y)
             totals, squares = self._spread(fold.rest, block), np.einsum("ij,ij->j", rest, rest)

@@ -108,7 +108,8 @@ class _OverPresentRows(Reduction):
         """The preprocessed rows of all views."""
         place, found = self.place.place, []
         for i, block in enumerate(blocks):
-            mask, T = place(self.masks[i][rows]), place(self.T[i][rows])
+            mask = place(self.masks[i][rows])
+            T = place(self.T[i][rows])
             found.append(PresentBlock(block, mask, T, place(self.near[i]), place(self.far[i]), self.place))
         return found
 
@@ -127,7 +128,8 @@ class PresentProducts(_OverPresentRows):
         return [zeros((q, v.shape[1])) for j, v in enumerate(self.V) for q in (*p, p[j])]
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
-        views, m = self.present(blocks, rows), len(blocks)
+        views = self.present(blocks, rows)
+        m = len(blocks)
         w, D = (self.place.place(each[rows])[:, None] for each in (self.w, self.D))
         for j, (view, v) in enumerate(zip(views, self.V, strict=True)):
             U = view.times(v) * w
@@ -239,7 +241,8 @@ class AbsentRows(Moments):
             self._will_hold()
             self.settle()
             total, _ = self._pass(lambda: PresentGrams(self))
-            m, place = len(self.operators), self.operators[0].backend.blocks.place
+            m = len(self.operators)
+            place = self.operators[0].backend.blocks.place
             kept = [place(self.fitted[i].kept) for i in range(m)]
             upper = {}
             for i in range(m):

@@ -104,7 +104,9 @@ def _within_span(
     m, cuts = W[0].shape[1], []
     H, G, D = np.zeros((m, m)), np.zeros((m, m)), np.zeros((m, m))
     for V, SV, AV, (d, cut) in zip(W, SW, AW, pencil.noise(W, SW), strict=True):
-        H, G, D = H + to_host(V.T @ AV), G + to_host(V.T @ SV), D + to_host(V.T @ (V * d))
+        H = H + to_host(V.T @ AV)
+        G = G + to_host(V.T @ SV)
+        D = D + to_host(V.T @ (V * d))
         cuts.append(cut)
     T = whitening_above_noise((G + G.T) / 2, (D + D.T) / 2, max(cuts))
     values, U = eigenpairs(T.T @ (H + H.T) @ T / 2)

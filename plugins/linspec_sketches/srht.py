@@ -75,7 +75,8 @@ class HadamardSketch(Sketch):
         self.signs, self.sample, self.order = signs, sample, order
 
     def tiles(self) -> Iterator[tuple[slice, HostArray]]:
-        rows, width = np.arange(self.shape[0]), tile_width(self.shape[0])
+        rows = np.arange(self.shape[0])
+        width = tile_width(self.shape[0])
         for start in range(0, self.shape[1], width):
             columns = slice(start, min(start + width, self.shape[1]))
             yield columns, self.signs[:, None] * hadamard(rows, self.sample[columns])

@@ -153,7 +153,8 @@ class LazySPCA(Solver):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
-        A, k = moments.operators[0], problem.k
+        A = moments.operators[0]
+        k = problem.k
         p, place = A.shape[1], A.backend.blocks
         columns = int(min(k + self.oversampling, A.shape[0], p))
         moments.expect(1 + self.power_iterations, columns, self.form)

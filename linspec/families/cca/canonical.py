@@ -123,7 +123,8 @@ class Pairs:
             rounding.
         new : sequence of int
         """
-        turns, forms = [], [self.W[0].T @ self.CW[0]]
+        turns = []
+        forms = [self.W[0].T @ self.CW[0]]
         if normalizer is None:
             for V, SV, (d, _) in zip(self.W, self.SW, self.noise, strict=True):
                 forms += [V.T @ SV, V.T @ (V * d)]

@@ -151,7 +151,9 @@ def _judged(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
     k, homes = problem.k, [A.backend.blocks for A in moments.operators]
     given = [home.place(arrays[name]) for home, name in zip(homes, ("x_weights", "y_weights"), strict=True)]
     pairs, metrics = multiplied(problem, moments, given)
-    errors, following, missing = None, None, 0.0
+    errors = None
+    following = None
+    missing = 0.0
     computed = "correlations" in arrays
     if computed:
         pairs = pairs.ordered(np.asarray(to_host(arrays["correlations"]), dtype=np.float64))

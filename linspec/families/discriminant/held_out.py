@@ -35,7 +35,8 @@ class PillaiTrace(HeldOutScore):
     def of_moments(
         self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
     ) -> Rounded:
-        training, held = split.training, split.held_out
+        training = split.training
+        held = split.held_out
         turn = _turn(problem, split.squares["H"])
         eigen = RidgeMetric(problem, split, "X")
         C = training["X", "H"] @ turn

@@ -226,7 +226,9 @@ def _estimates(problem: Any, ridges: Sequence[float], solver: Any) -> dict[str, 
     "solve" for a run that estimates the trace by random signs.
     """
     sizes = cost.sizes_of([problem.A, problem.B], 1)
-    n, p, q = sizes.n, sizes.p, sizes.q
+    n = sizes.n
+    p = sizes.p
+    q = sizes.q
     found: dict[str, cost.Estimate] = {}
     held = cost.moments_estimates(sizes, 0, 1).get("dense")
     if held is not None:

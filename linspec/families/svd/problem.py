@@ -488,7 +488,8 @@ class SVD(ls.Problem[SVDSolution]):
         findings: tuple[Finding, ...],
     ) -> Certificate:
         """The certificate with the fields of a solution."""
-        home, fitted = self.A.home, moments.fitted[0]
+        home = self.A.home
+        fitted = moments.fitted[0]
         norm, trace = self.lacks or (0.0, 0.0)
         unit = float(S[0] ** 2) if len(S) and S[0] > 0 else 1.0
         fields: dict[str, Any] = {"S": S, "Vh": home.place(V, self.A.dtype).T, "rows": fitted.total}
@@ -532,7 +533,9 @@ def left_vectors(
     else:
         rows, R = _orthonormal(moments.scores(V), V.shape[1])
         X, s, Yt = np.linalg.svd(R)
-        turn, turned = Yt.T, lambda M: rows.given_back(Moments([rows]).scores(X @ M, dtype=A.dtype))
+        turn = Yt.T
+        def turned(M):
+            return rows.given_back(Moments([rows]).scores(X @ M, dtype=A.dtype))
     # products with narrow data are rounded more than sums
     return turned, s if A.dtype == np.float64 else S, turn
 

@@ -149,7 +149,8 @@ class Split:
         self._places = {name: slice(*ends) for name, ends in zip(widths, pairwise(edges), strict=True)}
         self._width = edges[-1]
         # confounds stand between the two
-        self._full, self._end = self._width - len(training.diagonal), len(training.gram)
+        self._full = self._width - len(training.diagonal)
+        self._end = len(training.gram)
         self.problem, self.whole, self._rows = problem, whole, held_out
         self._dependent: dict[str, int] = {}
         self.reread = 0.0

@@ -145,7 +145,8 @@ def _thresholded(A: HostArray, s: float) -> HostArray:
     sums = count * after - D1
     squares = count * after**2 - 2 * after * D1 + D2
     q = np.argmax(np.vstack([sums[:-1] ** 2 > s * s * squares[:-1], np.ones((1, D.shape[1]), bool)]), axis=0)
-    columns, support = np.arange(D.shape[1]), q + 1.0
+    columns = np.arange(D.shape[1])
+    support = q + 1.0
     d1, d2 = D1[q, columns], D2[q, columns]
     room = np.maximum(support - s * s, 0.0)
     spread = np.sqrt(np.maximum(support * d2 - d1**2, 0.0))
@@ -161,7 +162,8 @@ def _thresholded(A: HostArray, s: float) -> HostArray:
 
 def _of_ties(a: HostArray, s: float) -> HostArray:
     """Point w on the equal largest entries of a with |w|₂ = 1 and |w|₁ = s; its first entry is the largest."""
-    w, ties = np.zeros(len(a)), np.flatnonzero(a == a.max())
+    w = np.zeros(len(a))
+    ties = np.flatnonzero(a == a.max())
     m = len(ties)
     if m == 1:
         w[ties] = 1.0

@@ -109,7 +109,8 @@ class Hunt:
 
     def arrays(self, pairs: Sequence[PointPair], climbing: Points | None) -> dict[str, Array]:
         """The pairs, with spare points in place of those not yet found, and what a later run needs."""
-        m, k = len(pairs), self.problem.k
+        m = len(pairs)
+        k = self.problem.k
         x, y = (np.hstack([*(pair.points[i] for pair in pairs), self.spare[i][:, m:k]]) for i in (0, 1))
         agreeing = np.zeros(k, dtype=np.int64)
         agreeing[:m] = [pair.agreeing for pair in pairs]

@@ -193,7 +193,8 @@ def _covariances(
     a, b = D * Z.shape[1], D * W.shape[1]
     products, sums = home.zeros((a, b)), (home.zeros((a,)), home.zeros((b,)))
     for E, G in _features(Z, W, home, rule):
-        products, sums = products + E @ G.T, (sums[0] + xp.sum(E, axis=1), sums[1] + xp.sum(G, axis=1))
+        products = products + E @ G.T
+        sums = (sums[0] + xp.sum(E, axis=1), sums[1] + xp.sum(G, axis=1))
     x, y = (HOST.place(total) for total in sums)
     M = HOST.place(products) - np.outer(x, y) / n
     weights = np.tile(_roots(rule)[1], 2)

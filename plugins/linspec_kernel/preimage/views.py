@@ -215,7 +215,8 @@ def share(view: PreimageView, K: Array, P: Array) -> HostArray:
 
 def shared_slopes(objective: Objective, views: Views, sides: Sides) -> tuple[Array, Array]:
     """Derivatives of `shared` with respect to Hk(X, U), for `PreimageView.gradient`."""
-    home, variates = views[0].home, (sides[0].variates, sides[1].variates)
+    home = views[0].home
+    variates = (sides[0].variates, sides[1].variates)
     S = objective.slopes(*variates, home)
     if not any(view.basis.shape[1] for view in views):
         x, y = (view.taken_out(slope) for view, slope in zip(views, S, strict=True))
