@@ -20,8 +20,10 @@ from pathlib import Path
 from pkgutil import resolve_name
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
+import scipy.sparse
 from scipy.sparse.linalg import aslinearoperator
 
 import linspec as ls
@@ -454,6 +456,30 @@ def choices(s: Solver) -> None:
             )
 
 
+def tall(s: Solver, n: int) -> Case:
+    """Return the first case with its rows repeated."""
+    return s.case.mapped(lambda X: np.resize(X, (n, X.shape[1])))
+
+
+def sparse(s: Solver) -> None:
+    """Of sparse rows in blocks, at most a tenth is made dense."""
+    needs(
+        s.exact and not s.reference.pairwise and str(s.spec.needs) == "adjoint",
+        "the solver is approximate, or may hold a number for each pair of rows, or needs entries",
+    )
+    rows = scipy.sparse.random_array((40000, 100), density=0.01, rng=0, format="csr")
+    case, entries, asked = tall(s, 40000), scipy.sparse.csr_array.toarray, [0]
+
+    def counted(matrix: Any, *args: Any, **words: Any) -> Any:
+        asked[0] += matrix.shape[0] * (matrix.shape[1] == rows.shape[1])
+        return entries(matrix, *args, **words)
+
+    with patch.object(scipy.sparse.csr_array, "toarray", counted):
+        s.solve(case, s.wrapped(lambda _: rows, case), callback=lambda _: True)
+    text = f"sparse rows must stay sparse; {asked[0]} of 40000 were made dense"
+    require(asked[0] <= rows.shape[0] // 10, text)
+
+
 def solver_of(spec: Any) -> Solver:
     """Return a solver of a kind of problem for its checks: an exact one that iterates, if there is one."""
     records = [registry.get_spec("solver", name, spec.name) for name in ls.solvers(spec.name)]
@@ -478,5 +504,6 @@ SOLVER_CHECKS: dict[str, Callable[[Solver], None]] = {
     "passes": passes,
     "resume": resume,
     "choices": choices,
+    "sparse": sparse,
 }
 """The checks of a solver by their names; `data` is one more for each kind of data."""

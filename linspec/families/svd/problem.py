@@ -533,9 +533,7 @@ def left_vectors(
     else:
         rows, R = _orthonormal(moments.scores(V), V.shape[1])
         X, s, Yt = np.linalg.svd(R)
-        turn = Yt.T
-        def turned(M):
-            return rows.given_back(Moments([rows]).scores(X @ M, dtype=A.dtype))
+        turn, turned = Yt.T, lambda M: rows.given_back(Moments([rows]).scores(X @ M, dtype=A.dtype))
     # products with narrow data are rounded more than sums
     return turned, s if A.dtype == np.float64 else S, turn
 
