@@ -189,8 +189,8 @@ def _begun(
     start: Callable[[Any], Any] | None,
 ) -> tuple[Any, Iterator[Iterate]]:
     """Return the moments, which may take a pass, and the iterates."""
-    own = moments(context.passes)
-    return own, solver.iterate(problem, own, context, start and start(own))
+    products = moments(context.passes)
+    return products, solver.iterate(problem, products, context, start and start(products))
 
 
 @dataclass

@@ -12,6 +12,7 @@ import numpy as np
 
 from linspec import iteration
 from linspec.arrays import Array, copied, host_dtype, is_array
+from linspec.errors import InvalidOption
 from linspec.iteration import Limits, Outcome
 from linspec.process.log import LOG, tells
 from linspec.registry.options import is_number, stated_options
@@ -178,6 +179,14 @@ def _solution(
 
 
 def _says_stop(answer: Any) -> bool:
-    """Whether a callback has returned True, of Python, NumPy, or an array with one entry."""
-    truth = isinstance(answer, bool | np.bool_) or (is_array(answer) and host_dtype(answer).kind == "b")
-    return truth and bool(answer)
+    """Whether a callback has returned True, as a bool of Python or NumPy or an array with one entry."""
+    if isinstance(answer, bool | np.bool_):
+        return bool(answer)
+    if not is_array(answer):
+        return False
+    if tuple(answer.shape) or host_dtype(answer).kind != "b":
+        raise InvalidOption(
+            "callback must return True to stop the run, and anything but True to go on; got an array of shape "
+            f"{tuple(answer.shape)} and dtype {answer.dtype}. Reduce it to one truth value."
+        )
+    return bool(answer)

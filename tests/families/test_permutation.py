@@ -292,7 +292,7 @@ def test_what_cannot_be_tested_is_said(monkeypatch):
         ls.null_correlations(ls.SVD(X, 2))
     with pytest.raises(MissingCapability, match="has no row slices; pass an array"):
         ls.null_correlations(ls.CCA(X, scipy.sparse.linalg.aslinearoperator(Y), 2))
-    monkeypatch.setattr("linspec.solving.select.ALWAYS_AVAILABLE", 0)
+    monkeypatch.setattr("linspec.cost.ALWAYS_AVAILABLE", 0)
     monkeypatch.setattr("linspec.process.machine.available_memory", lambda: 1000)
     with pytest.raises(NoSuitableSolver, match="1 kB are available"):
         ls.permutation_test(ls.CCA(X, Y))

@@ -71,7 +71,7 @@ LATER = {
     ),
     *(
         f"iteration.{name}"
-        for name in ("Limits", "Outcome", "Problem", "Progress", "Saving", "Solver", "ritz_iterates", "run")
+        for name in ("Limits", "Outcome", "Progress", "Saving", "ritz_iterates", "run")
     ),
     *(
         f"linalg.{name}"
