@@ -487,7 +487,9 @@ def write_solution(stream: IO[bytes], solution: Solution, about: Mapping[str, Ho
     """
     parts = solution.saved_parts()
     others = {name: value for name, value in parts.items() if not isinstance(value, Mapping | None)}
-    plain = {name: _plain(value) for name, value in others.items() if not _has_entry(value)}
+    plain = {
+        name: _plain(value) for name, value in others.items() if getattr(value, "dtype", object) == object
+    }
     header = {
         "linspec": linspec.__version__,
         "class": archive.identity(type(solution)),
@@ -607,11 +609,6 @@ def _provider(problem: str) -> str:
     if problem not in registry.problems():
         return ""
     return registry.provider_of(registry.spec_of(registry.get_problem(problem)))
-
-
-def _has_entry(value: Any) -> bool:
-    """Whether a field is an array that has an entry of its own in a file: not one of texts."""
-    return is_array(value) and not (isinstance(value, np.ndarray) and value.dtype.hasobject)
 
 
 def _plain(value: Any) -> HostArray:

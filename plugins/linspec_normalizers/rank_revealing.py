@@ -153,8 +153,9 @@ class Block:
 
     def times(self, step: HostArray) -> Block:
         """Multiply the block by `step` from the right."""
-        MQ = None if self.MQ is None else product(self.MQ, step)
-        return Block(product(self.Q, step), MQ, self.T @ step)
+        placed = Home.of(self.Q).blocks.place(step)  # once for both
+        MQ = None if self.MQ is None else product(self.MQ, placed)
+        return Block(product(self.Q, placed), MQ, self.T @ step)
 
 
 def eigen_basis(block: Block, turn: Callable[[HostArray], HostArray] | None = None) -> Block:
