@@ -162,7 +162,9 @@ class View:
         bounds = (20 * rounding, 0.5 * rounding, 100 * EPS)
         few, many, full = (int(np.sum(self.s > bound * np.max(self.s, initial=0))) for bound in bounds)
         ranks = [*range(min(few, full), min(many, full) + 1)][:4]
-        self.ranks = [full] if ridge > 0 else [*dict.fromkeys([*ranks, full])]  # of the numbers as they are stored
+        self.ranks = (
+            [full] if ridge > 0 else [*dict.fromkeys([*ranks, full])]
+        )  # of the numbers as they are stored
 
     def cut(self, rank: int) -> View:
         twin = copy.copy(self)

@@ -487,11 +487,7 @@ def write_solution(stream: IO[bytes], solution: Solution, about: Mapping[str, Ho
     """
     parts = solution.saved_parts()
     others = {name: value for name, value in parts.items() if not isinstance(value, Mapping | None)}
-    plain = {
-        name: _plain(value)
-        for name, value in others.items()
-        if str(getattr(value, "dtype", "object")) == "object"
-    }
+    plain = {name: _plain(value) for name, value in others.items() if getattr(value, "dtype", "O") == "O"}
     header = {
         "linspec": linspec.__version__,
         "class": archive.identity(type(solution)),
