@@ -381,3 +381,19 @@ def test_classes_without_any_direction_are_told_as_such(k, ridge, solver):
         found = ls.solve(ls.Discriminant(X, targets.lda(design[:, 2] > 0), k=k, ridge=ridge), solver)
         assert found.status is Status.RANK_DEFICIENT
         assert found.message.startswith("0 of the 1 asked for are returned: there are no directions")
+
+
+@pytest.mark.parametrize("ridge", [0.0, 1e-6, 1.0])
+def test_direct_as_a_part_stays_in_the_span_of_wide_rows(ridge):
+    """W Wᵀ is V (Σ² + r)^(-1/2) V_B V_Bᵀ (Σ² + r)^(-1/2) Vᵀ of Sun, Ceran & Ye 2010, Theorem 4, for X = UΣVᵀ."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 400))
+    H = rng.standard_normal((60, 4))
+    s = ls.solve(ls.Discriminant(X, H, ridge=ridge), "two-stage", lstsq="direct", rng=0)
+    U, S, Vt = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
+    U, S, Vt = U[:, :-1], S[:-1], Vt[:-1]
+    D = 1 / np.sqrt(S**2 + ridge)
+    VB = np.linalg.svd((H - H.mean(axis=0)).T @ U * (S * D), full_matrices=False)[2]
+    W = Vt.T @ (D[:, None] * VB.T)
+    exact = W @ W.T
+    assert np.linalg.norm(s.weights @ s.weights.T - exact, 2) <= 1e-12 * np.linalg.norm(exact, 2)
