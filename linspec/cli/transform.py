@@ -54,7 +54,8 @@ def _transform(**arguments: Any) -> None:
     if out is None:
         write(buffer := io.BytesIO(), ".csv")
         echo(buffer.getvalue().decode().rstrip("\n"))
-        echo("\n".join(f"{label} {text}" for label, text in scores), err=True)
+        for label, text in scores:
+            echo(f"{label} {text}", err=True)
         return
     about = f"{arguments['result']} ({solution.problem})"
     show_facts([("result", about), (what, " x ".join(map(str, values.shape))), *scores])

@@ -668,11 +668,8 @@ class Moments:
             terms["along"] = self._along(i, V)
         return terms
 
-    def minibatch(self, numbers: HostArray, i: int = 0, *, drawn: bool = False) -> Minibatch:
-        """Read some rows of one matrix into memory, by their numbers; it counts as their share of a pass.
-
-        Rows that were `drawn` in proportion to their weights all have the mean weight.
-        """
+    def minibatch(self, numbers: HostArray, i: int = 0) -> Minibatch:
+        """Read some rows of one matrix into memory, by their numbers; it counts as their share of a pass."""
         A = self.operators[i]
         self.settle(i)
         self._take([i], len(numbers) / A.shape[0])
@@ -681,10 +678,7 @@ class Moments:
             self.terms[i] = Terms(
                 A, self.pre, self.fitted[i], Origins(row, row if self.subtracts[i] else None)
             )
-        pre = self.pre
-        if drawn and pre.w is not None:
-            pre = replace(pre, w=np.broadcast_to(np.mean(pre.w), pre.w.shape))
-        return Minibatch(A, A.take(numbers), pre, self.fitted[i], self.terms[i], numbers, self.passes)
+        return Minibatch(A, A.take(numbers), self.pre, self.fitted[i], self.terms[i], numbers, self.passes)
 
     def some_rows(self, numbers: HostArray, i: int = 0) -> list[Block]:
         """Read rows of one matrix as they came into memory, by increasing numbers; of slices that takes a pass."""

@@ -134,9 +134,7 @@ class DirectLeastSquares(Solver):
 
     def _primal(self, problem: Any, moments: Moments) -> tuple[Array, None] | None:
         """Solve (AᵀA + rI) x = AᵀB; None if AᵀA is too ill-conditioned."""
-        AtA, AtB = moments.gram()[0]
-        AtA = AtA.toarray() if hasattr(AtA, "toarray") else AtA
-        AtB = AtB.toarray() if hasattr(AtB, "toarray") else AtB
+        AtA, AtB = map(_dense, moments.gram()[0])
         solved = [factorised(AtA, ridge) for ridge in problem.ridges]
         if any(apply is None for apply in solved):
             return None
@@ -155,7 +153,6 @@ class DirectLeastSquares(Solver):
         """Solve by x = Aᵀ (AAᵀ + rI)⁻¹ B; None if AAᵀ is too ill-conditioned."""
         A, place = moments.operator(), moments.operators[0].backend.blocks
         K = row_gram(moments)
-        K = K.toarray() if hasattr(K, "toarray") else K
         B = place.place(
             moments.operator(1).matmat(moments.operators[1].backend.blocks.eye(moments.widths[1]))
         )
@@ -200,8 +197,7 @@ class DirectLeastSquares(Solver):
 
 def _by_gram(moments: Moments, i: int, ridge: float) -> Apply:
     """G -> (XᵀX + rI)⁻¹ G by the Gram matrix."""
-    S, home = moments.gram()[i][i], moments.operators[i].backend.blocks
-    S = S.toarray() if hasattr(S, "toarray") else S
+    S, home = _dense(moments.gram()[i][i]), moments.operators[i].backend.blocks
     apply = factorised(S, ridge)
     if apply is not None:
         return apply
@@ -209,11 +205,15 @@ def _by_gram(moments: Moments, i: int, ridge: float) -> Apply:
     return lambda G: metric.shortest(metric.solve(G))
 
 
+def _dense(G: Any) -> Array:
+    """A Gram matrix, which is sparse where rows are and nothing is taken out of them, as an array."""
+    return G.toarray() if hasattr(G, "toarray") else G
+
+
 def _in_row_space(moments: Moments, i: int, ridge: float) -> Apply:
     """G = XᵀB -> (XᵀX + rI)⁻¹ G = Xᵀ (XXᵀ + rI)⁻¹ (XXᵀ)⁺ X G, by the eigenpairs of XXᵀ: nothing leaves Xᵀ's range."""
     X, home = moments.operator(i), moments.operators[i].backend.blocks
-    K = row_gram(moments, i)
-    values, U = np.linalg.eigh(to_host(K.toarray() if hasattr(K, "toarray") else K))
+    values, U = np.linalg.eigh(to_host(row_gram(moments, i)))
     live = values > len(values) * EPS * values.max(initial=0.0)
     U, values = U[:, live], values[live]
 

@@ -69,9 +69,13 @@ class CountSketch(TestMatrix):
 
 def _counted(rows: int, columns: int, rng: np.random.Generator) -> scipy.sparse.csr_array:
     places: HostArray = rng.integers(0, columns, rows)
-    size = math.sqrt(columns)
-    entries = np.where(rng.integers(0, 2, rows) == 1, size, -size)
+    entries = _random_signs(rows, math.sqrt(columns), rng)
     return scipy.sparse.csr_array((entries, places, np.arange(rows + 1)), shape=(rows, columns))
+
+
+def _random_signs(count: int, size: float, rng: np.random.Generator) -> HostArray:
+    """Draw ±size with equal probability."""
+    return np.where(rng.integers(0, 2, count) == 1, size, -size)
 
 
 RULES = ("square-root", "logarithm")
@@ -131,8 +135,7 @@ class VerySparse(TestMatrix):
 
 def _scattered(density: float, rows: int, columns: int, rng: np.random.Generator) -> scipy.sparse.csr_array:
     places = _successes(rows * columns, density, rng)
-    size = math.sqrt(1.0 / density)
-    entries = np.where(rng.integers(0, 2, len(places)) == 1, size, -size)
+    entries = _random_signs(len(places), math.sqrt(1.0 / density), rng)
     starts = np.searchsorted(places, np.arange(rows + 1) * columns)
     return scipy.sparse.csr_array((entries, places % columns, starts), shape=(rows, columns))
 
@@ -179,8 +182,7 @@ class SparseSign(TestMatrix):
 
 def _signed(count: int, rows: int, columns: int, rng: np.random.Generator) -> scipy.sparse.csr_array:
     places = _subsets(rows, columns, count, rng)
-    size = math.sqrt(columns / count)
-    entries = np.where(rng.integers(0, 2, rows * count) == 1, size, -size)
+    entries = _random_signs(rows * count, math.sqrt(columns / count), rng)
     starts = np.arange(rows + 1) * count
     return scipy.sparse.csr_array((entries, places.ravel(), starts), shape=(rows, columns))
 

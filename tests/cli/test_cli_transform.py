@@ -211,3 +211,4 @@ def test_r2_on_new_rows_is_that_of_scikit_learn(folder: Path) -> None:
     result = CliRunner().invoke(main, ["transform", "one.npz", "new.csv", "--target-column", "price"])
     predicted = numbers_of(rows_of(result.stdout)[1], 0)
     assert result.stderr == f"R² {metrics.r2_score(PRICE[60:], predicted):.6g}, on 30 rows\n"
+    assert not CliRunner().invoke(main, ["transform", "one.npz", "new.csv", "--predict"]).stderr

@@ -49,15 +49,6 @@ def test_minibatches_of_all_rows_sum_to_a_pass(
         assert np.abs(squares - np.diag(images.T @ images)).max() <= bound * each.sum()
 
 
-def test_rows_that_are_drawn_by_their_weights_estimate_a_pass() -> None:
-    moments = Moments([rows_of(DENSE)], Preprocessing.of(center=True, weights=W))
-    draws = rng.choice(n, 200_000, p=W / W.sum())
-    found = moments.minibatch(draws, drawn=True).gram_product(np.eye(p)) * (n / len(draws))
-    X = DENSE - np.average(DENSE, axis=0, weights=W)
-    exact = X.T @ (W[:, None] * X)
-    assert np.abs(found - exact).max() <= 0.02 * np.abs(exact).max()
-
-
 def test_rows_of_files_are_drawn_in_runs_of_neighbours() -> None:
     """A chunk touches few slabs, every row comes once, and rows in memory come one by one."""
     slabs = []

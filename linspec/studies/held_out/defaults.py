@@ -102,16 +102,14 @@ class PairedCorrelations(HeldOutScore):
 
     def of_solution(self, problem: Any, solution: Any, ks: Ks) -> HostArray:
         names = list(weights_by_matrix(solution))
-        rows = [problem.matrices[name] for name in names]
-        scores = zip(solution.transform(*rows, **beside(problem)), names, strict=True)
-        pairs = [(name, *weighted_rows(block, problem, name)) for block, name in scores]
-        blocks = [(_beyond_rounding(solution, name, S, w), w) for name, S, w in pairs]
-        found = paired_correlations(*zip(*blocks, strict=True), centred=bool(problem.center))
+        scores = solution.transform(*(problem.matrices[name] for name in names), **beside(problem))
+        blocks = [weighted_rows(S, problem, name) for S, name in zip(scores, names, strict=True)]
+        found = paired_correlations(solution, blocks, centred=bool(problem.center))
         return np.array([float(found[:k].sum()) for k in ks])
 
 
 def paired_correlations(
-    blocks: Sequence[HostArray], weights: Sequence[HostArray], *, centred: bool
+    solution: Any, blocks: Sequence[tuple[HostArray, HostArray]], *, centred: bool
 ) -> HostArray:
     """Return for each component i the sum, over all pairs of matrices, of the correlation of their i-th scores.
 
@@ -122,11 +120,11 @@ def paired_correlations(
 
     Parameters
     ----------
-    blocks : sequence of numpy.ndarray of shape (n, k)
-        For each matrix, the component scores of its rows. The means of the training rows are already subtracted.
-    weights : sequence of numpy.ndarray of shape (n,)
-        For each matrix, the weights of its rows. A correlation is that of the rows whose weights are positive for both
-        matrices.
+    solution : Solution
+        The answer that gave the scores.
+    blocks : sequence of (numpy.ndarray of shape (n, k), numpy.ndarray of shape (n,))
+        For each matrix, the component scores of its rows, and the weights of these. The means of the training rows are
+        already subtracted. A correlation is that of the rows whose weights are positive for both matrices.
     centred : bool
         Whether the problem centres. If so, a component whose scores are constant over these rows has no correlation.
 
@@ -135,8 +133,10 @@ def paired_correlations(
     numpy.ndarray of shape (k,)
         NaN for a component without a correlation, and for all of them if no pair of matrices shares two rows.
     """
-    pairs = list(combinations(zip(blocks, weights, strict=True), 2))
-    found, known = np.zeros(blocks[0].shape[1]), 0
+    named = zip(weights_by_matrix(solution), blocks, strict=True)
+    blocks = [(_beyond_rounding(solution, name, S, w), w) for name, (S, w) in named]
+    pairs = list(combinations(blocks, 2))
+    found, known = np.zeros(blocks[0][0].shape[1]), 0
     for (P, a), (Q, b) in pairs:
         w = np.sqrt(a * b)
         if np.count_nonzero(w) >= FEWEST:
@@ -202,12 +202,10 @@ def score_of_rows(solution: Any, matrices: Sequence[Any]) -> Any:
     """Score an answer on rows by its method `score`, or by the correlations of paired scores if it has none."""
     if callable(getattr(solution, "score", None)):
         return solution.score(*matrices)
-    blocks = [np.asarray(to_host(brought_here(S)), dtype=np.float64) for S in solution.transform(*matrices)]
+    scores = [np.asarray(to_host(brought_here(S)), dtype=np.float64) for S in solution.transform(*matrices)]
     centred = any(getattr(solution, name) is not None for name in solution.layout.means.values())
-    weights = [np.ones(len(S)) for S in blocks]
-    named = zip(weights_by_matrix(solution), blocks, weights, strict=True)
-    blocks = [_beyond_rounding(solution, name, S, w) for name, S, w in named]
-    return float(paired_correlations(blocks, weights, centred=centred).sum())
+    blocks = [(S, np.ones(len(S))) for S in scores]
+    return float(paired_correlations(solution, blocks, centred=centred).sum())
 
 
 def first_components(solution: Any, k: int | None) -> Any:
