@@ -49,7 +49,7 @@ class Status(Enum):
         'max_iterations, or choose "gram" or "direct", which miss none.'
     )
     CLUSTERED = (
-        "Correlations that were left out are close to those returned, so that more may be missing than the residual "
+        "Correlations that were left out, or zeros, are close to those returned: more may be missing than the residual "
         "says; loss_estimate has how much. Lower tol, or ask for more pairs."
     )
     DEGENERATE = (

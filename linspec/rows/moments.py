@@ -427,7 +427,8 @@ class Moments:
             i: Origins(row[some], row[some] if self.pre.center else None) for i, some in enumerate(places)
         }
         self._learn(learnt, range(len(places)), about)
-        self.settle()  # where the precision has changed
+        if len(self.fitted) < len(places):  # later passes are in float64, and what is held stays
+            self._learn(learnt, range(len(places)), about)
         self._will_hold()
         place, known = self.operators[0].backend.blocks.place, len(G)
         held: list[list[Any]] = [[None] * len(places) for _ in places]

@@ -13,9 +13,9 @@ CHOICE = "The span at the cut is a choice: the next correlation is as large."
 
 
 def left_out_nearby(estimate: float, residual: float) -> tuple[Status, str]:
-    """Return the finding that correlations close to the last returned one were left out.
+    """Return the finding that others are close to the returned correlations: those left out, or zeros.
 
-    The returned correlations are then perhaps not the largest ones. So their sum may be too small by a larger
+    The returned vectors are then perhaps not the leading ones. So the sum of correlations may be too small by a larger
     fraction than the residual shows.
 
     Parameters
@@ -37,12 +37,18 @@ def left_out_nearby(estimate: float, residual: float) -> tuple[Status, str]:
     >>> status.name, "2.0e-03" in text
     ('CLUSTERED', True)
     """
-    text = f"Correlations that were left out are close to those returned: about {estimate:.1e} of the sum may be "
-    text += f"missing, while the residual is {residual:.1e}. Lower tol, or ask for more pairs."
+    text = f"Correlations that were left out, or zeros, are close to those returned: about {estimate:.1e} of the sum "
+    text += f"may be missing, while the residual is {residual:.1e}. Lower tol, or ask for more pairs."
     return Status.CLUSTERED, text
 
 
-def fewer_than_asked(found: int, wanted: int, what: str) -> tuple[tuple[Status, str], ...]:
+HIDDEN = 1e-4
+"""Rounding is said to hide values if it is above this share of the largest one."""
+
+
+def fewer_than_asked(
+    found: int, wanted: int, what: str, rounding: float = 0.0
+) -> tuple[tuple[Status, str], ...]:
     """Return the finding that fewer vectors were found than requested, if so.
 
     Parameters
@@ -51,11 +57,14 @@ def fewer_than_asked(found: int, wanted: int, what: str) -> tuple[tuple[Status, 
         The number of returned vectors, and k.
     what : str
         The name of the vectors or values in the message, in the plural.
+    rounding : float, default 0.0
+        The share of the largest value up to which values count as zero.
 
     Returns
     -------
     tuple of (Status, str)
-        The `findings` of a `Certificate`: empty if there are enough, else one with `Status.RANK_DEFICIENT`.
+        The `findings` of a `Certificate`: empty if there are enough, else one with `Status.RANK_DEFICIENT`, or with
+        `Status.ILL_CONDITIONED` if rounding may hide values above 1e-4 of the largest.
 
     Examples
     --------
@@ -68,9 +77,11 @@ def fewer_than_asked(found: int, wanted: int, what: str) -> tuple[tuple[Status, 
     if found >= wanted:
         return ()
     none = "no more" if found else "no"
-    return (
-        (Status.RANK_DEFICIENT, f"{found} of the {wanted} asked for are returned: there are {none} {what}."),
-    )
+    text = f"{found} of the {wanted} asked for are returned: there are {none} {what}."
+    if rounding <= HIDDEN:
+        return ((Status.RANK_DEFICIENT, text),)
+    text += f" Rounding hides those up to {rounding:.0e} of the largest. Pass float64, or smaller means and confounds."
+    return ((Status.ILL_CONDITIONED, text),)
 
 
 def nearly_explained(problem: Any, name: str, columns: tuple[int, ...]) -> tuple[Status, str]:

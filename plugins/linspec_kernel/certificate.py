@@ -45,6 +45,9 @@ CUT = 1e-13
 """A function is rounding if its squared length is below this fraction of the largest squared length (in float64)."""
 
 
+CANCELLED = 1e-2
+"""Combined functions are multiplied anew if rounding of what they are made of is above this share of their length."""
+
 LEAST_SHARE = 1e-16
 """Lower limit of the factor by which solvers multiply their estimates of a residual.
 
@@ -102,12 +105,18 @@ class JudgedFunctions:
             self.op, self.weights @ P, dual, self.values @ P, self.mean @ T, T.T @ self.squares @ T
         )
 
-    def whitening(self, ridge: float) -> HostArray:
-        """T for which the functions F T are orthonormal in the metric K(K + r), without those that are rounding."""
+    def orthonormal(self, ridge: float) -> tuple[JudgedFunctions, float]:
+        """Orthonormal functions in the metric K(K + r), and the rounding of their values by what they are made of.
+
+        Those that are rounding are left out.
+        """
         G = on_host(self.values.T @ self.values) + ridge * self.squares
-        unit = float(np.finfo(self.op.tile_dtype).eps)
-        cut = max(CUT, unit**1.5) if self.op.tile_dtype == np.float32 else CUT
-        return whitening(G, cut / max(len(G), 1))
+        T = whitening(G, CUT / max(len(G), 1))
+        if self.dual is None:
+            return self.turned(T), 0.0
+        rounding = least_value(self.op) * (self.op.home.column_norms(self.dual) @ np.abs(T))
+        clear = rounding <= 1
+        return self.turned(T[:, clear]), float(np.max(rounding[clear], initial=0.0))
 
     def clear(self, ridge: float) -> HostArray:
         """Mask of the functions that are above rounding; True for all functions of features.
@@ -132,11 +141,13 @@ def judged(problem: Any, moments: Any, arrays: Mapping[str, Any], tol: float) ->
     for i, (name, op) in enumerate(zip("xy", moments.operators, strict=True)):
         f = functions(op, home.place(arrays[f"{name}_weights"]), landmarks[i], moments.features(i))
         # Functions below rounding have no direction: combined with others they would turn these by any angle.
-        views.append(f.turned(np.eye(len(f.squares))[:, f.clear(ridges[i])]))
-    left, right = (f.whitening(r) for f, r in zip(views, ridges, strict=True))
-    cross = left.T @ on_host(views[0].values.T @ views[1].values) @ right
-    U, rho, Vt = np.linalg.svd(cross, full_matrices=False)
-    x, y = views[0].turned(left @ U), views[1].turned(right @ Vt.T)
+        f = f.turned(np.eye(len(f.squares))[:, f.clear(ridges[i])])
+        f, rounding = f.orthonormal(ridges[i])
+        if rounding > CANCELLED:  # they are small differences of long functions
+            f, _ = functions(op, f.weights, landmarks[i]).orthonormal(ridges[i])
+        views.append(f)
+    U, rho, Vt = np.linalg.svd(on_host(views[0].values.T @ views[1].values), full_matrices=False)
+    x, y = views[0].turned(U), views[1].turned(Vt.T)
     # A combination of functions may be rounding although none of them is.
     clear = x.clear(ridges[0]) & y.clear(ridges[1])
     known = int(np.argmin(np.append(clear, False)))

@@ -112,5 +112,6 @@ class PLS(ls.Problem[PLSSolution]):
             "y_weights": self.Y.home.place(V, self.Y.dtype),
             "singular_values": sigma,
         }
-        findings = fewer_than_asked(len(sigma), self.k, "singular values that can be distinguished from zero")
+        what = "singular values that can be distinguished from zero"
+        findings = fewer_than_asked(len(sigma), self.k, what, least / sigma[0] if len(sigma) else 0.0)
         return Certificate(residual, findings, fields, "from-gram" if moments.holds else "recomputed")

@@ -337,3 +337,19 @@ def test_features_are_read_as_rows_by_the_solver_of_their_cca(solver, most):
     Y[:, 0] = X[:, 0] ** 2
     found = ls.solve(ls.KernelCCA(X, Y, 2, ridge=1.0), solver, rng=0)
     assert found.passes <= most
+
+
+@pytest.mark.parametrize("solver", ["kernel-appgrad", "kcca", "nystrom-lobpcg"])
+@pytest.mark.parametrize("seed", range(3))
+def test_functions_of_narrow_rows_are_of_unit_length(solver, seed):
+    """Kernel functions of one column are nearly dependent, and those of many columns of a block cancel."""
+    rng, scale, ridge = np.random.default_rng(seed), 1.0, 0.1
+    x = rng.uniform(-0.7, 0.7, (30, 1)).astype(np.float32)
+    y = np.hstack([np.sin(4 * x), rng.standard_normal((30, 5))]).astype(np.float32)
+    kernel = ls.kernels.rbf(scale)
+    problem = ls.get_problem("kernel-cca")(y, x, 1, kernel, kernel, ridge=ridge, center=False)
+    found = ls.solve(problem, solver, rng=0)
+    for A, a in ((y, found.x_weights), (x, found.y_weights)):
+        A, a = A.astype(np.float64), np.asarray(a, dtype=np.float64)
+        K = np.exp(-((A[:, None] - A[None]) ** 2).sum(axis=2) / (2 * scale**2))
+        assert abs((a.T @ K @ (K @ a + ridge * a)).item() - 1) < 1e-4

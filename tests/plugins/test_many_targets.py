@@ -454,3 +454,16 @@ def test_a_constant_column_whose_squares_underflow_is_named(solver):
     found = ls.solve(ls.RidgeManyTargets(X, Y, ridges=[1.0], splitter=4, center=False, scale=True), solver)
     assert found.status is ls.Status.ILL_CONDITIONED
     assert "column 1" in found.message
+
+
+def test_narrow_columns_that_confounds_explain_lose_no_digits() -> None:
+    """Entries that confounds explain but for 1/300: the explicit answer to the entries, to their rounding."""
+    X, Y, band = planted(90, 8, 5)
+    Z = 5e7 + 2e5 * np.random.default_rng(1).standard_normal((90, 1))
+    X, Y = ((M + (Z - 5e7) / 2e5 * 300.0).astype(np.float32) for M in (X, Y))
+    folds = np.arange(90) % 3
+    given: dict[str, Any] = {"ridges": [30.0], "bands": band, "band_weights": GAMMAS[:1], "splitter": folds}
+    found = ls.solve(RidgeManyTargets(X, Y, confounds=Z, **given), "gram")
+    _, W = by_rows(*(M.astype(np.float64) for M in (X, Y)), folds, GAMMAS[0][band], 30.0, Z=Z - Z.mean())
+    assert found.converged
+    assert np.linalg.norm(found.coefficients(range(5)) - W) < 3e-5 * np.linalg.norm(W)

@@ -255,3 +255,20 @@ def test_nipals_ends_where_there_are_no_more_components(seed: int, form: str) ->
     assert (found.status, len(found.covariances)) == (ls.Status.RANK_DEFICIENT, 1)
     assert found.iterations < 5
     np.testing.assert_allclose(found.covariances, ls.solve(problem, "gram").covariances, rtol=1e-8)
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_values_that_rounding_of_narrow_entries_may_hide_are_spoken_of(seed: int) -> None:
+    """A third value of 2e-3 of the first, beside confounds that explain all but a thousandth of the squares."""
+    rng = np.random.default_rng(seed)
+    U, Z = np.linalg.qr(rng.standard_normal((40, 4)))[0], rng.standard_normal((40, 1))
+    U = U - Z @ np.linalg.lstsq(Z, U, rcond=None)[0]
+    X, Y = U + 5 * Z, U[:, :3] * [1, 0.1, 2e-3] + 0.2 * Z
+    narrow = ls.solve(PLS(X.astype(np.float32), Y.astype(np.float32), 3, center=False, confounds=Z), "gram")
+    assert narrow.singular_values.shape == (2,)
+    assert narrow.status is ls.Status.ILL_CONDITIONED
+    assert "Rounding hides" in narrow.message
+    right = np.linalg.svd(U.T @ (U[:, :3] * [1, 0.1, 2e-3]), compute_uv=False)
+    found = ls.solve(PLS(X, Y, 3, center=False, confounds=Z), "gram")
+    assert found.converged
+    np.testing.assert_allclose(found.singular_values, right, rtol=1e-10)

@@ -201,3 +201,15 @@ def test_planted_correlations_of_a_tall_problem():
     case = planted_cca(4000, 8, 6, (0.95, 0.8, 0.6, 0.3, 0.1), 3)
     solution = ls.solve(ls.CCA(case.arrays["X"], case.arrays["Y"], 3), NAME, rng=0, epochs=20)
     np.testing.assert_allclose(solution.correlations, case.truth["correlations"], atol=0.01)
+
+
+@pytest.mark.parametrize("ridge", [4e4, 4e6])
+def test_the_loss_of_weak_pairs_is_estimated_where_no_others_are_left_out(ridge):
+    """All three pairs, of which none is above 0.02: the residual is small, and a third of their sum is missing."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((400, 3)), rng.standard_normal((400, 6))
+    problem = ls.CCA(X, Y, k=3, ridge=(1e-6, ridge))
+    found, exact = ls.solve(problem, NAME, rng=0), ls.solve(problem, "direct")
+    short = 1 - found.correlations.sum() / exact.correlations.sum()
+    assert found.residual < 0.1 * short
+    assert short < found.loss_estimate < 2 * short

@@ -162,7 +162,10 @@ def _judged(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
     else:
         pairs = pairs.canonical()
         if len(pairs.rho) > k:
-            errors, following = _raised(pairs, metrics)[:k], float(pairs.rho[k])
+            following = float(pairs.rho[k])
+            errors = _raised(pairs, metrics, float(pairs.rho[-1]))[:k]
+        elif len(pairs.rho) == min(moments.widths):  # there are no others
+            errors = _raised(pairs, metrics, 0.0)
     pairs = _unit(pairs.leading(k))
     squares = pairs.squares(metrics) + _rounding_of_weights(problem, pairs)
     every = None
@@ -195,13 +198,13 @@ def _is_correlated(moments: Moments) -> bool:
     return float(Home.of(C).norm(C)) > rounding * size
 
 
-def _raised(pairs: Pairs, metrics: Sequence[Metric]) -> HostArray:
-    """By how much correlations grow to second order, if all that are outside the blocks are at most the last inside.
+def _raised(pairs: Pairs, metrics: Sequence[Metric], outside: float) -> HostArray:
+    """By how much correlations grow to second order, if all outside the blocks are at most `outside`.
 
-    It is that of the matrix of order two with ρᵢ and the last one on its diagonal, and ‖ϱᵢ‖/√2 beside it.
+    It is that of the matrix of order two with ρᵢ and `outside` on its diagonal, and ‖ϱᵢ‖/√2 beside it.
     """
     coupled = pairs.squares(metrics) / 2
-    half = (pairs.rho - pairs.rho[-1]) / 2
+    half = (pairs.rho - outside) / 2
     raised: HostArray = np.minimum(np.sqrt(half**2 + coupled) - half, np.maximum(1.0 - pairs.rho, 0.0))
     return raised
 

@@ -190,7 +190,10 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
             found = more
         if len(found) < self.k and found.norm() > max(least, found.lost[-1]):
             gaps.append(size)  # of a component that is missing
-        findings = fewer_than_asked(len(found), self.k, "components with a covariance above rounding")
+        what = "components with a covariance above rounding"
+        findings = fewer_than_asked(
+            len(found), self.k, what, least / found.covariances[0] if len(found) else 0.0
+        )
         lost = rounding_of_components(found, moments.squares() if moments.holds else None)
         own = found.arrays() | {
             "x_rotations": moments.fitted[0].scaled(found.R),
