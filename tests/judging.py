@@ -82,14 +82,13 @@ def score(truth: Truth, test: Any, answer: dict[str, Any]) -> float:
     if case.problem == "kernel-ridge":
         off = target - truth.K[test] @ answer["dual"][0] - truth.intercept(answer["dual"][0])
     else:
+        B = answer.get("coefficients")
+        if B is None:  # of equal fitted values the shortest
+            shortest, _, _ = svd(truth.views[0].d / X.scale[:, None] * truth.views[0].V)
+            W = answer["W0"] if "W0" in answer else answer["x"][0]
+            B = shortest @ (shortest.T @ (X.scale[:, None] * W))
         if "W0" in answer:
-            shortest, _, _ = svd(
-                truth.views[0].d / X.scale[:, None] * truth.views[0].V
-            )  # of equal fitted values
-            W = shortest @ (shortest.T @ (X.scale[:, None] * answer["W0"]))
-            B = W @ ((X.entries @ W).T @ Y.entries)
-        else:
-            B = answer["x"][0] * X.scale[:, None] if "x" in answer else answer["coefficients"]
+            B = B @ ((X.entries @ B).T @ Y.entries)
         off = (Y.rows[test] - X.rows[test] @ B) * Y.scale
     return float(1 - np.sum(w @ off**2) / np.sum(w @ (target - w @ target / np.sum(w)) ** 2))
 

@@ -120,8 +120,11 @@ class Adjusted:
         return self.roots * self.rows
 
 
-def adjusted(X: Any, w: Any, Z: Any, *, center: bool, scale: bool = False) -> Adjusted:
-    """Learn means, slopes and scales from the rows with weights, and apply them to all rows."""
+def adjusted(X: Any, w: Any, Z: Any, *, center: bool, scale: bool = False, target: bool = False) -> Adjusted:
+    """Learn means, slopes and scales from the rows with weights, and apply them to all rows.
+
+    Columns that vary by less than 64 units of rounding count as constant; a target keeps the rows without weight.
+    """
     roots = np.sqrt(w)[:, None]
 
     def centred(M: Any) -> Any:
@@ -140,9 +143,10 @@ def adjusted(X: Any, w: Any, Z: Any, *, center: bool, scale: bool = False) -> Ad
         for _ in range(2):
             R = R - D @ ((V[:, keep] / s[keep]) @ (U[:, keep].T @ (roots * R)))
     after = norms(roots * R)
-    live = after > 1000 * EPS * before * (center or Z is not None)
+    live = after > 2.0**-46 * before * (center or Z is not None)
     divisors = np.where(live & scale, after / np.sqrt(np.sum(w)), 1)
-    return Adjusted(R * live / divisors, roots, mean, divisors, ratio(before[live], after[live]) or 1.0)
+    kept = live | (target & (w == 0)[:, None])
+    return Adjusted(R * kept / divisors, roots, mean, divisors, ratio(before[live], after[live]) or 1.0)
 
 
 class View:
@@ -213,9 +217,10 @@ class Truth:
         return float(np.finfo(working_dtype(self.case.arrays[name].dtype)).eps)
 
     def adjusted(self, name: str, w: Any) -> Adjusted:
-        scale = bool(self.given.get("scale")) and name not in TARGETS
-        scale &= not (self.case.problem == "ridge-many-targets" and name == "Y")
-        return adjusted(self.data[name], w, self.data.get("confounds"), center=self.center, scale=scale)
+        target = name in TARGETS or (self.case.problem == "ridge-many-targets" and name == "Y")
+        scale = bool(self.given.get("scale")) and not target
+        asked = {"center": self.center, "scale": scale, "target": target}
+        return adjusted(self.data[name], w, self.data.get("confounds"), **asked)
 
     def build(self) -> None:
         """Factorise the views."""
@@ -459,7 +464,7 @@ class Spectral(Truth):
             "grain": ratio(100 * self.unit * noise, total),
             "not orthonormal": max(ratio(np.abs(c.T @ c - np.eye(len(values))), 1) for c in C),
         }
-        if self.case.problem in ("cca", "multiset-cca"):
+        if self.case.problem in ("cca", "multiset-cca", *REGRESSIONS):
             squares = [ratio(view.s[0], view.s[-1]) ** 2 for view in self.views if len(view.s)]
             errors["squared"] = self.unit * max(squares, default=0.0)
         if self.case.problem == "svd" and len(s):  # by the values themselves: squares hide the small ones
@@ -612,16 +617,25 @@ class ManyTargets(Truth):
         for label in np.unique(labels):
             test, v = labels == label, self.w[labels == label]
             rows = Y[test][v > 0]
-            folds = folds + np.any(rows != rows[:1], axis=0) if len(rows) != 1 else np.nan
             A, B = (self.adjusted(name, self.w * ~test) for name in "XY")
             about = v @ (Y[test] - v @ Y[test] / np.sum(v)) ** 2
+            varies = about > 1e-26 * (v @ Y[test] ** 2)  # else rounding of its entries
+            known = len(rows) != 1 and self._slopes_of(~test) == self._slopes_of(np.ones(len(Y), bool))
+            folds = folds + varies if known else np.nan
             for i, d in enumerate(self.roots):
                 U, s, V = svd(A.entries * d)
                 for j, r in enumerate(self.ridges):
                     x = d[:, None] * (V @ ((s / (s * s + r))[:, None] * (U.T @ B.entries)))
                     errors = v @ (B.rows[test] - A.rows[test] @ x) ** 2
-                    self.scores[i, j] += np.any(rows != rows[:1], axis=0) * (1 - errors / about)
+                    self.scores[i, j] += varies * (1 - errors / np.where(varies, about, 1))
         self.scores /= np.where(folds > 0, folds, np.nan)
+
+    def _slopes_of(self, rows: Any) -> int:
+        """The number of slopes of confounds, beside means, that some rows determine."""
+        Z = self.data.get("confounds", np.zeros((len(rows), 0)))
+        D = np.hstack([np.ones((len(Z), int(self.center))), np.asarray(Z - Z.mean(axis=0), float)])
+        D = (np.sqrt(np.asarray(self.w, float))[:, None] * D)[rows]
+        return int(np.linalg.matrix_rank(D / np.maximum(np.linalg.norm(D, axis=0), 1e-300)))
 
     def effects(self, answer: dict[str, Any]) -> dict[str, float]:
         twin = ManyTargets(self.case, self.noisy(0))
