@@ -216,7 +216,7 @@ class Draw:
             self.notes.append(f"{'last row in ' * (rows == -1)}units {unit:.0e}")
         if self.chance(0.3 if center else 0.05):
             shift = self.power(0, 2 if mild else 8)
-            X = X + shift * (X.std(axis=0) + 1e-300) * self.rng.uniform(0.5, 1, X.shape[1:])
+            X = X + shift * X.std(axis=0) * self.rng.uniform(0.5, 1, X.shape[1:])
             self.notes.append(f"means of {shift:.1e} times the spread")
         return X
 

@@ -38,7 +38,12 @@ def faults(truth: Truth, solution: Any) -> dict[str, str]:
     found = truth.errors(truth.answer(solution)) | truth.about(solution)
     grain, explained = found.pop("grain", 0.0), found.pop("explained", 0.0)
     grain += min(tol, found.pop("squared", 0.0))  # what is above the tolerance, linspec must report
-    claim = max(residual, float(getattr(solution, "loss_estimate", None) or 0.0), 10 * explained)
+    loss = getattr(solution, "loss_estimate", None)
+    if (
+        case.problem == "cca" and loss is None and len(solution.correlations)
+    ):  # gaps are at most the correlations
+        loss = residual / max(float(solution.correlations[0]), 1e-300)
+    claim = max(residual, float(loss or 0.0), 10 * explained)
     least = max(100 * truth.unit, 1e-4 * tol)
     limits = dict.fromkeys(found, 1e-4) | {"law": SILENT * tol, "loss": SILENT * max(claim, least) + grain}
     limits["excess"] = least + grain + explained + tol
@@ -93,6 +98,13 @@ def score(truth: Truth, test: Any, answer: dict[str, Any]) -> float:
     return float(1 - np.sum(w @ off**2) / np.sum(w @ (target - w @ target / np.sum(w)) ** 2))
 
 
+def digits(truth: Spectral) -> float:
+    """What a hundred roundings of the entries, before means and confounds are subtracted, may do to a value."""
+    return (
+        100 * truth.unit * float(truth.size) * float(np.prod([part.shift for part in truth.parts.values()]))
+    )
+
+
 def judge_folds(case: Any, found: Any, warned: bool) -> tuple[str, str]:
     """Hold every score to that of the exact answer; a fold with tied components, or of no digits, has several."""
     labels, given, wrong = case.study["splitter"], np.asarray(found.scores), []
@@ -108,6 +120,12 @@ def judge_folds(case: Any, found: Any, warned: bool) -> tuple[str, str]:
         test, whole = labels == label, truth_of(part, None, labels != label)
         if isinstance(whole, Spectral) and np.any(
             whole.s[1 : k + 1] > whole.s[:k][: len(whole.s) - 1] * (1 - 1e-6)
+        ):
+            continue
+        if (
+            isinstance(whole, Spectral)
+            and len(whole.s) >= (k or 1)
+            and whole.s[(k or 1) - 1] <= digits(whole)
         ):
             continue
         readings = list(whole.readings())

@@ -46,6 +46,7 @@ _HOLDERS = {
     "raised_diagonal": "linspec.linalg.preconditioner",
     "rank_cut": "linspec.linalg.small_matrices",
     "ratio": "linspec.linalg.small_matrices",
+    "risen": "linspec.linalg.small_matrices",
     "search": "linspec.linalg.krylov",
     "selection_matrix": "linspec.linalg.unit_vectors",
     "side_by_side": "linspec.linalg.steps",

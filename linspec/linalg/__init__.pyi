@@ -27,6 +27,7 @@ from linspec.linalg.small_matrices import metric_rounding as metric_rounding
 from linspec.linalg.small_matrices import orthonormal as orthonormal
 from linspec.linalg.small_matrices import rank_cut as rank_cut
 from linspec.linalg.small_matrices import ratio as ratio
+from linspec.linalg.small_matrices import risen as risen
 from linspec.linalg.small_matrices import squared_cut as squared_cut
 from linspec.linalg.small_matrices import tall_svd as tall_svd
 from linspec.linalg.small_matrices import whitening as whitening

@@ -164,6 +164,37 @@ def ratio(a: float, b: float) -> float:
     return a / b if b > 0 else math.inf
 
 
+def risen(values: HostArray, coupled: HostArray, outside: float) -> HostArray:
+    """To what Ritz values rise when their residuals widen the space.
+
+    Parameters
+    ----------
+    values : numpy.ndarray of shape (m,)
+        The Ritz values Θ.
+    coupled : numpy.ndarray of shape (m, m)
+        The Gram matrix G of the residuals.
+    outside : float
+        The Rayleigh quotients of all that the residuals add are at most this.
+
+    Returns
+    -------
+    numpy.ndarray of shape (m,)
+        The leading eigenvalues of [[Θ, √G], [√G, outside·I]].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.linalg import risen
+    >>> risen(np.array([2.0]), np.array([[2.25]]), 0.0)
+    array([2.80277564])
+    """
+    w, V = np.linalg.eigh(coupled)
+    root = (V * np.sqrt(np.maximum(w, 0.0))) @ V.T
+    whole = np.block([[np.diag(values), root], [root, outside * np.eye(len(values))]])
+    every: HostArray = np.linalg.eigvalsh(whole)[::-1]
+    return every[: len(values)]
+
+
 def rank_cut(shape: tuple[int, int], dtype: Any, ridge: float = 0.0) -> float:
     """Fraction of the largest singular value below which other singular values are rounding errors, for columns of
     length 1.

@@ -36,7 +36,7 @@ from linspec.arrays import Array, HostArray, reciprocal, to_host
 from linspec.features import FeatureMap, KernelMap
 from linspec.iteration import Certificate
 from linspec.kernels import Points
-from linspec.linalg import ratio, signs_of_columns, whitening
+from linspec.linalg import ratio, risen, signs_of_columns, whitening
 from linspec.solving import fewer_than_asked, left_out_nearby
 from linspec_kernel.moments import Fitted
 from linspec_kernel.nystrom import norms_alone, on_host
@@ -185,19 +185,14 @@ def judged(problem: Any, moments: Any, arrays: Mapping[str, Any], tol: float) ->
 def rise(rho: HostArray, squares: HostArray, overlaps: HostArray, k: int) -> float:
     """Estimate how much the sum of the first k correlations rises when a solver's spans grow by the residuals.
 
-    Let Θ be the diagonal matrix of the m correlations `rho`, and G half the Gram matrix of the residuals of the m
-    pairs. In a basis of the pairs and of their residuals, the correlations are the eigenvalues of
-    [[Θ, G^(1/2)], [G^(1/2), M]], since the residuals of Ritz pairs are orthogonal to the spans. M is taken to be the
-    least of the m correlations times I. The diagonal of G is half of `squares`, the squared lengths of the residuals in
-    the norm of the certificate. Other entries of G follow from these lengths and from the cosines of the residuals,
-    which `overlaps` yields, their inner products in any norm.
+    They are those of `linspec.linalg.risen`, where all that is outside is at most the least of the m correlations. The
+    diagonal of G is half of `squares`, the squared lengths of the residuals in the norm of the certificate. Other
+    entries of G follow from these lengths and from the cosines of the residuals, which `overlaps` yields, their inner
+    products in any norm.
     """
     scale = np.sqrt(np.maximum(np.diagonal(overlaps), 0.0))
     turned = np.sqrt(squares / 2) * reciprocal(scale)
-    w, V = np.linalg.eigh(overlaps * np.outer(turned, turned))
-    root = (V * np.sqrt(np.maximum(w, 0.0))) @ V.T
-    whole = np.block([[np.diag(rho), root], [root, rho[-1] * np.eye(len(rho))]])
-    found = np.minimum(np.linalg.eigvalsh(whole)[::-1], 1.0)
+    found = np.minimum(risen(rho, overlaps * np.outer(turned, turned), float(rho[-1])), 1.0)
     return max(float(np.sum(found[:k] - rho[:k])), 0.0)
 
 

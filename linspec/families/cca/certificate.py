@@ -3,7 +3,8 @@
 The pencil is [0 C; Cᵀ 0] z = ρ S z with S = diag(Sx, Sy), and ‖ϱᵢ‖ the length of its residual in S⁻¹ (`canonical`).
 
 1. Within ‖ϱᵢ‖/√2 of each ρᵢ there is an exact correlation (Parlett 1998, 11.5): these are the `bounds`. To second order
-   a pair loses ‖ϱᵢ‖²/(2gᵢ), where gᵢ is the gap to the correlations outside the block (Parlett 11.7).
+   a pair loses ‖ϱᵢ‖²/(2gᵢ), where gᵢ is the gap to the correlations outside the block (Parlett 11.7); `risen` has the
+   loss to all orders for the residuals together, which may lie in one direction.
 2. Where Gram matrices or a triangle are held, all correlations are computed if that is quick, and else a Krylov space
    from random columns beside the pairs searches for larger ones (`linspec.linalg.search`): nothing is missed. Elsewhere
    the random columns of the start were the search.
@@ -25,7 +26,7 @@ from linspec.certificates import Metric, digits, rounding_of, short_directions, 
 from linspec.certificates.norms import SHORT
 from linspec.families.cca.canonical import Pairs, cross, multiplied
 from linspec.iteration import Certificate
-from linspec.linalg import EPS, RitzPairs, inverse, ratio, search, signs_of_columns
+from linspec.linalg import EPS, RitzPairs, inverse, ratio, risen, search, signs_of_columns
 from linspec.process.plurals import count_of
 from linspec.rows import Moments
 from linspec.solving.findings import CHOICE, left_out_nearby
@@ -199,13 +200,12 @@ def _is_correlated(moments: Moments) -> bool:
 
 
 def _raised(pairs: Pairs, metrics: Sequence[Metric], outside: float) -> HostArray:
-    """By how much correlations grow to second order, if all outside the blocks are at most `outside`.
-
-    It is that of the matrix of order two with ρᵢ and `outside` on its diagonal, and ‖ϱᵢ‖/√2 beside it.
-    """
-    coupled = pairs.squares(metrics) / 2
-    half = (pairs.rho - outside) / 2
-    raised: HostArray = np.minimum(np.sqrt(half**2 + coupled) - half, np.maximum(1.0 - pairs.rho, 0.0))
+    """By how much correlations grow if the blocks do by their residuals, and all beside are at most `outside`."""
+    duals = [metric.dual(pairs.gap(i)) for i, metric in enumerate(metrics)]
+    coupled = to_host(duals[0].T @ duals[0] + duals[1].T @ duals[1]) / 2
+    raised: HostArray = np.clip(
+        risen(pairs.rho, coupled, outside) - pairs.rho, 0.0, np.maximum(1.0 - pairs.rho, 0.0)
+    )
     return raised
 
 
