@@ -91,6 +91,7 @@ if published := os.environ.get("LINSPEC_DOCS_VERSION", ""):
     }
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
+copybutton_line_continuation_character = "\\"
 
 # Executed examples
 if any(Path(__file__).parent.glob("gallery/plot_*.py")):
