@@ -224,6 +224,20 @@ def test_jobs_are_short_and_end_with_a_fact() -> None:
         assert isinstance(ast.parse(job.text).body[-1], ast.Assert), job.line
 
 
+def test_code_fits_into_the_site() -> None:
+    """A line of more than 79 columns is cut there; pages for authors and of evidence show files as they are."""
+    pages = [page for page in PAGES if page.parent.name not in ("extend", "evidence")]
+    wide = [
+        f"{place_of(page)}:{block.line}: {line}"
+        for page in pages
+        for block in blocks(page)
+        if block.language in ("python", "console")
+        for line in block.text.splitlines()
+        if len(line) > 79 and (block.language == "python" or line.startswith("$ "))
+    ]
+    assert wide == []
+
+
 @pytest.mark.skipif(importlib.util.find_spec("linspec.cli") is None, reason="no command line yet")
 @pytest.mark.parametrize(("page", "lines"), commands())
 @pytest.mark.slow(keep=6)
