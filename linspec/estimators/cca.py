@@ -9,8 +9,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from linspec.arrays import Array
-from linspec.estimators.base import LinspecEstimator, checked_array, like
-from linspec.estimators.later_rows import AddsRows
+from linspec.estimators.base import AddsRows, LinspecEstimator, checked_array, like
 from linspec.families.cca import problem as cca
 from linspec.frames import check_order
 from linspec.kernels.functions import as_kernel

@@ -16,9 +16,8 @@ from linspec import targets
 from linspec.arrays import Array, HostArray, from_host, is_array, namespace, to_host
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, shown
 from linspec.estimators.base import LinspecEstimator, PairedRows, checked_number, like
-from linspec.families.discriminant.classifier import LinearClassifier
 from linspec.families.discriminant.problem import Discriminant as Problem
-from linspec.families.discriminant.problem import DiscriminantSolution
+from linspec.families.discriminant.problem import DiscriminantSolution, LinearClassifier
 from linspec.operators.weights import weights_and_confounds
 
 TARGETS: Mapping[str, tuple[Any, dict[str, Any]]] = MappingProxyType(

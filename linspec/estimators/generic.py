@@ -26,8 +26,6 @@ from linspec.solving.problem import Problem
 from linspec.solving.solution import Solution
 from linspec.studies.held_out.defaults import number_of
 
-__all__ = ["of"]
-
 RUN = {"solver": "auto", "tol": None, "max_passes": None, "random_state": None, "solver_options": None}
 """Parameters of every estimator, and their defaults."""
 

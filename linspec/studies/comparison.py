@@ -48,16 +48,6 @@ from linspec.status import Status
 from linspec.studies.held_out.defaults import number_of, rows_to_score
 from linspec.studies.held_out.scores import FEWEST, beside
 
-__all__ = [
-    "Comparison",
-    "Entry",
-    "compare",
-    "measured",
-    "solvers_to_compare",
-    "split",
-    "spread",
-]
-
 AUTO, FAILED = "auto", "FAILED"
 
 COLUMNS = ("problem", "solver", "score", "objective", "residual", "status", "passes", "products", "seconds")

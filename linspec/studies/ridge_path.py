@@ -29,8 +29,6 @@ from linspec.solving.solution import Solution, weights_by_matrix
 from linspec.solving.solver import Solver
 from linspec.studies.held_out.defaults import default_scores, number_of, rows_to_score, score_of_rows
 
-__all__ = ["RidgePath", "ridge_path"]
-
 S = TypeVar("S", bound=Solution)
 
 

@@ -17,11 +17,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from linspec.testing.data import BACKENDS, Backend
 from linspec.testing.kit import Report, conformance, run_checks
 from linspec.testing.parts import check_operator
 from linspec.testing.references import Case, Reference, cases, planted, second_moments, spectral
-from linspec.testing.solvers import CheckFailed
+from linspec.testing.solvers import BACKENDS, Backend, CheckFailed
 
 __all__ = [
     "BACKENDS",

@@ -19,15 +19,14 @@ import linspec as ls
 from linspec import errors
 from linspec.arrays import to_host
 from linspec.operators import RowFiles
-from linspec.testing.data import BACKENDS, Backend
 from linspec.testing.solvers import (
+    BACKENDS,
     PROBLEM_CHECKS,
     SOLVER_CHECKS,
+    Backend,
     CheckFailed,
     require,
 )
-
-__all__ = ["CHECKS", "check_operator"]
 
 Array = np.ndarray[Any, Any]
 DRAWS = 600  # of a test matrix, to estimate its moments

@@ -22,8 +22,6 @@ import numpy as np
 import scipy.linalg
 from scipy.spatial.distance import pdist, squareform
 
-__all__ = ["Case", "Reference", "cases", "planted", "second_moments", "spectral"]
-
 Array = np.ndarray[Any, Any]
 Arrays = Mapping[str, Array]
 Pencil = tuple[Array, Array]

@@ -9,7 +9,7 @@ import scipy.stats
 
 import linspec as ls
 from linspec.errors import InvalidOption, InvalidProblem
-from linspec.studies.inference.gaps import excess_of, gaps_of
+from linspec.studies.inference.bootstrap import excess_of, gaps_of
 
 
 def planted(rng, n=200, p=5, q=4, rho=(0.8, 0.5)):

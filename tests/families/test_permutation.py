@@ -14,7 +14,7 @@ import scipy.sparse.linalg
 import scipy.stats
 
 import linspec as ls
-import linspec.families.cca.inference.permutation
+import linspec.families.cca.significance
 from linspec.errors import (
     ConvergenceWarning,
     InvalidOption,

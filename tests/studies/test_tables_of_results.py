@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import linspec as ls
-from linspec.families.cca.inference.significance import Significance
+from linspec.families.cca.significance import Significance
 
 LIBRARIES = ["pandas", "polars", "pyarrow", ""]
 SHARED = np.random.default_rng(0).standard_normal((80, 2)) * [2.0, 1.0]

@@ -17,15 +17,12 @@ import numpy as np
 from linspec.arrays import Array, HostArray, host_dtype, to_host
 from linspec.errors import InvalidProblem
 from linspec.families.cca.canonical import Pairs
-from linspec.families.cca.problem import CCA
-from linspec.families.cca.solution import CCASolution
+from linspec.families.cca.problem import CCA, CCASolution
 from linspec.families.cca.variates import cosines
 from linspec.linalg.small_matrices import EPS, whitening
 from linspec.rows import Passes
 from linspec.solving.checks import finite_array, finite_block
 from linspec.solving.on_rows import moments_of
-
-__all__ = ["correlations", "pcc", "tcc"]
 
 
 def tcc(X: Any, Y: Any, x_weights: Any, y_weights: Any, *, ridge: Any = 0.0, center: Any = False) -> float:

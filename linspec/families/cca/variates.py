@@ -36,8 +36,6 @@ from linspec.solving.loadings import loadings_of, moments_of_rows
 from linspec.solving.tables import check_columns
 from linspec.studies.held_out.scores import still
 
-__all__ = ["CCAScore", "TwoViewSolution", "captured", "componentwise", "cosines", "score_views"]
-
 
 @dataclass(frozen=True, eq=False)
 class CCAScore:

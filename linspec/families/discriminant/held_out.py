@@ -24,7 +24,7 @@ from linspec.solving.prediction_score import prediction_score
 from linspec.studies.held_out.defaults import first_components
 from linspec.studies.held_out.grams import Split
 from linspec.studies.held_out.scores import FEWEST, HeldOutScore, RidgeMetric, Rounded, still, weighted_rows
-from linspec.targets.labels import class_codes
+from linspec.targets import class_codes
 
 
 class PillaiTrace(HeldOutScore):

@@ -49,11 +49,17 @@ from linspec.solving.select import estimated
 from linspec.solving.solve import AFFORDABLE, LEAST_SECONDS, solve_on_host
 from linspec.solving.stating import with_values
 from linspec.status import Status
-from linspec.studies.held_out.cells import bytes_held, cells_of, with_orthogonal_confounds
-from linspec.studies.held_out.folds import Folds
+from linspec.studies.held_out.folds import Folds, bytes_held, cells_of, with_orthogonal_confounds
 from linspec.studies.held_out.grams import ROUNDING, Grams, Split, share_lost, split_of
-from linspec.studies.held_out.predictions import PredictionScore, RSquared, errors_of_rows
-from linspec.studies.held_out.scores import LOST, Generalized, RidgeMetric, Rounded
+from linspec.studies.held_out.scores import (
+    LOST,
+    Generalized,
+    PredictionScore,
+    RidgeMetric,
+    Rounded,
+    RSquared,
+    errors_of_rows,
+)
 
 PROBES = 20
 """Number of random sign vectors that estimate the trace: the standard deviation of the estimate of n − s − tr H is at

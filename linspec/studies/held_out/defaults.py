@@ -44,8 +44,6 @@ FAINT = 16 * EPS
 ROUNDED = 16
 """Scores within so many roundings of the products that they come from are rounding."""
 
-__all__ = ["default_scores", "first_components", "is_paired", "number_of", "rows_to_score", "score_of_rows"]
-
 
 def default_scores(problem: Problem[Any]) -> dict[str, HeldOutScore]:
     """Return by name the scores of held-out rows of a problem whose class lists none; the first is the default.

@@ -6,7 +6,7 @@ Method: the data are permuted, as the matrices of the problem declare (`linspec.
 again with the same solver, ridge and k. Of several matrices the rows of all but the first are permuted, each matrix in
 its own order. The value of each component is compared with the largest value of the permuted rows, or the sum of the
 k − j + 1 values from the j-th component on with the sum of the k − j + 1 largest values of the permuted rows. Of a
-single matrix the entries of each column are permuted (`linspec.studies.inference.columns`), and the j-th value is
+single matrix the entries of each column are permuted (`linspec.studies.inference.rows`), and the j-th value is
 compared with the j-th value of the permuted columns (parallel analysis), or with their largest one. A component cannot
 exist without the earlier ones, so the p-value of a component is the largest p-value up to it (closure).
 Source: Phipson & Smyth 2010, Stat. Appl. Genet. Mol. Biol. 9:39, doi:10.2202/1544-6115.1585 (p-values (r + 1)/(n +
@@ -53,26 +53,14 @@ from linspec.solving.select import chosen_solver
 from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
 from linspec.solving.tables import table_of_components
-from linspec.studies.inference.columns import check_entries_fit
 from linspec.studies.inference.rows import (
+    check_entries_fit,
     check_rows_are_known,
     loaded,
     on_images,
     permuted,
     with_equal_rows,
 )
-
-__all__ = [
-    "ComponentTest",
-    "Tested",
-    "checked_seconds",
-    "leading_components",
-    "made_in_time",
-    "p_in_words",
-    "permuted_solves",
-    "sums_from",
-    "warn_of_time",
-]
 
 OF_ROWS, OF_COLUMNS = ("largest", "sum"), ("ranked", "largest")
 """The statistics for permuted rows and for permuted columns; the first is the default."""
