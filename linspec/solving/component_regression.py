@@ -29,8 +29,8 @@ COMPONENT_SCORES: Mapping[str, str] = MappingProxyType(
 )
 """The scores of held-out rows for `Problem.held_out_scores` of a problem with such answers.
 
-The problem has the matrices X and Y, and two methods: `factors_of_moments(metric, C, ridge, k)` and
-`seconds_of_factors(ridges)`. See `linspec.studies.held_out.scores`.
+The problem has the matrices X and Y, and the method `factors_of_moments(metric, C, ridge, k)`.
+See `linspec.studies.held_out.scores`.
 """
 
 

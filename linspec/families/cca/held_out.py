@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from linspec import cost
 from linspec.arrays import HOST, HostArray
 from linspec.families.cca.variates import captured, componentwise
 from linspec.linalg.small_matrices import leading_svd
@@ -61,14 +60,6 @@ class TotalCaptured(HeldOutScore):
                 for k in ks
             ]
         return Rounded(found, rounding / np.maximum(np.abs(found), 1.0))
-
-    def seconds_of_split(self, problem: Any, ridges: int) -> float:
-        p, q = (float(A.shape[1]) for A in problem.matrices.values())
-        products = (
-            2 * p * q * (p + q) + 2 * max(p, q) * min(p, q) ** 2 + 4 * (p + q) ** 2 * int(problem.width)
-        )
-        factored = cost.EIGEN * (p**3 + q**3) + ridges * 4 / 3 * min(p, q) ** 3
-        return factored / cost.FACTOR_RATE + ridges * products / cost.DENSE_RATE
 
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
         variates = solution.transform(problem.X, problem.Y, confounds=problem.confounds)

@@ -15,7 +15,7 @@ times the sum of the magnitudes of its terms. In addition, x has an error: the G
 Errors that may be rounding are recomputed from the rows themselves.
 
 For GCV the same decomposition gives tr H(r) = Σ λ/(λ + r) and the squared errors for every ridge: that of AᵀA, which
-one sweep computes, or of AAᵀ if there are fewer rows than columns. If neither is affordable, one run solves for all
+one sweep computes, or of AAᵀ if there are fewer rows than columns. If both are large, one run solves for all
 ridges, and random signs z, which are further right-hand sides of that run, estimate the trace: E zᵀHz = tr H.
 Source: Higham 2002, Accuracy and Stability of Numerical Algorithms, sections 3.1 and 20.4,
 doi:10.1137/1.9780898718027 (inner products, and normal equations); Golub, Heath & Wahba 1979, Technometrics 21:215,
@@ -31,22 +31,19 @@ standard error of the trace, from the spread of the zᵀHz, times 2 GCV / (n −
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from linspec import cost
-from linspec.arrays import HOST, Home, HostArray, random_generator, reciprocal, to_host
+from linspec.arrays import HOST, HostArray, random_generator, reciprocal, to_host
 from linspec.errors import ConvergenceWarning, InvalidProblem, NoSuitableSolver, warn
 from linspec.linalg import squared_cut
 from linspec.operators import as_operator
 from linspec.process import machine
 from linspec.rows import Moments, Passes, Preprocessing, row_gram
-from linspec.rows.inner_products import AT_ONCE
 from linspec.solving.on_rows import moments_of
-from linspec.solving.select import estimated
-from linspec.solving.solve import AFFORDABLE, LEAST_SECONDS, solve_on_host
+from linspec.solving.solve import solve_on_host
 from linspec.solving.stating import with_values
 from linspec.status import Status
 from linspec.studies.held_out.folds import Folds, bytes_held, cells_of, with_orthogonal_confounds
@@ -64,6 +61,9 @@ from linspec.studies.held_out.scores import (
 PROBES = 20
 """Number of random sign vectors that estimate the trace: the standard deviation of the estimate of n − s − tr H is at
 most √(2 (n − tr H) / PROBES)."""
+
+MOST = 4000
+"""Largest order of a Gram matrix that is decomposed unasked."""
 
 SPENT = 1e-9
 """Degrees of freedom up to this fraction of the row count are treated as none."""
@@ -155,13 +155,6 @@ class SquaredErrors(PredictionScore):
             moved[i] = off
         return Rounded(scores, rounding, moved)
 
-    def seconds_of_split(self, problem: Any, ridges: int) -> float:
-        p, m = float(problem.A.shape[1]), float(problem.B.shape[1])
-        return (
-            cost.EIGEN * p**3 / cost.FACTOR_RATE
-            + (2 * p**2 + ridges * (2 * p**2 + 4 * (p + m) ** 2)) * m / cost.DENSE_RATE
-        )
-
     def rounding_of_solutions(self, problem: Any, solutions: Sequence[Any], moved: HostArray) -> HostArray:
         moments = Moments([problem.A.in_blocks("A")])
         moments.settle()
@@ -201,7 +194,7 @@ def generalized(
     problem : LeastSquares
     ridges : sequence of float
     form : str
-        "dense": by an eigendecomposition; "auto": by one if that is affordable, and by random signs otherwise; any
+        "dense": by an eigendecomposition; "auto": by one of an order up to `MOST`, and by random signs otherwise; any
         other value: by random signs.
     solver, options
         As for `linspec.solve`; used only if random signs estimate the trace.
@@ -214,10 +207,9 @@ def generalized(
     Raises
     ------
     NoSuitableSolver
-        No way, or with ``form="dense"`` no eigendecomposition, fits into half of the available memory.
+        With ``form="dense"`` no eigendecomposition fits into half of the available memory.
     """
-    estimates = _estimates(problem, ridges, solver)
-    way, reason = _chosen(estimates, form, problem.A.home)
+    way, reason = _way(problem, form)
     if way == "dense":
         return _of_columns(problem, ridges, reason, again=form != "dense")
     if way == "rows":
@@ -225,65 +217,19 @@ def generalized(
     return _of_signs(problem, ridges, solver, {"rng": rng, **options}, reason, random_generator(rng))
 
 
-def _estimates(problem: Any, ridges: Sequence[float], solver: Any) -> dict[str, cost.Estimate]:
-    """Estimate the time and memory of each way that the data permit.
-
-    The keys of the result: "dense" for the eigendecomposition of AᵀA, "rows" for the eigendecomposition of AAᵀ, and
-    "solve" for a run that estimates the trace by random signs.
-    """
-    sizes = cost.sizes_of([problem.A, problem.B], 1)
-    n = sizes.n
-    p = sizes.p
-    q = sizes.q
-    found: dict[str, cost.Estimate] = {}
-    held = cost.moments_estimates(sizes, 0, 1).get("dense")
-    if held is not None:
-        beside = 0 if problem.confounds is None else problem.confounds.shape[1]
-        seconds = held.seconds + cost.EIGEN * p**3 / cost.FACTOR_RATE
-        needed = bytes_held(p + q + beside, _everything(n))
-        found["dense"] = cost.Estimate(seconds, needed, f"Gram matrix of order {p} and its eigenvectors")
-    if problem.sweeps > 1:
-        rate = cost.SPARSE_RATE if sizes.scattered else cost.DENSE_RATE
-        seconds = 4.0 * sizes.nnz * n / rate + cost.EIGEN * n**3 / cost.FACTOR_RATE
-        needed = 8.0 * (4.0 * n**2 + p * AT_ONCE)
-        found["rows"] = cost.Estimate(seconds, needed, f"Gram matrix of {n} rows and its eigenvectors")
-        columns = (q + PROBES) * len(ridges)
-        path = problem.with_numbers(ridge=tuple(ridges))
-        name, estimate = estimated(path, solver, replace(sizes, q=q + PROBES, k=columns))
-        if estimate is not None:
-            seconds = estimate.seconds + sizes.nnz * (cost.READING + 2.0 * columns) / rate
-            found["solve"] = cost.Estimate(
-                seconds, estimate.bytes + 8.0 * n * (q + PROBES), f"{PROBES} random signs a row by {name}"
-            )
-    return found
-
-
-def _chosen(estimates: dict[str, cost.Estimate], form: str, home: Home) -> tuple[str, str]:
-    """Return the key of the chosen way in `estimates`, and the reason as text.
-
-    A way may use half of the free memory of the host or of the device of the data, whichever is less: sums over rows
-    are made on the device, decompositions on the host.
-    """
-    memory = min(machine.available_memory(), home.free_memory()) / 2
-    exact = cost.least_time({name: e for name, e in estimates.items() if name != "solve"}, memory)
-    costs = "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())
-    solving = estimates.get("solve")
-    if form not in ("auto", "dense"):
-        return "solve", f"solve, as was asked: {costs}."
-    if exact and form == "auto" and solving is not None and solving.bytes <= memory:
-        most = AFFORDABLE * max(solving.seconds, LEAST_SECONDS)
-        exact = exact if estimates[exact].seconds <= most else ""
-        why = f"what is exact takes more than {cost.human_seconds(most)}"
-    else:
-        why = f"nothing exact fits into {cost.human_bytes(memory)}"
-    if exact:
-        return exact, f"{exact} is exact, and affordable within {cost.human_bytes(memory)}: {costs}."
-    if form == "dense" or not estimates:
-        raise NoSuitableSolver(
-            f"no eigendecomposition for generalized cross-validation fits into half of the available memory "
-            f'({cost.human_bytes(memory)}): {costs or "none that the data allow"}. Pass form="solve".'
-        )
-    return "solve", f"solve, since {why}: {costs}."
+def _way(problem: Any, form: str) -> tuple[str, str]:
+    """Return "rows" or "dense", whose Gram matrix is decomposed, or "solve", and the reason as text."""
+    (n, p), memory = problem.A.shape, min(machine.available_memory(), problem.A.home.free_memory()) / 2
+    again = problem.sweeps > 1
+    way = "rows" if again and (n < p or problem.A.access == "products") else "dense"
+    order = n if way == "rows" else p
+    needed = bytes_held(order, _everything(1))
+    text = f"a Gram matrix of order {order} takes {cost.human_bytes(needed)} of {cost.human_bytes(memory)}"
+    if form == "dense" and needed > memory:
+        raise NoSuitableSolver(f'generalized cross-validation: {text}. Pass form="solve".')
+    small = form == "auto" and needed <= memory and (order <= MOST or not again)
+    way = way if small or form == "dense" else "solve"
+    return way, f"{way}: {text}."
 
 
 # ---- exact ----------------------------------------------------------------------------------------------------------

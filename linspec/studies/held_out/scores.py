@@ -23,7 +23,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from linspec import cost
 from linspec.arrays import HostArray, reciprocal, to_host
 from linspec.certificates import Metric
 from linspec.errors import MissingCapability
@@ -106,8 +105,6 @@ class HeldOutScore(ABC):
         The name of the score in tables.
     higher : bool
         Whether higher scores are better.
-    together : bool
-        Whether `of_solutions` reads the held-out rows once for all solutions, instead of once for each solution.
 
     Examples
     --------
@@ -124,7 +121,6 @@ class HeldOutScore(ABC):
 
     label: ClassVar[str]
     higher: ClassVar[bool] = True
-    together: ClassVar[bool] = False
 
     @abstractmethod
     def of_solution(self, problem: Any, solution: Any, ks: Ks) -> HostArray:
@@ -143,10 +139,6 @@ class HeldOutScore(ABC):
         -------
         numpy.ndarray of shape (len(ks),)
         """
-
-    def of_solutions(self, problem: Any, solutions: Sequence[Any], ks: Ks) -> HostArray:
-        """Score the solutions for several ridges one by one; shape (len(solutions), len(ks))."""
-        return np.asarray([self.of_solution(problem, solution, ks) for solution in solutions])
 
     def rounding_of_solutions(self, problem: Any, solutions: Sequence[Any], moved: HostArray) -> HostArray:
         """Estimate the relative rounding errors of the scores of solutions that replace those from moments.
@@ -205,17 +197,6 @@ class HeldOutScore(ABC):
         raise MissingCapability(
             f'generalized cross-validation is for least squares; got {type(problem).__name__}. Pass method="folds".'
         )
-
-    def seconds_of_split(self, problem: Any, ridges: int) -> float:
-        """Estimate the seconds that `of_moments` takes for one split, without the merging of moments.
-
-        `ridges` is the number of ridges. The default estimate sums over the matrices for whose column means the
-        solution has a field. For each of them it counts one eigendecomposition of the Gram matrix, and for each ridge
-        two products of the Gram matrix with a block of `Problem.width` columns.
-        """
-        widths = [float(problem.matrices[name].shape[1]) for name in problem.solution.layout.means]
-        decomposed = sum(cost.EIGEN * p**3 for p in widths) / cost.FACTOR_RATE
-        return decomposed + ridges * sum(4 * p**2 for p in widths) * int(problem.width) / cost.DENSE_RATE
 
     @property
     def by_moments(self) -> bool:
@@ -377,12 +358,10 @@ class RSquared(PredictionScore):
 class SquaredErrors(PredictionScore):
     """The mean squared error of predictions, over held-out rows (weighted) and right-hand sides.
 
-    The problem has the matrices X and Y and these methods:
-
-    - ``factors_of_moments(metric, C, ridge, k)``, with the `RidgeMetric` of XᵀX and C = XᵀY, NumPy arrays of the
-      training rows: R of shape (p, m), Q of shape (q, m) with m at most k, and the factor by which the computation of R
-      magnifies the rounding of moments.
-    - ``seconds_of_factors(ridges)``: an estimate of the seconds that this takes for so many ridges.
+    The problem has the matrices X and Y and a method
+    ``factors_of_moments(metric, C, ridge, k)``, with the `RidgeMetric` of XᵀX and C = XᵀY, NumPy arrays of the
+    training rows: R of shape (p, m), Q of shape (q, m) with m at most k, and the factor by which the computation of R
+    magnifies the rounding of moments.
     """
 
     def of_moments(self, problem: Any, split: Split, ridges: Sequence[Any], ks: Ks) -> Rounded:
@@ -405,10 +384,6 @@ class SquaredErrors(PredictionScore):
                 scores[i, j] = self.of_errors(error, total, held.count, columns)
                 rounding[i, j] = share_lost(split.rounding * terms, error) + split.rounding * magnified
         return Rounded(scores, rounding)
-
-    def seconds_of_split(self, problem: Any, ridges: int) -> float:
-        """Estimate the seconds of the factors; the products with held-out moments take a small part of them."""
-        return float(problem.seconds_of_factors(ridges))
 
 
 class Explained(RSquared, SquaredErrors):

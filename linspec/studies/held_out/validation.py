@@ -45,7 +45,6 @@ from linspec.solving.findings import CHOICE
 from linspec.solving.problem import Problem
 from linspec.solving.ridge_values import ridge_columns, ridge_in_words, size_of_ridge
 from linspec.solving.ridges import along_ridges, checked_ridges
-from linspec.solving.select import estimated, has_trait
 from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
 from linspec.solving.stating import check_range_of_ridges
@@ -63,16 +62,11 @@ from linspec.studies.held_out.folds import (
 from linspec.studies.held_out.grams import Split, split_of
 from linspec.studies.held_out.scores import LOST, HeldOutScore, Ks, Rounded
 
-MERGING = 40
-"""Cost of merging and adjusting the Gram matrices of one split, in units of reading each entry of one d x d matrix.
-
-d is the number of columns of all matrices and confounds."""
-
-A_SOLVE = 2e-3
-"""Seconds that a solve takes for the smallest problem."""
-
 Grid = tuple[tuple[Any, ...], tuple[int | None, ...]]
 """The ridges and the ks of a grid of settings."""
+
+MOST = 3000
+"""Largest number of columns whose Gram matrices are held unasked: more take long to decompose."""
 
 FOLDS = 5
 """Number of folds by default."""
@@ -219,9 +213,7 @@ def cross_validate(  # noqa: PLR0913
     for name in problem.matrices:
         folds.check_counted(problem.weights_of(name), name, sides=("training",))
     asked = _form(scored, form, solver, options)
-    memory = problem.sizes().free_memory() / 2
-    held, reason = _chosen(_estimates(largest, folds, scored, ridges, solver), asked, memory)
-    by_moments = held
+    held, reason = _held(problem, folds, asked)
     if held:
         made, passes = _of_moments(problem, folds, scored, ridges, ks)
         if asked == "auto" and all(A.access == "rows" for A in problem.matrices.values()):
@@ -245,7 +237,7 @@ def cross_validate(  # noqa: PLR0913
             sizes,
             problem,
             reason,
-            rounding=made.rounding if by_moments or made.rounding.any() else None,
+            rounding=made.rounding,
         )
     )
 
@@ -445,43 +437,20 @@ def _form(score: HeldOutScore, form: str, solver: Any, options: dict[str, Any]) 
     return form if free or form == "dense" else "solve"
 
 
-def _estimates(
-    problem: Problem[Any], folds: Folds, score: HeldOutScore, ridges: tuple[Any, ...], solver: Any
-) -> dict[str, cost.Estimate]:
-    """Estimated time and memory of the forms "dense" and "solve", without a form that data or score do not permit."""
-    found, splits, sizes = {}, len(folds.splits), problem.sizes()
-    if score.by_moments:
-        columns = sum(A.shape[1] for A in problem.matrices.values())
-        columns += 0 if problem.confounds is None else problem.confounds.shape[1]
-        forming = cost.moments_estimates(sizes, 0, 1).get("dense")
-        seconds = 0.0 if forming is None else forming.seconds
-        merging = MERGING * float(columns) ** 2 * cost.READING / cost.DENSE_RATE
-        seconds += splits * (merging + score.seconds_of_split(problem, len(ridges)))
-        note = f"the Gram matrices of {len(folds.cells)} sets of rows of {columns} columns"
-        found["dense"] = cost.Estimate(seconds, bytes_held(columns, folds), note)
-    if all(A.access == "rows" for A in problem.matrices.values()):
-        path = hasattr(problem, "path") and (solver == "auto" or has_trait(problem, solver, "path"))
-        runs = splits * (1 if path else len(ridges))
-        stated = problem.with_numbers(ridge=ridges if path else ridges[0])
-        name, one = estimated(stated, solver, stated.sizes())
-        if one is not None:
-            seconds = runs * (one.seconds + A_SOLVE)
-            found["solve"] = cost.Estimate(seconds, one.bytes + 16.0 * sizes.nnz, f"{runs} solves by {name}")
-    return found
-
-
-def _chosen(estimates: dict[str, cost.Estimate], form: str, memory: float) -> tuple[bool, str]:
+def _held(problem: Problem[Any], folds: Folds, form: str) -> tuple[bool, str]:
     """Whether to hold the Gram matrices of all sets of rows in memory, and a text with the reason."""
-    costs, room = (
-        "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items()),
-        cost.human_bytes(memory),
-    )
-    if form == "dense" and estimates["dense"].bytes > memory:
-        raise NoSuitableSolver(f'{costs}; {room} may be used. Pass form="implicit", or fewer folds.')
-    why = "as was asked"
-    if form == "auto":
-        form, why = cost.least_time(estimates, memory) or "solve", f"by the time within {room}"
-    return form == "dense", f"{form}, {why}: {costs}."
+    matrices = problem.matrices.values()
+    columns = sum(A.shape[1] for A in matrices)
+    columns += 0 if problem.confounds is None else problem.confounds.shape[1]
+    needed, memory = bytes_held(columns, folds), problem.sizes().free_memory() / 2
+    text = f"Gram matrices of {columns} columns and {len(folds.cells)} sets of rows take {cost.human_bytes(needed)}"
+    text += f" of {cost.human_bytes(memory)}"
+    if form == "dense" and needed > memory:
+        raise NoSuitableSolver(f'{text}. Pass form="implicit", or fewer folds.')
+    once = any(A.access != "rows" for A in matrices)
+    few = columns <= min(MOST, 2 * folds.rows) or once
+    held = form == "dense" or (form == "auto" and few and needed <= memory)
+    return held, f"{'dense' if held else 'solve'}: {text}."
 
 
 class Setting(NamedTuple):
@@ -820,10 +789,10 @@ def scored_by_solving(  # noqa: PLR0913, PLR0917 (the arguments of cross_validat
         if stop.made:
             raise NothingYet
         made = [by_ridge[i] for i in range(len(ridges))]
-        found[split] = score.of_solutions(rest, made, ks)
+        found[split] = [score.of_solution(rest, one, ks) for one in made]
         if moved is not None:  # predicts once more, and reads column lengths
             rounding[split] = score.rounding_of_solutions(rest, made, moved[split])
             passes += (len(made) + 1) * len(held_out) / folds.rows
         rounding[split, [one.status in LOST_DIGITS or CHOICE in one.message for one in made]] = np.inf
-        passes += (swept * len(training) + (1 if score.together else len(made)) * len(held_out)) / folds.rows
+        passes += (swept * len(training) + len(made) * len(held_out)) / folds.rows
     return Rounded(found, rounding), passes
