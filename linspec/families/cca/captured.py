@@ -1,15 +1,11 @@
 """The correlation captured by given weights, in total (`tcc`), relative to a reference (`pcc`), and pair by pair.
 
 Method: one pass multiplies the weights of all pairs of blocks by Sx, Sy and C (`Pairs`); the rest is k x k algebra.
-Rows are multiplied about their own means m, and about given ones m' afterwards, with the number of rows w:
-
-    (X - 1m'ᵀ)ᵀ(Y - 1n'ᵀ) = (X - 1mᵀ)ᵀ(Y - 1nᵀ) + w (m - m')(n - n')ᵀ.    (1)
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +17,7 @@ from linspec.families.cca.problem import CCA, CCASolution
 from linspec.families.cca.variates import cosines
 from linspec.linalg.small_matrices import EPS, whitening
 from linspec.rows import Passes
-from linspec.solving.checks import finite_array, finite_block
+from linspec.solving.checks import finite_block
 from linspec.solving.on_rows import moments_of
 
 
@@ -44,9 +40,8 @@ def tcc(X: Any, Y: Any, x_weights: Any, y_weights: Any, *, ridge: Any = 0.0, cen
         The ridges rx and ry of the score. With 0, the score is a sum of ordinary correlations. The exact solution of
         a CCA with ridges (rx, ry) has the largest score with these ridges; with other ridges, other weights may
         have a larger score.
-    center : bool or pair of arrays, default False
-        Whether to subtract the column means. A pair of arrays is subtracted instead of the means of these rows: score
-        new rows with ``center=(solution.x_mean, solution.y_mean)``.
+    center : bool, default False
+        Whether to subtract the column means of these rows. `CCASolution.score` subtracts those of the training rows.
 
     Returns
     -------
@@ -194,20 +189,7 @@ def _multiplied(
     X: Any, Y: Any, blocks: Sequence[tuple[Any, Any]], ridge: Any, center: Any
 ) -> tuple[list[Pairs], float]:
     """Multiply pairs of blocks of weights, all in one pass; also the share of a squared length that is rounding."""
-    given = isinstance(center, tuple | list)
-    problem = CCA(X, Y, k=1, ridge=ridge, center=given or bool(center))
-    if given and (problem.shared is not None or len(center) != 2):
-        raise InvalidProblem(
-            "center must be True, False or, for data that are not Moments, a pair (x_mean, y_mean); got "
-            f"{len(center)} arrays for {type(X).__name__}."
-        )
-    named = zip("XY", center, strict=True) if given else ()
-    means = [finite_array(mean, f"the mean of {name}") for name, mean in named]
-    for mean, (name, A) in zip(means, problem.matrices.items(), strict=False):
-        if tuple(mean.shape) != (A.shape[1],):
-            raise InvalidProblem(
-                f"the mean of {name} must have shape ({A.shape[1]},); got {tuple(mean.shape)}."
-            )
+    problem = CCA(X, Y, k=1, ridge=ridge, center=center)
     checked = [_checked(problem, pair, "reference " * (i > 0)) for i, pair in enumerate(blocks)]
     rounded = max(float(np.finfo(host_dtype(W)).eps) for pair in checked for W in pair)
     # products with float32 rows have float32 accuracy; the rounding of weights is squared in squared lengths
@@ -216,12 +198,6 @@ def _multiplied(
     place = moments.operators[0].backend.blocks
     W = [place.concat([place.place(pair[i]) for pair in checked]) for i in (0, 1)]
     pairs = Pairs.of(moments, problem.ridge, W)
-    if given:
-        d = [place.place(moments.fitted[i].gap(to_host(mean))) for i, mean in enumerate(means)]
-        along = [moments.fitted[0].total * (d[i] @ W[i]) for i in (0, 1)]
-        SW = tuple(pairs.SW[i] + d[i][:, None] * along[i][None, :] for i in (0, 1))  # (1)
-        CW = tuple(pairs.CW[i] + d[i][:, None] * along[1 - i][None, :] for i in (0, 1))
-        pairs = replace(pairs, SW=SW, CW=CW)
     edges = np.cumsum([0, *(phi.shape[1] for phi, _ in checked)])
     columns = np.split(np.eye(edges[-1]), edges[1:-1], axis=1)
     return [pairs.turned((chosen, chosen)) for chosen in columns], cut

@@ -73,7 +73,6 @@ from linspec.studies.inference.permutation import (
     checked_seconds,
     leading_components,
     made_in_time,
-    p_in_words,
     sums_from,
     warn_of_time,
 )
@@ -222,9 +221,7 @@ class Significance:
     def __repr__(self) -> str:
         cells = {"pair": [str(j + 1) for j in range(len(self.correlations))]}
         for head, column in {"correlation": self.correlations, **self._columns()}.items():
-            cells[head] = [
-                p_in_words(value, digits=5) if head.startswith("p ") else f"{value:.5g}" for value in column
-            ]
+            cells[head] = [f"{value:.5g}" for value in column]
         rows = [tuple(cells), *zip(*cells.values(), strict=True)]
         return "\n".join("".join(f"{text:>12}" for text in row) for row in rows)
 
@@ -364,22 +361,19 @@ def _bartlett(logs: HostArray, p: Any, q: Any, df: Any) -> Approximation:
 def _pillai(V: HostArray, p: Any, q: Any, df: Any) -> Approximation:
     """Pillai's F for the trace V = Σ r²."""
     s = np.minimum(p, q)
-    m = (abs(p - q) - 1) / 2
-    N = (df - p - q - 1) / 2
-    free, error = s * (2 * m + s + 1), s * (2 * N + s + 1)
+    free, error = p * q, s * (df - np.maximum(p, q))
     return _f(V, error / free * V / (s - V), free, error)
 
 
 def _hotelling_lawley(U: HostArray, p: Any, q: Any, df: Any) -> Approximation:
     """McKeon's F for the Hotelling-Lawley trace U, or Pillai's F if there are too few rows."""
     s = np.minimum(p, q)
-    m = (abs(p - q) - 1) / 2
     N = (df - p - q - 1) / 2
     few = N <= 1
     enough = np.where(few, 2.0, N)
     b = (p + 2 * enough) * (q + 2 * enough) / (2 * (2 * enough + 1) * (enough - 1))
     error = np.where(few, 2 * (s * N + 1), 4 + (p * q + 2) / (b - 1))
-    free = np.where(few, s * (2 * m + s + 1), p * q)
+    free = p * q
     F = np.where(few, error * U / (s * free), error / free * U * 2 * enough / (error - 2))
     return _f(U, F, free, error)
 

@@ -142,7 +142,7 @@ def folds_of(splitter: Any, rows: float, *, y: Any = None, groups: Any = None, r
             "groups are kept together by a number of folds or a splitter; got fold labels as well. Leave groups out."
         )
     else:
-        given = _by_label(labels, n)
+        given = _by_label(labels)
     splits = tuple(_checked(pair, n, number) for number, pair in enumerate(given))
     if not splits:
         raise InvalidProblem("a splitter must give at least one split; got none. Pass splitter=5.")
@@ -164,28 +164,20 @@ def entries_of_labels(values: Any, name: str) -> HostArray:
         array[:] = values
     else:
         array = class_vector(values) if is_series(values) else to_host(values)
-    absent = np.array([_is_missing(entry) for entry in array]) if array.dtype == object else array != array  # noqa: PLR0124
-    if np.any(absent):
-        raise InvalidProblem(
-            f"{name} must have an entry for each row; got none in row {int(np.flatnonzero(absent)[0])}. Name it, or "
-            "leave such rows out."
-        )
     try:
+        if array.dtype == object:
+            absent = any(entry is None or entry is np.ma.masked or bool(entry != entry) for entry in array)  # noqa: PLR0124
+        else:
+            absent = bool(np.any(array != array))  # noqa: PLR0124
+        if absent:
+            raise ValueError  # noqa: TRY301  # said below
         array = np.asarray(array.tolist()) if isinstance(values, list | tuple) else array
         np.unique(array)
     except (TypeError, ValueError) as error:
         raise InvalidProblem(
-            f"{name} must be all numbers or all strings, one a row; got {shown(values)}. Name each by a string."
+            f"{name} must be all numbers or all strings, one for each row, and none missing; got {shown(values)}."
         ) from error
     return array
-
-
-def _is_missing(entry: Any) -> bool:
-    """Whether an entry is None, NaN, a missing date, or what pandas and masked arrays have for a missing one."""
-    try:
-        return entry is None or entry is np.ma.masked or bool(entry != entry)  # noqa: PLR0124
-    except TypeError:  # the truth of pandas.NA is not known
-        return True
 
 
 def _is_pair(item: Any) -> bool:
@@ -209,26 +201,13 @@ def _count(rows: float, labels: HostArray | None, groups: Any) -> int:
 
 
 def _drawn(folds: int, n: int, groups: HostArray | None, rng: Any) -> HostArray:
-    """Draw a fold label for each row; with groups, all rows of a group get one label.
-
-    The groups are assigned in the order of decreasing size, each to the fold with the fewest rows at this moment.
-    """
-    numbers = None if groups is None else np.unique(groups, return_inverse=True)[1]
-    most = n if numbers is None else int(numbers.max(initial=-1)) + 1
+    """Draw a fold label for each row; with groups, all rows of a group get one label."""
+    numbers = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
+    most = int(numbers.max(initial=-1)) + 1
     if not 2 <= folds <= most:
         what = "rows" if groups is None else "groups"
         raise InvalidProblem(f"folds must be between 2 and the number of {what}, {most}; got {folds}.")
-    generator = random_generator(rng)
-    if numbers is None:
-        return generator.permutation(np.arange(n) % folds)
-    sizes = np.bincount(numbers)
-    order = generator.permutation(len(sizes))
-    order = order[np.argsort(-sizes[order], kind="stable")]
-    filled, fold = np.zeros(folds), np.zeros(len(sizes), dtype=int)
-    for group in order:
-        fold[group] = int(np.argmin(filled))
-        filled[fold[group]] += sizes[group]
-    return fold[numbers]
+    return random_generator(rng).permutation(np.arange(most) % folds)[numbers]
 
 
 def _pairs(splitter: Any, n: int, y: Any, groups: HostArray | None) -> Iterable[Any]:
@@ -243,13 +222,12 @@ def _pairs(splitter: Any, n: int, y: Any, groups: HostArray | None) -> Iterable[
     )
 
 
-def _by_label(labels: HostArray, n: int) -> Iterable[tuple[HostArray, HostArray]]:
-    if labels.ndim != 1 or len(labels) != n:
-        raise InvalidProblem(f"fold labels must be one for each of {n} rows; got shape {labels.shape}.")
-    names = [name for name in np.unique(labels) if name != NEVER]
-    if len(names) < 2 and len(names) == len(np.unique(labels)):
+def _by_label(labels: HostArray) -> Iterable[tuple[HostArray, HostArray]]:
+    every = np.unique(labels)
+    names = every[every != NEVER]
+    if len(every) < 2:
         raise InvalidProblem(
-            f"fold labels must have at least two different values; got {len(names)}. Pass splitter=5."
+            f"fold labels must have at least two different values; got {len(every)}. Pass splitter=5."
         )
     return [(np.flatnonzero(labels != name), np.flatnonzero(labels == name)) for name in names]
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,9 +52,10 @@ from linspec.solving.problem import Problem
 from linspec.solving.select import chosen_solver
 from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
+from linspec.solving.summary import some_of
 from linspec.solving.tables import table_of_components
 from linspec.studies.inference.rows import (
-    check_entries_fit,
+    check_entries,
     check_rows_are_known,
     loaded,
     on_images,
@@ -67,12 +68,6 @@ OF_ROWS, OF_COLUMNS = ("largest", "sum"), ("ranked", "largest")
 
 TIE = 1e-9
 """Two statistics with a smaller relative difference are ties, such as those from permutations of equal rows."""
-
-LEAST = 1e-300
-"""P-values below this are not distinguished from each other: their floating-point numbers underflow."""
-
-SHOWN = 5
-"""Number of p-values that the text of a test shows."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -165,7 +160,7 @@ class Tested:
             f"<{type(self).__name__} by {self.statistic}, {count_of(self.permutations, 'permutation')}"
             f"{', interrupted' * self.interrupted}: {self.components()} of "
             f"{count_of(len(self.values), self.described.layout.value_label)} at 5 %, p "
-            f"{p_values_in_words(self.p_values)}>"
+            f"{some_of([f'{p:.2g}' for p in self.p_values.tolist()])}>"
         )
 
 
@@ -215,7 +210,7 @@ def permuted_solves(
     statistic = _chosen(statistic, problem)
     problem = loaded(problem)
     for name in _of_columns(problem):
-        check_entries_fit(name, problem.matrices[name])
+        check_entries(name, problem.matrices[name])
     problem = with_equal_rows(problem, "permutation_test")
     images = on_images(problem, "permutation_test")
     generator = random_generator(rng)
@@ -394,14 +389,3 @@ def sums_from(values: HostArray) -> HostArray:
     """
     found: HostArray = np.cumsum(values[::-1])[::-1]
     return found
-
-
-def p_in_words(p: float, digits: int = 2) -> str:
-    """Format a p-value with the given number of significant digits, or as a bound if it underflows."""
-    return f"< {LEAST:.0e}" if p < LEAST else f"{p:.{digits}g}"
-
-
-def p_values_in_words(p_values: Iterable[float]) -> str:
-    """Format the first p-values of a test, separated by commas, with dots if there are more."""
-    found = [p_in_words(float(p)) for p in p_values]
-    return ", ".join(found[:SHOWN]) + ", ..." * (len(found) > SHOWN)

@@ -307,28 +307,13 @@ def drawn_counts(generator: np.random.Generator, counted: HostArray, numbers: Ho
     return generator.multinomial(total, counted / total).astype(np.float64)
 
 
-INDEX_BYTES = 8
-"""Bytes of the number of a row."""
-
-
-def check_entries_fit(name: str, A: LinearOperator) -> None:
-    """Raise an error if entries of A cannot be read, or do not fit into memory beside their permutation."""
-    if A.access != "rows":
+def check_entries(name: str, A: LinearOperator) -> None:
+    """Raise an error if entries of A cannot be permuted."""
+    if A.access != "rows" or (A.sparse and not A.home.on_host):
         raise MissingCapability(
-            f"permutation_test permutes the entries of each column of {name}, which must be in memory; got {A!r}. Pass "
-            "an array, a sparse matrix or a file, or a sample of the rows as one."
+            f"permutation_test permutes the entries of each column of {name}, which must be rows in memory, and sparse "
+            f"ones of SciPy; got {A!r}. Pass an array, a sparse matrix or a file."
         )
-    if A.sparse and not A.home.on_host:
-        raise MissingCapability(
-            f"permutation_test permutes the stored entries of {name} on the host; got {A!r}. Pass a SciPy sparse "
-            "matrix."
-        )
-    entries = A.nnz if A.sparse else A.shape[0] * A.shape[1]
-    check_fits(
-        float(entries) * (3 * A.dtype.itemsize + 2 * INDEX_BYTES),
-        f"permuted columns of {name}",
-        "Pass a sample of the rows, or fewer columns.",
-    )
 
 
 def with_columns_permuted(A: LinearOperator, generator: np.random.Generator) -> LinearOperator:
