@@ -76,25 +76,25 @@ def _renamed(text: str, example: str, name: str) -> str:
 
 
 def _check_name(kind: str, name: str, example: str, files: dict[str, str]) -> None:
-    """Refuse a name that no record or module can have, that is taken, or that the template uses for something else."""
+    """Refuse a name that no record or module can have, that is taken, or is that of another file of the template."""
     refuse(
         not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name),
         "NAME must be lower-case words of letters and digits joined by hyphens, such as two-step, and begin with a "
         f"letter; got {name!r}.",
     )
     module = name.replace("-", "_")
-    class_name = _class_name(name)
-    code = "\n".join(f"/{path}\n{text}" for path, text in files.items() if path.endswith(".py"))
-    others = _renamed(code, example, "of-the-example")
+    paths = {_renamed(path, example, name) for path in files}
     names = {
         "solver": [full.rpartition("/")[2] for full in registry.solvers()],
         "problem": [*registry.problems(), "solver", "normalizer", "test-matrix", "operator", "problem"],
         "data": [spec.name for spec in registry.operator_adapters()],
     }
-    used = re.search(rf"\b{class_name}(Solution)?\b|/{module}\.py$", others, re.MULTILINE)
-    keywords = {module, class_name} & {*keyword.kwlist}
+    keywords = {module, _class_name(name)} & {*keyword.kwlist}
     refuse(
-        keywords or name in names[kind] or used or find_spec(f"linspec_{module}") is not None,
+        keywords
+        or name in names[kind]
+        or len(paths) < len(files)
+        or find_spec(f"linspec_{module}") is not None,
         f"the name {name!r} is taken: by Python, by a {kind} or a package linspec_{module} that is here, or by the "
         f"template itself. Choose another one, such as {f'my-{name}'!r}.",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -22,7 +21,6 @@ from linspec.process.progress import report_progress
 from linspec.registry import options as solver_options
 from linspec.solving import checkpoints
 from linspec.solving.linear_solution import as_several
-from linspec.solving.select import estimated
 from linspec.solving.solution import weights_by_matrix
 from linspec.studies.comparison import measured, solvers_to_compare, split, spread
 from linspec.studies.held_out.scores import beside
@@ -31,8 +29,8 @@ LARGEST, VECTORS, PAIRS, MOST_POINTS = 5, 3, 3, 2000
 """Numbers of columns with the largest weights of each sign, of vectors whose columns are named, of pairs that are
 drawn, and of rows in each."""
 
-TIMES, LEAST_SECONDS = 20, 1.0
-"""Without ``--solvers``, a solver has this many times the estimate of the fastest one, and at least these seconds."""
+SECONDS = 60.0
+"""Without ``--solvers``, the time after which a solver begins no pass."""
 
 # ---- solve --------------------------------------------------------------------------------------
 
@@ -71,7 +69,7 @@ def _solve(request: Request) -> None:
     path = stated.ridge and stated.fields[stated.ridge].path
     combinations = request.values("ridge") if path else request.values()
     out = output.check_target("--out", request["out"], (".npz", ".json"), request.inputs)
-    plot = output.check_plot(request["plot"], request.inputs, out)
+    plot = output.check_plot(request["plot"], request.inputs)
     solver = _as_begun(request)
     options = request.options(solver, request["options"])
     matrices, rows = request.read()
@@ -161,11 +159,8 @@ def _panels(solution: Any, problem: Any, held: Any) -> list[Callable[..., Any]]:
 COMPARE = [
     *(SOLVERS, HELD_OUT, *ROWS, *SETTINGS, *BUDGETS),
     option("--out", help="Write the figures of all runs to FILE.json."),
-    option("--plot", help="Draw residuals against cost, to FILE.png."),
     option(
-        "--against",
-        type=click.Choice(["passes", "seconds", "iterations"]),
-        help="The cost. By default passes, or seconds where Gram matrices are held.",
+        "--plot", help="Draw residuals against passes, or seconds where Gram matrices are held, to FILE.png."
     ),
 ]
 
@@ -173,14 +168,15 @@ COMPARE = [
 def _compare(request: Request) -> None:
     """Run `linspec compare`."""
     out = output.check_target("--out", request["out"], (".json",), request.inputs)
-    plot = output.check_plot(request["plot"], request.inputs, out)
+    plot = output.check_plot(request["plot"], request.inputs)
     combinations, runs = request.values("*"), _runs(request)
     shared = {name: v for name, v in combinations[0].items() if all(one[name] == v for one in combinations)}
     variants = {_variant(values, shared) or request.name: values for values in combinations}
     matrices, rows = request.read()
     problems = {label: request.state(values, matrices, rows) for label, values in variants.items()}
-    slow = [] if request["solvers"] else _slow(request, next(iter(problems.values())))
-    solvers = {label: solver for label, (name, _, solver) in runs.items() if name not in slow}
+    solvers = {label: solver for label, (_, _, solver) in runs.items()}
+    if request["solvers"] is None and request["max_seconds"] is None:
+        request.arguments["max_seconds"] = SECONDS
     options = {"tol": request["tol"]} if AUTO in solvers and request["tol"] else {}
     table, several = _compared(request, problems, solvers, options), len(variants) > 1
     with output.finishing(table):
@@ -189,11 +185,10 @@ def _compare(request: Request) -> None:
         show_facts([(entry.solver, entry.message) for entry in table.entries if entry.failed])
         run = {name for name, _, _ in runs.values()}
         absent = [name for name in registry.solvers(request.name) if name not in run]
-        if not request["solvers"] and (absent or slow or request["max_seconds"]):
+        if request["solvers"] is None:
             echo(
-                f"\nleft out as demonstrations of failure: {', '.join(absent) or 'none'}; as slow: "
-                f"{', '.join(slow) or 'none'}. Each had {request['max_seconds']} s. --solvers NAME,NAME runs others, "
-                "without a limit."
+                f"\nleft out as demonstrations of failure: {', '.join(absent) or 'none'}. Each had "
+                f"{request['max_seconds']:g} s. --solvers NAME,NAME runs others, without a limit."
             )
         figures = []
         for row in table.rows:
@@ -201,7 +196,7 @@ def _compare(request: Request) -> None:
             of_run = {"variant": row["problem"] * several, "values": variants[row["problem"]]}
             figures.append({**row, "problem": request.name, "solver": name, **of_run, "options": texts})
         about = request.about(shared, "ids", "drop_missing", "held_out", "seed", "max_passes", "max_seconds")
-        picture = partial(plots.convergence, table, against=request["against"])
+        picture = partial(plots.convergence, table)
         output.write_all(
             (out, partial(output.write_rows, {"about": about}, figures)),
             (plot, partial(output.draw, lambda: [picture])),
@@ -235,17 +230,6 @@ def _runs(request: Request) -> dict[str, tuple[str, list[str], Any]]:
     for text in unused:
         raise Failure(f"none of {', '.join(names)} has an option {pair_of(text)[0]!r}; got --option {text}.")
     return runs
-
-
-def _slow(request: Request, problem: Any) -> list[str]:
-    """Limit the time of each solver by the estimate of the fastest one, and return those that would take longer."""
-    sizes = problem.sizes()
-    stated = {name: estimated(problem, name, sizes)[1] for name in solvers_to_compare(request.name)}
-    seconds = {name: estimate.seconds for name, estimate in stated.items() if estimate is not None}
-    limit = max(LEAST_SECONDS, TIMES * min(seconds.values(), default=math.inf))
-    if seconds and request["max_seconds"] is None:
-        request.arguments["max_seconds"] = limit
-    return [name for name, estimate in seconds.items() if estimate > limit]
 
 
 # ---- both ---------------------------------------------------------------------------------------
@@ -311,16 +295,9 @@ def _of_components(request: Request, needed: str = "") -> tuple[Values, bool]:
 
 
 def _cross_validate(request: Request) -> None:
-    gcv = request["method"] == "gcv"
-    source = click.get_current_context().get_parameter_source
-    for name in ("folds", "groups") if gcv else ():
-        refuse(
-            source(name) is click.core.ParameterSource.COMMANDLINE,
-            f"--method gcv holds out no rows; got --{name}. Leave one of them out.",
-        )
     combinations = request.values("k", "ridge")
     values, study, asked = dict(combinations[0]), {}, request.some("method", "rule", "score")
-    asked |= {} if gcv else request.some("folds", "groups")
+    asked |= {} if request["method"] == "gcv" else request.some("folds", "groups")
     for name in [name for name in ("k", "ridge") if name in values]:
         asked[f"{name}s"] = list(dict.fromkeys(one[name] for one in combinations))
         if None not in asked[f"{name}s"]:

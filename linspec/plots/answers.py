@@ -32,7 +32,6 @@ from linspec.plots.style import (
     matrix_of,
     names_of,
     numbers,
-    opaque,
 )
 from linspec.solving.checks import check_choice, check_count
 from linspec.solving.solution import weights_by_matrix
@@ -55,8 +54,6 @@ SHORT = (-2, 4)
 """Range of powers of ten within which tick labels are written in full; other powers are written once, beside the
 axis."""
 
-NUMBERED = 6
-"""Largest number of components for which a map shows numbers in its cells."""
 
 GOLDEN = 0.6180339887
 """The golden ratio − 1; the fractional parts of its multiples are evenly distributed (Weyl)."""
@@ -361,11 +358,6 @@ def _map(axes: Axes, values: HostArray, names: Sequence[str], label: str, vector
     """
     scale = float(np.nanmax(np.abs(values))) or 1.0
     image = axes.imshow(values, cmap="RdBu_r", vmin=-scale, vmax=scale, aspect="auto")
-    if len(values) <= FEW_ROWS and values.shape[1] <= NUMBERED:
-        for (i, j), value in np.ndenumerate(values):
-            ink = "white" if abs(value) > 0.65 * scale else "black"
-            caption = f"{value:.2g}".replace("-", "−")
-            axes.text(j, i, caption, ha="center", va="center", fontsize=8, color=ink)
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
     _name_rows(axes, names, range(len(names)))
@@ -677,7 +669,7 @@ def variates(
         axes.set_title(f"pair {pair + 1}: {', '.join(captions)}".replace("-", "−"), fontsize=10)
         axes.set(xlabel="variate of X / st. dev.", ylabel="variate of Y / st. dev.")
         if len(clouds) > 1:
-            opaque(axes.legend(loc="upper left"))
+            axes.legend(loc="upper left")
     return axes
 
 

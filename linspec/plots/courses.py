@@ -44,14 +44,10 @@ if TYPE_CHECKING:
 COST_WORDS = {"passes": "passes over the data", "seconds": "seconds", "iterations": "iterations"}
 """The costs that the horizontal axis can show, and their labels."""
 
-FEW = 15
-"""Largest number of points for which each point of a curve is marked."""
 
 DASHES = ("-", (0, (6, 2)), (0, (6, 2, 1.5, 2)), (0, (1.5, 1.5)))
 """Line styles of successive runs, so that lines can be distinguished in black and white."""
 
-FAR = 1e-8
-"""A residual below this fraction of the tolerance is drawn on the lower edge."""
 
 WIDE = 30
 """The cost axis is logarithmic if the ratio of the largest to the smallest cost is above this."""
@@ -123,17 +119,21 @@ def convergence(
     tols = {run.tol if tol is None else tol for run, _ in iterative} - {None, 0.0}
     seen = [y for ys in [*(ys for _, ys in iterative), tols] for y in ys if 0 < y < math.inf]
     seen = seen or [max(run.residual or 0.0, 1e-17) for _, run in runs]
-    low = max(min(seen) / 5, FAR * min(tols, default=0.0))
+    low = min(seen) / 5
     with axes_for(ax, (5.4, 3.8)) as axes:
         axes.set(yscale="log", ylim=(low, max(seen) * 3), xlabel=COST_WORDS[cost], ylabel="residual")
         for number, (label, run, xs, ys) in enumerate(courses):
             colour = COLOURS[number % len(COLOURS)]
             mark: dict[str, Any] = {"marker": "D", "markersize": 8, "zorder": 5, "label": label}
             if run.iterations:
-                # When all colours have been used, the dashes are shifted, so that many lines remain distinct.
-                dashes = DASHES[(number + number // len(COLOURS)) % len(DASHES)]
-                line: Any = {"linewidth": 1.6, "linestyle": dashes, "marker": "." if len(xs) <= FEW else ""}
-                axes.plot(xs, ys, color=colour, markersize=6, label=label, **line)
+                axes.plot(
+                    xs,
+                    ys,
+                    color=colour,
+                    label=label,
+                    linewidth=1.6,
+                    linestyle=DASHES[(number + number // len(COLOURS)) % len(DASHES)],
+                )
                 face = colour if run.converged else "white"
                 mark = {"marker": "o", "markersize": 6, "zorder": 4, "markerfacecolor": face}
             axes.plot(xs[-1:], [max(ys[-1], low)], color=colour, linestyle="None", clip_on=False, **mark)
@@ -376,15 +376,12 @@ def cross_validation(result: Any, *, folds: bool = True, ax: Axes | None = None)
 
 def _mark_settings(axes: Axes, places: HostArray, result: Any, *, over_k: bool) -> None:
     """Mark by lines the best setting, and the simplest setting within one standard error of the best."""
-    chosen = {"best": result.best}
+    chosen, several = {"best": result.best}, not over_k and len(result.ks) > 1
     with contextlib.suppress(MissingCapability):  # one split has no standard error
         chosen["within 1 s.e."] = result.one_standard_error
-    several, marks = not over_k and len(result.ks) > 1, dict[float, list[str]]()
     for text, each in chosen.items():
-        x = places[result.ks.index(each.k) if over_k else result.ridges.index(each.ridge)]
-        marks.setdefault(float(x), []).append(text + f", k = {each.k}" * several)
-    for x, texts in marks.items():
-        _mark(axes, x, "; ".join(texts), right=x == max(marks))
+        x = float(places[result.ks.index(each.k) if over_k else result.ridges.index(each.ridge)])
+        _mark(axes, x, text + f", k = {each.k}" * several, right=text != "best")
 
 
 # ---- axes of ridges ---------------------------------------------------------------------------

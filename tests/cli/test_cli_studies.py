@@ -98,10 +98,13 @@ def test_a_rule_may_choose_the_simplest_setting(folder: Path) -> None:
         (("cca", "X.npy", "Y.npy", "-k", 1, "--folds", 1), "--folds"),
         (("cca", "X.npy", "Y.npy", "-k", 1, "--folds", 500), "folds must be between 2 and"),
         (("cca", "X.npy", "Y.npy", "-k", 1, "--method", "gcv"), "least squares"),
-        (("least-squares", "X.npy", "y.npy", "--method", "gcv", "--folds", 5), "no rows; got --folds. Leave"),
+        (
+            ("least-squares", "X.npy", "y.npy", "--method", "gcv", "--folds", 7),
+            "no rows; got splitter. Leave",
+        ),
         (
             ("least-squares", "X.npy", "y.npy", "--method", "gcv", "--groups", "y.npy"),
-            "no rows; got --groups. Leave",
+            "no rows; got groups. Leave",
         ),
         (("cca", "X.npy", "Y.npy", "-k", 1, "--score", "fit"), "score must be one of correlations, tcc"),
         (("cca", "X.npy", "Y.npy", "-k", 1, "--groups", "y.npy:0"), "y.npy"),

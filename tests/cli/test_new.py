@@ -105,9 +105,6 @@ def test_a_name_that_cannot_be_one(kind: str, name: str, tmp_path: Path) -> None
         ("problem", "normalizer"),
         ("solver", "lstsq"),
         ("solver", "plugin"),
-        ("solver", "iterate"),
-        ("problem", "x"),
-        ("problem", "linear"),
         ("data", "samples"),
     ],
 )

@@ -150,12 +150,6 @@ def test_names_of_a_solution_are_taken_and_vectors_of_svd_are_columns():
     np.testing.assert_array_equal(drawn(ls.plots.loadings(svd)).images[0].get_array(), svd.Vh.T)
 
 
-def test_a_small_map_is_read_without_colours():
-    ax = drawn(ls.plots.loadings(np.array([[0.9, -0.001], [-0.5, 0.0]])))
-    assert [text.get_text() for text in ax.texts] == ["0.9", "−0.001", "−0.5", "0"]
-    assert not drawn(ls.plots.loadings(np.ones((3, 7)))).texts
-
-
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_tables_are_refused(library: str):
     frames = pytest.importorskip(library)

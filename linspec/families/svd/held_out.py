@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import HOST, HostArray, to_host
+from linspec.arrays import HOST, Home, HostArray, host_dtype
 from linspec.errors import MissingCapability
 from linspec.linalg.variation import varies
+from linspec.solving import NewRows
 from linspec.studies.held_out.grams import Split
 from linspec.studies.held_out.scores import HeldOutScore, Rounded, weighted_rows
 
@@ -53,23 +54,16 @@ class Reconstruction(HeldOutScore):
         return 1.0
 
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
-        scores, w = weighted_rows(solution.transform(problem.A, confounds=problem.confounds), problem)
-        rows = HOST.place(problem.A.dense())
-        back = solution._new_rows  # private, but of the same family
-        if back.mean is not None:
-            rows = rows - to_host(back.mean)
-        Z = back.confounds_less_mean(problem.confounds, {})
-        rows = rows if Z is None else rows - Z @ to_host(back.slopes)
-        if back.scale is not None:
-            scale = to_host(back.scale)
-            rows = rows / np.where(scale > 0, scale, 1.0)
+        unit = Home.of(solution.Vh).place(np.eye(problem.A.shape[1]), host_dtype(solution.Vh))
+        preprocessed = NewRows.of(solution, "A").images(problem.A, unit, "A", problem.confounds)
+        rows, w = weighted_rows(preprocessed, problem)
         if solution.total_squares is None:
             raise MissingCapability(
                 "the score needs the squares of all entries. Pass data whose rows can be read."
             )
         count = float(solution.rows)
         values = np.asarray(solution.S) ** 2 / count
-        along = w @ scores**2
+        along = w @ (rows @ HOST.place(solution.Vh).T) ** 2
         arguments = values, solution.total_squares / count, along, float((w @ rows**2).sum()), float(w.sum())
         found = [
             self._of(min(len(values) if k is None else k, len(values)), rows.shape[1], *arguments) for k in ks
