@@ -249,17 +249,11 @@ def _complete(rows: Values, ids: list[str]) -> tuple[dict[str, Any], list[str]]:
         name: np.concatenate([block.any(axis=1) for block in _missing(matrix)])
         for name, matrix in rows.items()
     }
-    counts = [f"{name} has {len(mask)}" for name, mask in lost.items()]
     unequal = len({*map(len, lost.values())}) > 1
-    refuse(unequal, f"--drop-missing needs files with equally many rows; {', '.join(counts)}.")
+    refuse(unequal, f"--drop-missing needs files with equally many rows: {', '.join(lost)}.")
     gone = np.logical_or.reduce([*lost.values()])
-    where = ", ".join(f"{mask.sum()} in {name}" for name, mask in lost.items() if mask.any())
-    text = f"{gone.sum()} of {count_of(len(gone), 'row')} lack a value{f' ({where})' * bool(where)}"
-    refuse(
-        gone.all(),
-        f"--drop-missing leaves no row: {text}. Leave columns with many gaps out: --columns {REST}NAME.",
-    )
-    text = f"--drop-missing: {text}{' and are left out' * bool(gone.any())}."
+    text = f"--drop-missing: {gone.sum()} of {count_of(len(gone), 'row')} lack a value and are left out."
+    refuse(gone.all(), f"{text} Leave columns with many gaps out: --columns {REST}NAME.")
     click.get_current_context().meta[DROPPED] = text
     echo(text, err=True)
     kept = np.flatnonzero(~gone)

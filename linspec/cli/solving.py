@@ -360,13 +360,11 @@ def _bootstrap(request: Request) -> None:
     values, _ = _of_components(request, "sample_weight")
 
     def report(result: Any) -> Report:
-        table = result.table(library="")
         rows = []
         echo(f"\n{result}")
-        show_table(table)
         for matrix in weights_by_matrix(result.solution):
             rows += [{"matrix": matrix, **row} for row in result.weights_table(matrix, library="")]
-        return rows, {"values": table, "draws": result.draws, "level": result.level}
+        return rows, {"values": result.table(library=""), "draws": result.draws, "level": result.level}
 
     study = partial(linspec.bootstrap, solver=request.solver, **request.some("draws", "level"))
     _study(request, values, request.some("draws", "level", "groups"), study, report)

@@ -23,11 +23,12 @@ from linspec.process.interrupts import NothingYet, Request, first_interrupt
 from linspec.process.plurals import count_of
 from linspec.registry.keywords import hinted
 from linspec.solving.problem import Problem
-from linspec.solving.ridge_values import ridge_columns, ridge_in_words, size_of_ridge
+from linspec.solving.ridge_values import ridge_columns, size_of_ridge
 from linspec.solving.ridges import along_ridges, checked_ridges
 from linspec.solving.solution import Solution, weights_by_matrix
 from linspec.solving.solver import Solver
-from linspec.studies.held_out.defaults import default_scores, number_of, rows_to_score, score_of_rows
+from linspec.solving.summary import Summary
+from linspec.studies.held_out.scores import default_scores, number_of, rows_to_score, score_of_rows
 
 S = TypeVar("S", bound=Solution)
 
@@ -159,16 +160,8 @@ class RidgePath(Generic[S]):
 
     def __repr__(self) -> str:
         made = f"{count_of(len(self.ridges), 'ridge')}, {count_of(self.passes, 'pass')}"
-        lines = [f"<RidgePath by {self.solver}: {made}"]
-        lines[0] += ", interrupted" * self.interrupted
-        for i, (ridge, solution) in enumerate(zip(self.ridges, self.solutions, strict=True)):
-            layout = type(solution).layout
-            total = f"sum {getattr(solution, layout.value).sum():.6f}, " if layout.value else ""
-            line = f"  ridge {ridge_in_words(ridge)}: {total}{solution.status.name}"
-            if self.totals is not None:
-                line += f", on test rows {self.totals[i]:.6f}{' (best)' * (i == self._marked())}"
-            lines.append(line)
-        return "\n".join(lines) + ">"
+        title = f"<RidgePath by {self.solver}: {made}{', interrupted' * self.interrupted}>"
+        return repr(Summary(self.table(library=""), title, ()))
 
 
 def values_along(solutions: Sequence[Any]) -> HostArray:

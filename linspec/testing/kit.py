@@ -25,9 +25,9 @@ from typing import Any
 import linspec as ls
 from linspec import registry
 from linspec.errors import InvalidOption, LinspecError, MissingPackage
-from linspec.testing.parts import CHECKS
-from linspec.testing.solvers import (
+from linspec.testing.checks import (
     BACKENDS,
+    CHECKS,
     REFUSED,
     Backend,
     CheckFailed,

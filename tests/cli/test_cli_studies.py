@@ -195,9 +195,9 @@ def test_intervals_of_all_weights_are_written_by_the_names_of_columns(folder: Pa
             ends = [float(row[f"component{i + 1} {end}"]) for end in ("lower", "upper")]
             np.testing.assert_allclose(ends, expected.weights["A"][:, j, i], rtol=1e-9)
     for i, value in enumerate(expected.solution.S):
-        assert f"{value:.5g}" in out
-        assert f"{expected.values[0, i]:.5g}" in out
-    assert "80 % from" in out
+        assert f"{value:.6g}" in out
+        assert f"{expected.values[0, i]:.6g}" in out
+    assert "80 %>" in out
 
 
 @pytest.mark.parametrize(

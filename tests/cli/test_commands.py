@@ -129,7 +129,7 @@ def test_files_have_the_answer_and_the_request(folder: Path) -> None:
     saved = json.loads(Path("a.json").read_text())
     about = saved["about"]
     assert (about["files"], about["k"], about["center"]) == ({"X": "X.npy", "Y": "Y.npy"}, 2, True)
-    assert about["drop_missing"] == f"--drop-missing: 0 of {N} rows lack a value."
+    assert about["drop_missing"] == f"--drop-missing: 0 of {N} rows lack a value and are left out."
     assert (saved["status"], about["held_out"], about["linspec"]) == ("CONVERGED", 0.25, ls.__version__)
     found = ls.compare(ls.CCA(X, Y, 2), ["gram"], held_out=0.25, rng=0)
     assert about["score"] == pytest.approx(found.entries[0].score, rel=1e-12)

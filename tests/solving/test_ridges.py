@@ -85,7 +85,7 @@ def test_the_best_ridge_is_that_of_the_test_rows():
     assert path.best_ridge == (ridges[path.best],) * 2
     # What was fitted says the opposite.
     assert np.argmax([solution.correlations.sum() for solution in path.solutions]) == 0
-    assert "(best)" in repr(path)
+    assert repr(path).count(" True  ") >= 1
 
 
 def test_what_cannot_be_done_is_said_before_any_work():
@@ -165,7 +165,7 @@ def test_targets_of_other_rows_choose_the_ridge_of_a_discriminant():
     assert path.best == int(np.argmax(path.totals))
     assert path.best_ridge == path.ridges[path.best] > 0.01
     assert path.best_solution.score(*test) == path.totals[path.best]
-    assert "(best)" in repr(path)
+    assert repr(path).count(" True  ") >= 1
 
 
 def test_the_score_of_a_discriminant_does_not_know_scales_and_can_be_computed_from_any_targets():

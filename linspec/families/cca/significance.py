@@ -64,6 +64,7 @@ from linspec.solving.checks import check_count
 from linspec.solving.select import check_fits
 from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
+from linspec.solving.summary import Summary
 from linspec.solving.tables import table_of_components
 from linspec.status import Status
 from linspec.studies.inference.bootstrap import check_solution
@@ -74,7 +75,6 @@ from linspec.studies.inference.permutation import (
     leading_components,
     made_in_time,
     sums_from,
-    warn_of_time,
 )
 from linspec.studies.inference.rows import (
     frequencies,
@@ -219,11 +219,7 @@ class Significance:
         return columns if self.permutation is None else {**columns, "p permuted": self.permutation.p_values}
 
     def __repr__(self) -> str:
-        cells = {"pair": [str(j + 1) for j in range(len(self.correlations))]}
-        for head, column in {"correlation": self.correlations, **self._columns()}.items():
-            cells[head] = [f"{value:.5g}" for value in column]
-        rows = [tuple(cells), *zip(*cells.values(), strict=True)]
-        return "\n".join("".join(f"{text:>12}" for text in row) for row in rows)
+        return repr(Summary(self.table(library=""), "<Significance>", ()))
 
 
 @at_home
@@ -477,8 +473,6 @@ def stepwise_test(
         "aside and test a solution on them (solution=)"
     )
     made = made_in_time(permute, permutations, stop, max_seconds, until, slow)
-    if not stop.made:
-        warn_of_time(made, permutations, max_seconds)
     uncorrected = (1 + exceeded) / (1 + made)
     return PermutationTest(
         values=rho,

@@ -50,7 +50,6 @@ from linspec.solving.solver import Solver
 from linspec.solving.stating import check_range_of_ridges
 from linspec.solving.verdict import WARNED
 from linspec.status import Status
-from linspec.studies.held_out.defaults import default_scores
 from linspec.studies.held_out.folds import (
     Folds,
     bytes_held,
@@ -60,7 +59,7 @@ from linspec.studies.held_out.folds import (
     with_orthogonal_confounds,
 )
 from linspec.studies.held_out.grams import Split, split_of
-from linspec.studies.held_out.scores import LOST, HeldOutScore, Ks, Rounded
+from linspec.studies.held_out.scores import LOST, HeldOutScore, Ks, Rounded, default_scores
 
 Grid = tuple[tuple[Any, ...], tuple[int | None, ...]]
 """The ridges and the ks of a grid of settings."""

@@ -58,6 +58,7 @@ from linspec.solving.solution import weights_by_matrix
 from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
 from linspec.solving.stating import with_values
+from linspec.solving.summary import Summary
 from linspec.solving.tables import table_of_columns, table_of_components
 from linspec.studies.held_out.scores import beside
 from linspec.studies.inference.permutation import check_has_values, values_of
@@ -202,24 +203,20 @@ class ComponentBootstrap:
         return table_of_columns(self.solution, matrix, columns, library)
 
     def __repr__(self) -> str:
-        name, (components, values) = type(self).__name__, self.words
-        lines = [
-            f"<{name} of {count_of(self.draws, 'draw')}{', interrupted' * self.interrupted}, {self.method}"
-        ]
-        for i, value in enumerate(values_of(self.solution)):
-            low, high = self.values[:, i]
-            lines.append(
-                f"  {value:.4g}, {100 * self.level:g} % from {low:.4g} to {high:.4g}, bias {self.bias[i]:+.2g}, "
-                f"agreement {self.agreement[i]:.2f}"
+        components, values = self.words
+        title = (
+            f"<{type(self).__name__} of {count_of(self.draws, 'draw')}{', interrupted' * self.interrupted}, "
+        )
+        title += f"{self.method}, {100 * self.level:g} %>"
+        ties = [
+            (
+                f"{components} {run[0] + 1} to {run[-1] + 1}",
+                f"their {values} may be equal: only their span is determined",
             )
-        for run in self.groups():
-            if len(run) > 1:
-                p = " and ".join(f"{self.ties[i]:.2f}" for i in run[:-1])
-                lines.append(
-                    f"  {components} {run[0] + 1} to {run[-1] + 1}: their {values} may be equal (p {p}); these rows "
-                    f"determine the span of the {components}, not each of them"
-                )
-        return "\n".join(lines) + ">"
+            for run in self.groups()
+            if len(run) > 1
+        ]
+        return repr(Summary(self.table(library=""), title, ties))
 
 
 @dataclass

@@ -236,16 +236,29 @@ def permuted_solves(
         made = made_in_time(
             permute, permutations, stop, max_seconds, until, f"one solve took {solution.seconds:.3g} s"
         )
-    test = _compared(solution, values, drawn[:made].copy(), statistic, unconverged, interrupted=stop.made)
-    if not test.interrupted:
-        warn_of_time(made, permutations, max_seconds)
+    # column j of the sums has that of the k − j largest values
+    drawn = drawn[:made].copy()
+    chance = {"ranked": drawn, "largest": drawn[:, :1], "sum": np.cumsum(drawn, axis=1)[:, ::-1]}[statistic]
+    observed = sums_from(values) if statistic == "sum" else values
+    uncorrected = (1 + np.sum(chance >= observed * (1 - TIE), axis=0)) / (1 + made)
     if unconverged:
         warn(
             f"permutation_test: {unconverged} of {count_of(made, 'permutation')} have not converged, so their values "
             "may be too small, and p-values, too. Raise max_iterations, or choose a direct solver.",
             ConvergenceWarning,
         )
-    return test
+    return ComponentTest(
+        values=values,
+        p_values=np.maximum.accumulate(uncorrected),
+        uncorrected=uncorrected,
+        statistics=observed,
+        statistic=statistic,
+        permutations=made,
+        drawn=drawn,
+        solution=solution,
+        unconverged=unconverged,
+        interrupted=stop.made,
+    )
 
 
 def made_in_time(
@@ -256,13 +269,14 @@ def made_in_time(
     until: float,
     slow: str,
 ) -> int:
-    """Permute until Ctrl-C or the time limit, and return how often; `slow` says why the first takes so long."""
+    """Permute until Ctrl-C or the time limit, and return how often; `slow` says what takes so long."""
     with first_interrupt(stop.make):
         made = repeated(permute, permutations, stop, until=until)
-    if not made and not stop.made:
-        raise BudgetTooSmall(
-            f"max_seconds={max_seconds:g} were over before a permutation was made: {slow}. Raise max_seconds."
-        )
+    if made < permutations and not stop.made:
+        text = f"permutation_test: max_seconds={max_seconds:g} ended it after {made} of {permutations} permutations"
+        if not made:
+            raise BudgetTooSmall(f"{text}: {slow}. Raise max_seconds.")
+        warn(f"{text}; the least p-value is {1 / (1 + made):.2g}.", ConvergenceWarning)
     if not made:
         raise NothingYet
     return made
@@ -329,44 +343,6 @@ def check_has_values(problem: Any, function: str) -> None:
 def values_of(solution: Any) -> HostArray:
     """Return the values of the components of an answer, on the host in float64."""
     return np.asarray(to_host(getattr(solution, solution.layout.value)), dtype=np.float64)
-
-
-def _compared(
-    solution: Any,
-    values: HostArray,
-    drawn: HostArray,
-    statistic: str,
-    unconverged: int,
-    *,
-    interrupted: bool,
-) -> ComponentTest:
-    """Compare the values of the data in their order with those of permuted data."""
-    # column j of the sums has that of the k − j largest values
-    chance = {"ranked": drawn, "largest": drawn[:, :1], "sum": np.cumsum(drawn, axis=1)[:, ::-1]}[statistic]
-    observed = sums_from(values) if statistic == "sum" else values
-    uncorrected = (1 + np.sum(chance >= observed * (1 - TIE), axis=0)) / (1 + len(drawn))
-    return ComponentTest(
-        values=values,
-        p_values=np.maximum.accumulate(uncorrected),
-        uncorrected=uncorrected,
-        statistics=observed,
-        statistic=statistic,
-        permutations=len(drawn),
-        drawn=drawn,
-        solution=solution,
-        unconverged=unconverged,
-        interrupted=interrupted,
-    )
-
-
-def warn_of_time(made: int, permutations: int, max_seconds: float) -> None:
-    """Warn if the time limit ended a test before all permutations were made."""
-    if made < permutations:
-        warn(
-            f"permutation_test: max_seconds={max_seconds:g} ended it after {made} of "
-            f"{count_of(permutations, 'permutation')}; the least p-value is {1 / (1 + made):.2g}.",
-            ConvergenceWarning,
-        )
 
 
 def checked_seconds(max_seconds: Any) -> float:
