@@ -221,24 +221,13 @@ def as_array(given: Any) -> Any:
 def vector_or_matrix(given: Any) -> Any:
     """Convert labels of any form to an array or a sparse matrix with rows, of one or two dimensions."""
     given = as_array(given)
+    wanted = "labels must be a class vector (a list, an array or a series), or a label matrix (an array, a frame or a "
+    wanted += f"scipy.sparse matrix) with a column for each label, and have rows; got {type(given).__name__}"
     if not (is_scipy_sparse(given) or is_array(given)):
-        remedy = (
-            "its values, `.to_numpy()`"
-            if hasattr(given, "to_numpy")
-            else "an array, or of dask `y.compute()`"
-        )
-        raise UnsupportedData(
-            "labels must be a class vector (a list, an array or a series), or a label matrix (an array, a frame or a "
-            f"scipy.sparse matrix); got {type(given).__module__}.{type(given).__qualname__}. Pass {remedy}."
-        )
+        raise UnsupportedData(f"{wanted}. Pass an array, `.to_numpy()` or, of dask, `.compute()`.")
     shape = tuple(given.shape)
-    if len(shape) not in (1, 2) or (len(shape) == 1 and is_scipy_sparse(given)):
-        raise InvalidProblem(
-            f"labels must be a vector of classes or a matrix with a column for each label; got {len(shape)} "
-            f"{'dimension' if len(shape) == 1 else 'dimensions'} with shape {shape}. Reshape them."
-        )
-    if 0 in shape:
-        raise InvalidProblem(f"labels must have rows and columns; got shape {shape}.")
+    if len(shape) not in (1, 2) or 0 in shape or (len(shape) == 1 and is_scipy_sparse(given)):
+        raise InvalidProblem(f"{wanted} of shape {shape}. Reshape it.")
     return given
 
 
@@ -349,20 +338,13 @@ def coded(given: Any, named: frozenset[Any]) -> Codes:
     if given.ndim == 1:
         return numbered(to_host(given), named)
     labels = label_matrix(given, named)
-    strange = (labels.entries != 0) & (labels.entries != 1)
-    if to_host(labels.home.blocks.xp.any(strange)):
-        got = to_host(labels.entries)[to_host(strange)][0]
-        raise InvalidProblem(
-            f"lda takes a class vector, or a matrix of zeros and ones; got {got:g} in a matrix. A column of "
-            "class numbers is a class vector: pass y.ravel(). For weighted labels use linspec.targets.opls, cca "
-            "or hsl."
-        )
     columns = np.arange(given.shape[1])
     held = np.diff(labels.matrix.indptr) if labels.sparse else to_host(labels.times(np.ones(len(columns))))
-    if held.max(initial=0) > 1:
+    strange = labels.home.blocks.xp.any((labels.entries != 0) & (labels.entries != 1))
+    if to_host(strange) or held.max(initial=0) > 1:
         raise InvalidProblem(
-            f"lda takes at most one label for each row; got {int(held.max())} in row {held.argmax()}. For rows with "
-            "several labels use linspec.targets.opls, cca or hsl."
+            "lda takes a class vector, or a matrix of zeros and ones with at most one in each row. A column of class "
+            "numbers is a class vector, y.ravel(); for several labels, or weighted ones, use opls, cca or hsl."
         )
     if labels.sparse:
         return codes_of_rows(labels.matrix), columns
@@ -418,17 +400,12 @@ def _present(vector: HostArray) -> tuple[HostArray, HostArray]:
 def _check_whole(entries: HostArray, present: HostArray) -> None:
     """Raise an error if floats are infinite or not whole; `present` is their mask, by which the error names the row."""
     strange = (entries != np.rint(entries)) | np.isinf(entries)
-    if not strange.any():
-        return
-    got, row = entries[strange][0], np.flatnonzero(present)[strange][0]
-    if np.isinf(got):
-        raise NonFiniteData(
-            f"classes must be finite; got {got} in row {row}. A row without a class is None or NaN."
+    if strange.any():
+        got, row = entries[strange][0], np.flatnonzero(present)[strange][0]
+        raise (NonFiniteData if np.isinf(got) else InvalidProblem)(
+            f"classes must be whole numbers or strings; got {got:g} in row {row}. A row without a class is None or "
+            "NaN, and a label with weights a matrix of one column, y[:, None]."
         )
-    raise InvalidProblem(
-        f"classes must be whole numbers or strings; got {got:g} in row {row}. A label with weights is a matrix "
-        "of one column, y[:, None]."
-    )
 
 
 def named_entries(unlabelled: Any) -> frozenset[Any]:
@@ -722,11 +699,9 @@ def hsl(
         raise InvalidOption(
             f"laplacian must be one of {', '.join(map(repr, LAPLACIANS))}; got {laplacian!r}."
         )
-    if not isinstance(self_loops, bool | np.bool_):
-        raise InvalidOption(f"self_loops must be True or False; got {self_loops!r}.")
-    if not self_loops and laplacian != "clique":
+    if self_loops not in (True, False) or (not self_loops and laplacian != "clique"):
         raise InvalidOption(
-            f"self_loops=False needs laplacian='clique'; got {laplacian!r}. Leave self_loops out."
+            f"self_loops must be True, or False with laplacian='clique'; got {self_loops!r} with {laplacian!r}."
         )
     labels = _read(Y, unlabelled, sample_weight)
     w = _weights(weights, labels.matrix.shape[1])

@@ -49,7 +49,6 @@ SOLVE = [
     option(
         "--plot", help="Draw values, how the run converged, and variates of the leading pairs, to FILE.png."
     ),
-    option("--explained", is_flag=True, help="Show how much of each matrix the answer explains."),
     option(
         "--loadings",
         is_flag=True,
@@ -121,7 +120,7 @@ def _facts_of(entry: Any, held: Any) -> list[tuple[str, str]]:
 
 
 def _show_answer(request: Request, solution: Any, problem: Any) -> None:
-    """Print the values, the columns with the largest weights, and what ``--explained`` and ``--loadings`` ask for."""
+    """Print the values, the columns with the largest weights, and the loadings if they are asked for."""
     if solution.summary():
         show_table(solution.summary(), output.SHOWN)
     weights = weights_by_matrix(solution)
@@ -131,8 +130,6 @@ def _show_answer(request: Request, solution: Any, problem: Any) -> None:
     matrices = {name: problem.matrices[name] for name in weights or problem.matrices}
     named = {name: getattr(problem, name, None) for name in ROW_FILES}
     named = {name: value for name, value in named.items() if value is not None}
-    if request["explained"]:
-        show_table(solution.explained_table(*matrices.values(), **named))
     if request["loadings"]:
         tables = solution.loadings_table(*matrices.values(), library="", **named)
         for name, table in zip(matrices, as_several(tables), strict=False):

@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linspec.arrays import HostArray, at_home, reciprocal
-from linspec.errors import InvalidOption, InvalidProblem, UnknownOption, shown
+from linspec.errors import InvalidProblem, UnknownOption, shown
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.significance import PermutationTest, stepwise_test
 from linspec.registry.keywords import hinted
@@ -49,7 +49,6 @@ def permutation_test(
     solution: Any = None,
     permutations: int = 999,
     statistic: str | None = None,
-    projected: bool = True,
     max_seconds: float = 3600.0,
     rng: Any = None,
     **options: Any,
@@ -57,7 +56,7 @@ def permutation_test(
     """Test by permutations how many components are more than chance: of several matrices, or of the columns of one.
 
     There are two ways. *Stepwise*: a CCA without a `solver` is tested pair by pair, from one decomposition of its
-    views; before each step, the earlier pairs are removed. `solution`, `projected` and the statistics "wilks" and
+    views; before each step, the earlier pairs are removed. `solution` and the statistics "wilks" and
     "roy" belong to this way. *By solving*: a problem is solved again for each permutation. This is done for a CCA with
     a `solver`, and for all other problems whose solutions declare the values of their components: covariances of two
     matrices, whose rows are permuted; principal components of one, whose columns are (parallel analysis). `solver`,
@@ -88,9 +87,6 @@ def permutation_test(
         with the sum of the k − j + 1 largest values of the permuted rows, which suits many weak components and depends
         on k. "ranked", for one matrix and its default there, compares the j-th value with the j-th value of the
         permuted columns.
-    projected : bool, default True
-        Stepwise: whether to subtract from permuted variates their projection on the removed pairs. False is the
-        published test, which finds too many pairs if rows are few and pairs are strong.
     max_seconds : float, default 3600.0
         A time limit: the test then ends with the permutations made so far, and a ConvergenceWarning. Ctrl-C ends it
         early, too.
@@ -170,10 +166,6 @@ def permutation_test(
                 "solution= is for the stepwise test of a CCA on rows set aside; a test by solving fits all rows of "
                 f"{type(problem).__name__} itself; got {shown(solution)}. Leave it out."
             )
-        if not projected:
-            raise InvalidOption(
-                "projected=False is for the stepwise test of a CCA; a test by solving removes no pairs. Leave it out."
-            )
         return permuted_solves(
             problem,
             "auto" if solver is None else solver,
@@ -194,7 +186,6 @@ def permutation_test(
         solution=solution,
         permutations=permutations,
         statistic="wilks" if statistic is None else statistic,
-        projected=projected,
         max_seconds=max_seconds,
         rng=rng,
     )

@@ -92,7 +92,7 @@ COMMANDS: dict[str, list[str]] = {
         f"{correlations(X, Y)[0]:.5g}",
         "largest weights",
     ],
-    "cca X.npy Y.npy -k 2 --explained --loadings": ["of X by that of Y", "loadings of Y"],
+    "cca X.npy Y.npy -k 2 --loadings": ["loadings of X", "loadings of Y"],
     "cca X.npy Y.npy -k 2 --held-out 0.25": ["held out", "on 30 rows not fitted"],
     "svd X.npy -k 2": [f"{value:.5g}" for value in np.linalg.svd(X, compute_uv=False)[:2]],
     "svd S.npz -k 2": ["SparseOperator", "singular value"],

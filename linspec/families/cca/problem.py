@@ -25,7 +25,6 @@ from linspec.solving.linear_solution import LinearSolution, as_several, single_o
 from linspec.solving.loadings import Loadings
 from linspec.solving.new_rows import NewRows
 from linspec.solving.problem import Problem
-from linspec.solving.summary import percent
 from linspec.solving.tables import table_of_rows
 from linspec.workers import brought_here
 
@@ -116,18 +115,6 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
     def _per_component(self) -> dict[str, Any]:
         columns = {**super()._per_component(), "residual": self.residuals}
         return columns if self.bounds is None else {**columns, "bound": self.bounds}
-
-    def explained_table(self, X: Any, Y: Any, **rows: Any) -> list[dict[str, Any]]:
-        """The share of each view that its own variates explain, and those of the other view: a row for each pair."""
-        own = self.variance_extracted(X, Y, **rows)
-        others = self.redundancy(X, Y, **rows)
-        shares: dict[str, HostArray] = {}
-        for i, (view, other) in enumerate(OTHER.items()):
-            shares |= {f"of {view} by its variate": own[i], f"of {view} by that of {other}": others[i]}
-        return [
-            {"pair": i + 1, **{name: percent(float(share[i])) for name, share in shares.items()}}
-            for i in range(len(self.correlations))
-        ]
 
     @at_home
     def predict(self, X: Any = None, Y: Any = None, *, confounds: Any = None) -> Any:

@@ -31,7 +31,7 @@ any vector of n numbers, and therefore correlate less. With few rows and strong 
 one pair too many more often than its level (measured at 5 %: 8 % with 40 rows, 10 and 8 columns and a pair of .9, 14 %
 with 30 rows, 10 and 10 columns and pairs of .99 and .95). Here the projection of permuted variates of X on removed
 variates of Y is subtracted again: 5 % and 3 %. This is the null distribution of Gaussian rows if the removed
-pairs are near 1, and conservative if they are not. ``projected=False`` is the published test. All variates are kept as
+pairs are near 1, and conservative if they are not. All variates are kept as
 orthonormal bases of the two column spaces, which stay orthonormal under permutations of the rows. So a permutation
 costs one product M = UᵀPᵀV; every step uses blocks of it, and Wilks' statistics of all steps are principal minors of
 [[I, M], [Mᵀ, I]]. Dependent columns are cut by rank. If only means are subtracted, this commutes
@@ -442,7 +442,6 @@ def stepwise_test(
     solution: CCASolution | None,
     permutations: int,
     statistic: str,
-    projected: bool,
     max_seconds: float,
     rng: Any,
 ) -> PermutationTest:
@@ -466,7 +465,7 @@ def stepwise_test(
         if len(rho):
             order = home.xp.asarray(generator.permutation(n), device=home.device)
             M = to_host(home.xp.take(U, order, axis=0).T @ V)
-            exceeded[:] += STATISTICS[statistic](M, projected) >= observed * (1 - TIE)
+            exceeded[:] += STATISTICS[statistic](M) >= observed * (1 - TIE)
 
     slow = (
         f"the bases of {X.shape[1]} + {Y.shape[1]} columns in {n} rows take longer. Pass fewer columns, or set rows "
@@ -619,26 +618,18 @@ def check_problem(problem: Any, function: str) -> None:
 # ---- the statistics --------------------------------------------------------------------------------
 
 
-def _wilks(M: HostArray, projected: bool) -> HostArray:
+def _wilks(M: HostArray) -> HostArray:
     """−log Λ at every step k = 0, 1, …, from M = UᵀV.
 
     U is the orthonormal basis of the variates of X with permuted rows, V is the basis of the variates of Y. At step k
     the first k columns of both are removed. Uₖ = U[:, k:] and Vₖ = V[:, k:] remain, with UₖᵀVₖ = Mₖ = M[k:, k:], and
-    Λ = det(I − MₖᵀMₖ). With `projected`, the projection of Uₖ on the removed columns V[:, :k] is subtracted from Uₖ.
-    The Gram matrix of the difference is I − AAᵀ for A = M[k:, :k], and Λ = det(I − AAᵀ − MₖMₖᵀ) / det(I − AAᵀ). The
-    numerators for all k are principal minors of one matrix, I − MMᵀ. Without `projected`, Λ is the minor of
-    [[I, M], [Mᵀ, I]] with the rows and columns from k on of both views.
+    the projection of Uₖ on the removed columns V[:, :k] is subtracted from Uₖ. The Gram matrix of the difference is
+    I − AAᵀ for A = M[k:, :k], and Λ = det(I − AAᵀ − MₖMₖᵀ) / det(I − AAᵀ). The numerators for all k are principal
+    minors of one matrix, I − MMᵀ.
     """
-    (p, q), K = M.shape, min(M.shape)
-    steps = np.arange(K)
-    if projected:
-        below = _crossing_logs(M)
-        whole = _leading_minors((np.eye(p) - M @ M.T)[::-1, ::-1])[p - 1 - steps]
-        logs = np.where(np.isneginf(below), np.nan, whole - np.where(np.isneginf(below), 0.0, below))
-    else:  # first variates without a partner in the other view, then the pairs from the last to the first
-        H = np.block([[np.eye(p), M], [M.T, np.eye(q)]])
-        order = [*range(K, p), *range(p + K, p + q), *np.stack([steps, p + steps], axis=1)[::-1].flat]
-        logs = _leading_minors(H[np.ix_(order, order)])[p + q - 1 - 2 * steps]
+    p, steps, below = len(M), np.arange(min(M.shape)), _crossing_logs(M)
+    whole = _leading_minors((np.eye(p) - M @ M.T)[::-1, ::-1])[p - 1 - steps]
+    logs = np.where(np.isneginf(below), np.nan, whole - np.where(np.isneginf(below), 0.0, below))
     return np.nan_to_num(-logs, nan=np.inf, posinf=np.inf)
 
 
@@ -689,12 +680,12 @@ def _log_dets(S: HostArray) -> HostArray:
     return np.where(signs > 0, logs, -np.inf)
 
 
-def _largest_root(M: HostArray, projected: bool) -> HostArray:
+def _largest_root(M: HostArray) -> HostArray:
     """Roy's largest root, the square of the largest correlation, at every step."""
     found = np.zeros(min(M.shape))
     for k in range(len(found)):
-        B, A = M[k:, k:], M[k:, :k]
-        turned = whitening(np.eye(len(A)) - A @ A.T).T @ B if projected and k else B
+        A = M[k:, :k]
+        turned = whitening(np.eye(len(A)) - A @ A.T).T @ M[k:, k:]
         found[k] = np.linalg.norm(turned, 2) ** 2 if turned.size else 0.0
     return found
 

@@ -167,18 +167,6 @@ class SVDSolution(
             facts.append((f"share of the {whole}", f"{percent(float(shares.sum()))} together"))
         return facts
 
-    def explained_table(self, *_: Any, **__: Any) -> list[dict[str, Any]]:
-        """The share of each component, and of the components up to it, as a row for each component."""
-        shares = self.explained_variance_ratio
-        if shares is None:
-            return []
-        whole = "of the squares" if self.mean is None else "of the variance"
-        both = zip(shares, np.cumsum(shares), strict=True)
-        return [
-            {"component": i + 1, whole: percent(float(share)), "cumulative": percent(float(together))}
-            for i, (share, together) in enumerate(both)
-        ]
-
     @property
     def _new_rows(self) -> NewRows:
         return NewRows.of(self, "A")
