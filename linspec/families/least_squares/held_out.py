@@ -55,7 +55,6 @@ from linspec.studies.held_out.scores import (
     RidgeMetric,
     Rounded,
     RSquared,
-    errors_of_rows,
 )
 
 PROBES = 20
@@ -81,17 +80,13 @@ def solved(eigen: RidgeMetric, training: Grams, ridges: Sequence[Any]) -> Iterat
         if eigen.shares(ridge):
             turned = eigen.vectors.T @ AtB if turned is None else turned
             x = eigen.vectors @ (turned / (eigen.values + ridge)[:, None])
-            size, most = float(np.linalg.norm(x)), eigen.largest
-            stretch = float(np.max(np.sqrt(eigen.values) / (eigen.values + ridge), initial=0.0))
         else:
             norm = eigen.norm(ridge)
             x = norm.solve(AtB)
             x += norm.solve(AtB - training["A", "A"] @ x - ridge * x)  # one refinement
             x = eigen.shortest(x, ridge)
-            size, most = float(np.linalg.norm(norm.D[:, None] * x)), 1.0  # in units of the columns
-            stretch = float(np.sqrt(eigen.condition(ridge)))
-        off = eigen.rounding * (most * size + float(np.sqrt(most)) * length)
-        yield x, off * stretch / float(np.sqrt(training.count)) if off > 0 else 0.0
+        off = eigen.rounding * eigen.condition(ridge) * length
+        yield x, off / float(np.sqrt(training.count)) if off > 0 else 0.0
 
 
 def squared_error(split: Split, x: HostArray, off: float) -> tuple[float, float]:
@@ -119,26 +114,6 @@ def moved_by(off: float, error: float, count: float) -> float:
     return moved * (2 * float(np.sqrt(error)) + moved)
 
 
-def rounded_fits(squares: HostArray, x: HostArray, of_b: HostArray, rows: float) -> float:
-    """Return a bound of the rounding error of b − xᵀa for a row a of A and b of B, if these rows are multiplied by x.
-
-    The rows have average size: each entry is the root mean square of its column. The bound is for the norm over all
-    right-hand sides. (The error of a b − xᵀa that comes from moments can be much larger.)
-
-    Parameters
-    ----------
-    squares : numpy.ndarray of shape (p,)
-        Squared lengths of the columns of A over all rows.
-    x : numpy.ndarray of shape (p, m)
-    of_b : numpy.ndarray of shape (m,)
-        Squared lengths of the columns of B.
-    rows : float
-        The number of rows, or the sum of their weights.
-    """
-    size = np.sqrt(np.maximum(squares, 0.0)) @ np.abs(x) + np.sqrt(of_b)
-    return ROUNDING * float(np.linalg.norm(size)) / float(np.sqrt(rows))
-
-
 class SquaredErrors(PredictionScore):
     """The mean squared error of predictions, over held-out rows (weighted) and right-hand sides."""
 
@@ -154,19 +129,6 @@ class SquaredErrors(PredictionScore):
             scores[i], rounding[i] = self.of_errors(error, total, held.count, m), share_lost(lost, error)
             moved[i] = off
         return Rounded(scores, rounding, moved)
-
-    def rounding_of_solutions(self, problem: Any, solutions: Sequence[Any], moved: HostArray) -> HostArray:
-        moments = Moments([problem.A.in_blocks("A")])
-        moments.settle()
-        squares = moments.fitted[0].squares
-        found = np.empty((len(solutions), 1))
-        for i, solution in enumerate(solutions):
-            B, errors, w = next(errors_of_rows(problem, solution))
-            x = np.reshape(HOST.place(solution.x), (len(squares), -1))
-            off = float(moved[i, 0]) + rounded_fits(squares, x, np.sum(B**2, axis=0), len(B))
-            error = float(np.sum(w @ errors**2))
-            found[i] = share_lost(moved_by(off, error, float(w.sum())), error)
-        return found
 
     def generalized(
         self,

@@ -349,8 +349,13 @@ class PredictionScore(HeldOutScore):
         found = np.empty_like(moved)
         for i, solution in enumerate(solutions):
             Y, errors, w = next(errors_of_rows(problem, solution))
-            off, length = ROUNDING * np.sqrt(np.sum(w @ Y**2)), np.sqrt(np.sum(w @ errors**2))
-            found[i] = share_lost(off * (2 * length + off), length**2)
+            level = getattr(solution, "intercept", None)  # what large means of X cancel
+            size = np.sqrt(np.sum(w @ Y**2)) + np.sqrt(w.sum()) * (
+                0 if level is None else np.linalg.norm(to_host(level))
+            )
+            off = ROUNDING * size + moved[i] * np.sqrt(w.sum())
+            length = np.sqrt(np.sum(w @ errors**2))
+            found[i] = share_lost(off * (2 * length + off), np.full(len(off), length**2))
         return found
 
     def of_errors(self, error: float, total: float, count: float, columns: int) -> float:

@@ -789,9 +789,9 @@ def scored_by_solving(  # noqa: PLR0913, PLR0917 (the arguments of cross_validat
             raise NothingYet
         made = [by_ridge[i] for i in range(len(ridges))]
         found[split] = [score.of_solution(rest, one, ks) for one in made]
-        if moved is not None:  # predicts once more, and reads column lengths
+        if moved is not None:  # predicts once more
             rounding[split] = score.rounding_of_solutions(rest, made, moved[split])
-            passes += (len(made) + 1) * len(held_out) / folds.rows
+            passes += len(made) * len(held_out) / folds.rows
         rounding[split, [one.status in LOST_DIGITS or CHOICE in one.message for one in made]] = np.inf
         passes += (swept * len(training) + len(made) * len(held_out)) / folds.rows
     return Rounded(found, rounding), passes
