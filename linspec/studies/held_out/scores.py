@@ -240,7 +240,6 @@ class RidgeMetric:
     def __init__(self, problem: Any, split: Split, name: str) -> None:
         self.split, self.name, self.rounding = split, name, split.rounding
         self.S, self.A = split.training[name, name], problem.matrices[name]
-        self.spread = None if problem.center else split.training.spread(name, name)  # S is about zero
         self._norms: dict[float, Metric] = {}
 
     @cached_property
@@ -289,11 +288,7 @@ class RidgeMetric:
             return (self.largest + ridge) / ridge
         norm = self.norm(ridge)
         condition = 1 / norm.least**2
-        hidden = norm.null.shape[1] > 0 and (
-            condition > GAP
-            or (self.spread is not None and norm.rank < norm_of(self.A, self.spread, ridge).rank)
-            or self.split.lacks_directions(self.name, norm)
-        )
+        hidden = norm.null.shape[1] > 0 and (condition > GAP or self.split.lacks_directions(self.name, norm))
         return math.inf if hidden else condition
 
     def inverse_root(self, ridge: float) -> HostArray:
@@ -350,10 +345,8 @@ class PredictionScore(HeldOutScore):
         for i, solution in enumerate(solutions):
             Y, errors, w = next(errors_of_rows(problem, solution))
             level = getattr(solution, "intercept", None)  # what large means of X cancel
-            size = np.sqrt(np.sum(w @ Y**2)) + np.sqrt(w.sum()) * (
-                0 if level is None else np.linalg.norm(to_host(level))
-            )
-            off = ROUNDING * size + moved[i] * np.sqrt(w.sum())
+            size = 0.0 if level is None else np.linalg.norm(to_host(level))
+            off = ROUNDING * np.sqrt(np.sum(w @ Y**2)) + (ROUNDING * size + moved[i]) * np.sqrt(w.sum())
             length = np.sqrt(np.sum(w @ errors**2))
             found[i] = share_lost(off * (2 * length + off), np.full(len(off), length**2))
         return found
