@@ -228,20 +228,16 @@ def _of_columns(problem: Any, ridges: Sequence[float], reason: str, *, again: bo
             errors[i], lost[i] = read[i], share_lost(moved_by(moved[i], read[i], total.count), read[i])
     scores = np.empty(len(ridges))
     for i, ridge in enumerate(ridges):
-        trace, off = _trace(eigen, ridge)
-        free = freedom - trace
-        scores[i] = _score(errors[i], free, total.count) / int(problem.B.shape[1])
-        lost[i] += 2 * off / free if free > 0 else 0.0
+        scores[i] = _score(errors[i], freedom - _trace(eigen, ridge), total.count) / int(problem.B.shape[1])
     return Generalized(scores, None, passes, one_pass, reason, lost)
 
 
-def _trace(eigen: RidgeMetric, ridge: float) -> tuple[float, float]:
-    """tr (S + r I)⁻¹ S and its rounding; for small r computed as rank S − r tr (S + r I)⁻¹."""
+def _trace(eigen: RidgeMetric, ridge: float) -> float:
+    """tr (S + r I)⁻¹ S; for small r computed as rank S − r tr (S + r I)⁻¹."""
     if eigen.shares(ridge):
-        return float((eigen.values / (eigen.values + ridge)).sum()), 0.0
+        return float((eigen.values / (eigen.values + ridge)).sum())
     norm = eigen.norm(ridge)
-    rest = ridge * float(np.sum(norm.N**2)) if ridge > 0 else 0.0
-    return norm.rank - rest, eigen.rounding * eigen.condition(ridge) * rest if rest > 0 else 0.0
+    return norm.rank - ridge * float(np.sum(norm.N**2))
 
 
 def _errors_of_rows(problem: Any, x: Sequence[HostArray]) -> tuple[list[float], float]:
@@ -272,15 +268,13 @@ def _of_rows(problem: Any, ridges: Sequence[float], reason: str) -> Generalized:
     along = U.T @ B
     beyond = float(((B - U @ along) ** 2).sum())
     rounding = moved_by(ROUNDING * float(np.linalg.norm(B)), beyond, 1.0)
-    sizes = np.abs(along)
+    largest = float(np.max(values, initial=0.0))
     scores, lost = np.empty((2, len(ridges)))
     for i, ridge in enumerate(ridges):
         g = ridge / (values + ridge)
         error = beyond + float(((g[:, None] * along) ** 2).sum())
         scores[i] = _score(error, freedom - float((values / (values + ridge)).sum()), count) / B.shape[1]
-        both = float(((g @ sizes) * (g**2 @ sizes)).sum())
-        largest = float(np.max(values, initial=0.0))
-        lost[i] = share_lost(rounding + (2 * ROUNDING * largest / ridge * both if ridge > 0 else 0.0), error)
+        lost[i] = share_lost(rounding, error) + (2 * ROUNDING * largest / ridge if ridge > 0 else 0.0)
     return Generalized(scores, None, moments.passes.count, False, reason, lost)
 
 
