@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linspec import registry
 from linspec.arrays import HostArray
-from linspec.errors import InvalidProblem, LinspecError, MissingCapability, shown
+from linspec.errors import InvalidProblem, MissingCapability, shown
 from linspec.plots.style import (
     COLOURS,
     LINE,
@@ -48,9 +47,6 @@ COST_WORDS = {"passes": "passes over the data", "seconds": "seconds", "iteration
 DASHES = ("-", (0, (6, 2)), (0, (6, 2, 1.5, 2)), (0, (1.5, 1.5)))
 """Line styles of successive runs, so that lines can be distinguished in black and white."""
 
-
-WIDE = 30
-"""The cost axis is logarithmic if the ratio of the largest to the smallest cost is above this."""
 
 NAMED = 8
 """Number of lines in a plot, those of the largest values, that get a colour and a name each; others are grey."""
@@ -141,12 +137,7 @@ def convergence(
             axes.axhline(each, **THIN)
             place = {"xycoords": ("axes fraction", "data"), "xytext": (4, 3), "color": MUTED, **SMALL_TEXT}
             axes.annotate("tolerance", (0, each), **place)
-        ends = [x for _, _, xs, _ in courses for x in (xs[0], xs[-1]) if x > 0]
-        if cost != "iterations" and ends and max(ends) > WIDE * min(ends):
-            axes.set_xscale("log")
-            axes.xaxis.set_major_formatter("{x:g}")
-        else:
-            axes.set_xlim(left=0)
+        axes.set_xlim(left=0)
         axes.legend(loc="best")
     return axes
 
@@ -165,19 +156,9 @@ def _runs(solutions: Any) -> list[tuple[str, Any]]:
 def _course(run: Any, cost: str) -> tuple[list[float], list[float]]:
     """The costs and the residuals of a run, which end in those of the solution."""
     names = ("iteration" if cost == "iterations" else cost, "residual")
-    xs, ys = ([] if _judges_itself(run) else run.history[name].tolist() for name in names)
+    xs, ys = (run.history[name].tolist() for name in names)
     end = max([float(getattr(run, cost)), *xs[-1:]])
     return (xs, ys) if run.residual is None else ([*xs, end], [*ys, run.residual])
-
-
-def _judges_itself(run: Any) -> bool:
-    """Whether the solver has the trait "approximate": its history may have residuals of another kind than its answer.
-
-    Then only the last point of its curve is drawn, the residual of the returned arrays.
-    """
-    with contextlib.suppress(LinspecError):  # a solver that is not registered
-        return "approximate" in registry.get_spec("solver", run.solver, run.problem).traits
-    return False
 
 
 # ---- ridges -----------------------------------------------------------------------------------

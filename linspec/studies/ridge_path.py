@@ -101,12 +101,6 @@ class RidgePath(Generic[S]):
             )
         return max(range(len(self.ridges)), key=lambda i: (totals[i], size_of_ridge(self.ridges[i])))
 
-    def _marked(self) -> int:
-        """`best`, or -1 if the test rows choose none."""
-        with contextlib.suppress(InvalidProblem):
-            return self.best
-        return -1
-
     @property
     def best_ridge(self) -> Any:
         """The ridge of `best`."""
@@ -153,7 +147,10 @@ class RidgePath(Generic[S]):
         for i, values in enumerate(values_along(self.solutions).T):
             columns[f"{first.layout.value_label} {i + 1}"] = values
         if self.totals is not None:
-            columns |= {"score": self.totals, "best": np.arange(len(self.ridges)) == self._marked()}
+            best = -1  # test rows that say nothing choose none
+            with contextlib.suppress(InvalidProblem):
+                best = self.best
+            columns |= {"score": self.totals, "best": np.arange(len(self.ridges)) == best}
         columns["converged"] = np.array([solution.converged for solution in self.solutions])
         columns["residual"] = np.array([solution.residual for solution in self.solutions])
         return table("", None, columns, first.frame_library if library is None else library)

@@ -4,9 +4,8 @@ The pencil is [0 C; Cᵀ 0] z = ρ S z with S = diag(Sx, Sy), and ‖ϱᵢ‖ th
 
 1. Within ‖ϱᵢ‖/√2 of each ρᵢ there is an exact correlation (Parlett 1998, 11.5): these are the `bounds`. To second order
    a pair loses ‖ϱᵢ‖²/(2gᵢ), where gᵢ is the gap to the correlations outside the block (Parlett 11.7).
-2. Where Gram matrices or a triangle are held, all correlations are computed if that is quick, and else a Krylov space
-   from random columns beside the pairs searches for larger ones (`linspec.linalg.search`): nothing is missed. Elsewhere
-   the random columns of the start were the search.
+2. Where Gram matrices or a triangle are held, all correlations are computed if that is quick: nothing is missed.
+   Elsewhere the random columns of the start were the search.
 3. Squares hide short directions. Those that a Gram matrix has cut are multiplied once by the rows, and a large
    condition number is said.
 """
@@ -25,7 +24,7 @@ from linspec.certificates import Metric, digits, rounding_of, short_directions, 
 from linspec.certificates.norms import SHORT
 from linspec.families.cca.canonical import Pairs, cross, multiplied
 from linspec.iteration import Certificate
-from linspec.linalg import EPS, RitzPairs, inverse, ratio, search, signs_of_columns
+from linspec.linalg import EPS, inverse, ratio, signs_of_columns
 from linspec.process.plurals import count_of
 from linspec.rows import Moments
 from linspec.solving.findings import CHOICE, left_out_nearby
@@ -44,14 +43,11 @@ SQUARED = 1e-6
 DEGENERATE, UNRESOLVED = 1e-8, 1e-4
 """A correlation within the first of 1, or within what its residual leaves open, up to the second, is said to be 1."""
 
-QUICK = 2e7
+QUICK = 1e9
 """Up to so many p·q·(p + q), all correlations of held matrices are computed."""
 
 PLAIN = 0.1
 """A larger residual says by itself that something is missing, and nothing is searched."""
-
-BESIDE = 8
-"""Random columns of a search."""
 
 
 @dataclass(frozen=True)
@@ -169,20 +165,19 @@ def _judged(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
     total, exact = float(pairs.rho.sum()), weakest(metrics) == "exact"
     residual = ratio(float(squares.sum()), total)
     explained = 0.0 if errors is None else float(errors.sum())
-    searched = moments.holds and exact and not computed and residual <= PLAIN
-    if searched:
+    if moments.holds and exact and not computed and residual <= PLAIN:
         every = _every(moments, metrics)
     if every is not None:
         following = float(every[k]) if len(every) > k else 0.0
         missing = float(every[:k].sum()) - total
         errors = np.maximum(every[: len(squares)] - pairs.rho, 0.0)
-    elif searched and len(pairs.rho):
-        missing = _missing(problem, moments, pairs, metrics)
     within = float(np.sqrt(squares / 2).sum())  # near each of these correlations there is an exact one
     if missing <= max(TOLERATED * max(tol * max(total, tol), within), NEARBY * explained):
         missing = 0.0
     rounding = rounding_of(moments, metrics)
-    return Judged(pairs, metrics, squares, errors, following, missing, rounding, searched or computed)
+    return Judged(
+        pairs, metrics, squares, errors, following, missing, rounding, every is not None or computed
+    )
 
 
 def _is_correlated(moments: Moments) -> bool:
@@ -243,20 +238,6 @@ def _rounding_of_weights(problem: Any, pairs: Pairs) -> Any:
         if unit > EPS:
             added += unit**2 / 3 * to_host(pairs.home.column_sums(V * V * d))
     return added
-
-
-def _missing(problem: Any, moments: Moments, pairs: Pairs, metrics: Sequence[Metric]) -> float:
-    """By how much the sum of correlations is too small, by a search in what is held."""
-    (x, y), V = metrics, metrics[1].coordinates(pairs.W[1])
-
-    def product(V: Array) -> Array:
-        """TᵀT V for T = NxᵀCNy."""
-        CV = moments.products(None, y.lift(V))[1][0]
-        return y.dual(moments.products(x.solve(CV), None)[0][1])
-
-    found = RitzPairs(pairs.rho**2, lambda: V, np.zeros(len(pairs.rho)), exhausted=False)
-    found, _ = search(product, found, BESIDE, np.random.default_rng(0), max(problem.default_tol, EPS))
-    return float(np.sqrt(np.maximum(found.values, 0.0)).sum() - pairs.rho.sum())
 
 
 def _every(moments: Moments, metrics: Sequence[Metric]) -> HostArray | None:

@@ -509,8 +509,8 @@ class CCA(Problem[CCASolution]):
     proves_completeness: ClassVar[bool] = True
     held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
-            "correlations": "linspec.families.cca.held_out:SumOfCorrelations",
-            "tcc": "linspec.families.cca.held_out:TotalCaptured",
+            "correlations": "linspec.families.cca.captured:SumOfCorrelations",
+            "tcc": "linspec.families.cca.captured:TotalCaptured",
         }
     )
 

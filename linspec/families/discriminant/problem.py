@@ -287,15 +287,15 @@ class DiscriminantSolution(
                     f"X and y must have equally many rows; got {Z.shape[0]} and {len(codes)}."
                 )
             often, _ = weights_and_confounds(sample_weight, None, len(codes))
-            if often is not None:  # classes whose rows all have weight 0 drop, and their rows have no class
-                counted = np.bincount(codes[codes >= 0], often[codes >= 0], minlength=len(classes)) > 0
-                numbers = np.append(np.where(counted, np.cumsum(counted) - 1, -1), -1)  # the last: no class
-                codes, classes = numbers[codes], classes[counted]
+            there = (codes >= 0) & (True if often is None else often > 0)
+            kept, numbers = np.unique(codes[there], return_inverse=True)
+            classes = classes[kept]  # those with rows of positive weight
             if len(classes) < 2:
                 raise InvalidProblem(
                     "a classifier needs rows of at least two classes; got one. Pass more rows."
                 )
-            sizes, means, within = pooled(Z, codes, len(classes), often)
+            weights = np.ones(len(numbers)) if often is None else often[there]
+            sizes, means, within = pooled(HOST.place(Z)[there], numbers, weights)
             within = within if self.penalty is None else within + self.penalty
             least = (OF_ROWS * float(np.finfo(host_dtype(Z)).eps)) ** 2
         return LinearClassifier(
@@ -942,35 +942,13 @@ class LinearClassifier:
         return f"<LinearClassifier: {count_of(len(self.classes), 'class')}, {directions}>"
 
 
-def pooled(
-    Z: Array, codes: HostArray, count: int, weights: HostArray | None = None
-) -> tuple[HostArray, HostArray, HostArray]:
-    """Compute sizes and means of classes, and the scatter about these means.
-
-    Parameters
-    ----------
-    Z : array of shape (n, k)
-        Variates.
-    codes : numpy.ndarray of shape (n,)
-        The index of each row's class, -1 for rows without class, which are left out.
-    count : int
-        The number of classes; each has a row of positive weight.
-    weights : numpy.ndarray of shape (n,), optional
-        How often each row counts.
-
-    Returns
-    -------
-    numpy.ndarray of shapes (count,), (count, k), (k, k)
-        float64.
-    """
-    there = codes >= 0
-    rows, codes = HOST.place(Z)[there], codes[there]
-    often = np.ones(len(codes)) if weights is None else weights[there]
-    sizes = np.bincount(codes, often, minlength=count)
-    sums = [np.bincount(codes, often * column, minlength=count) for column in rows.T]
-    means = (np.stack(sums, axis=1) if sums else np.zeros((count, 0))) / sizes[:, None]
+def pooled(rows: HostArray, codes: HostArray, weights: HostArray) -> tuple[HostArray, HostArray, HostArray]:
+    """Compute sizes and means of classes, whose numbers the rows have, and the scatter about these means."""
+    sizes, means = np.bincount(codes, weights), np.zeros((codes.max() + 1, rows.shape[1]))
+    for j, column in enumerate(rows.T):
+        means[:, j] = np.bincount(codes, weights * column) / sizes
     rows = rows - means[codes]
-    return sizes, means, rows.T @ (often[:, None] * rows)
+    return sizes, means, rows.T @ (weights[:, None] * rows)
 
 
 def covariance_of(within: HostArray, means: HostArray, sizes: HostArray, least: float) -> HostArray:
