@@ -391,5 +391,4 @@ def _errors(
     ]
     scores = cross_validate(stated, splitter=splits, score="mse", rng=rng, **settings).scores
     counts = [often[test].sum() for _, test in splits]
-    mean: HostArray = np.average(scores[:, :, 0], axis=0, weights=counts)
-    return mean
+    return np.asarray(np.average(scores[:, :, 0], axis=0, weights=counts))

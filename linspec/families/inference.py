@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -315,7 +315,6 @@ class Bootstrap(ComponentBootstrap):
 
     loadings: Mapping[str, HostArray]
     solution_loadings: Mapping[str, HostArray]
-    words: ClassVar = ("pairs", "correlations")
 
     @property
     def correlations(self) -> HostArray:

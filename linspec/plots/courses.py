@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linspec.arrays import HostArray
-from linspec.errors import InvalidProblem, MissingCapability, shown
+from linspec.errors import InvalidProblem, MissingCapability
 from linspec.plots.style import (
     COLOURS,
     LINE,
@@ -167,7 +167,6 @@ def _course(run: Any, cost: str) -> tuple[list[float], list[float]]:
 def ridge_path(
     path: Any,
     *,
-    ridges: Sequence[float] | None = None,
     names: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
@@ -179,8 +178,6 @@ def ridge_path(
         For a result of `linspec.ridge_path` with test rows, the scores on these rows are drawn and the best ridge is
         marked. Without test rows, the values (correlations or eigenvalues) are drawn, which always fall as the ridge
         grows. For least squares with several ridges, the coefficients are drawn.
-    ridges : sequence of float, optional
-        For least squares, the ridges in the order of the problem; by default those that the solution holds.
     names : sequence of str, optional
         For least squares, a name for each coefficient of one ridge. By default the `column_names` of the solution, or
         numbers if it has none.
@@ -194,8 +191,8 @@ def ridge_path(
     Raises
     ------
     InvalidProblem
-        If the path has a wrong type. For least squares also if `ridges` is missing or has another length than the
-        number of ridges of the problem, or if the number of `names` is not that of the coefficients of one ridge.
+        If the path has a wrong type, or for least squares if the number of `names` is not that of the coefficients of
+        one ridge.
     MissingPackage
         If matplotlib is not installed.
 
@@ -214,7 +211,7 @@ def ridge_path(
         of_path, columns, label = _of_path(path)
         labels = [f"{i + 1}" for i in range(columns.shape[1])]
     else:
-        of_path, columns = _of_coefficients(path, ridges)
+        of_path, columns = _of_coefficients(path)
         labels, label = _names(path, names, columns.shape[1]), "coefficient"
     places, order, pairs = _places(of_path)
     named = np.sort(np.argsort(-np.nanmax(np.abs(columns), axis=0), kind="stable")[:NAMED])
@@ -253,21 +250,14 @@ def _of_path(path: Any) -> tuple[Sequence[Any], HostArray, str]:
     return path.ridges, values_along(path.solutions), f"{layout.value_label}, fitted rows"
 
 
-def _of_coefficients(solution: Any, ridges: Sequence[float] | None) -> tuple[Sequence[Any], HostArray]:
+def _of_coefficients(solution: Any) -> tuple[Sequence[Any], HostArray]:
     if not getattr(solution, "path", False):
         raise InvalidProblem(
             "ridge_path draws a path of linspec.ridge_path, or a solution of least squares with several ridges; got "
             f"{type(solution).__name__}."
         )
     x = numbers(solution.x)
-    if ridges is None and isinstance(solution.ridge, tuple):
-        ridges = solution.ridge
-    if ridges is None or len(ridges) != len(x):
-        raise InvalidProblem(
-            f"ridges must have the {len(x)} ridges of the problem; got {shown(ridges) if not ridges else len(ridges)}. "
-            "Pass ridges=problem.ridges."
-        )
-    return list(ridges), x.reshape(len(x), -1)
+    return solution.ridge, x.reshape(len(x), -1)
 
 
 def _names(solution: Any, names: Sequence[str] | None, count: int) -> list[str]:

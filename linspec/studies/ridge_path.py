@@ -73,8 +73,7 @@ class RidgePath(Generic[S]):
         """
         if self.scores is None:
             return None
-        totals: HostArray = np.array([number_of(score) for score in self.scores])
-        return totals
+        return np.array([number_of(score) for score in self.scores])
 
     @property
     def best(self) -> int:

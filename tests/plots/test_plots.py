@@ -176,7 +176,7 @@ def test_coefficients_of_several_targets_have_both_names():
     pytest.importorskip("narwhals")
     A, B = pd.DataFrame(X[:, :2], columns=["age", "dose"]), pd.DataFrame(Y[:, :2], columns=["pulse", "pain"])
     solution = ls.solve(ls.LeastSquares(A, B, [1.0, 10.0]))
-    ax = drawn(ls.plots.ridge_path(solution, ridges=[1.0, 10.0]))
+    ax = drawn(ls.plots.ridge_path(solution))
     assert words(ax) == ["age, pulse", "age, pain", "dose, pulse", "dose, pain"]
     found = lines(ax)
     np.testing.assert_array_equal(found["dose, pulse"].get_ydata(), solution.x[:, 1, 0])
@@ -316,7 +316,7 @@ def test_a_ridge_path_shows_scores_of_test_rows_or_values_of_fitted_ones():
 def test_a_path_of_least_squares_shows_coefficients():
     problem = ls.LeastSquares(X[:, :3], Y[:, 0], [1.0, 100.0])
     solution = ls.solve(problem)
-    ax = drawn(ls.plots.ridge_path(solution, ridges=problem.ridges, names=["a", "b", "c"]))
+    ax = drawn(ls.plots.ridge_path(solution, names=["a", "b", "c"]))
     for i, name in enumerate("abc"):
         np.testing.assert_array_equal(lines(ax)[name].get_ydata(), solution.x[:, i])
     by_default = drawn(ls.plots.ridge_path(solution, names=["a", "b", "c"]))
@@ -460,7 +460,6 @@ PAIRED = ls.bootstrap(ls.SVD(X, k=2, center=True), draws=5, rng=0)
         ("scores", [X], {"components": (0, 9)}, InvalidOption, "components"),
         ("variates", [X, X], {"pair": 9}, InvalidOption, "pair must be from 0 to 8"),
         ("variates", [X, Y], {}, InvalidProblem, "two n x k arrays"),
-        ("ridge_path", [PATH], {"ridges": [1.0]}, InvalidProblem, "the 2 ridges of the problem"),
         ("ridge_path", [SOLUTION], {}, InvalidProblem, "several ridges"),
         ("cross_validation", [SOLUTION], {}, InvalidProblem, "scores of all settings"),
         ("convergence", [[]], {}, InvalidProblem, "at least one"),

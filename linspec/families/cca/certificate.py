@@ -197,8 +197,7 @@ def _raised(pairs: Pairs, metrics: Sequence[Metric]) -> HostArray:
     """
     coupled = pairs.squares(metrics) / 2
     half = (pairs.rho - pairs.rho[-1]) / 2
-    raised: HostArray = np.minimum(np.sqrt(half**2 + coupled) - half, np.maximum(1.0 - pairs.rho, 0.0))
-    return raised
+    return np.asarray(np.minimum(np.sqrt(half**2 + coupled) - half, np.maximum(1.0 - pairs.rho, 0.0)))
 
 
 def _found(judged: Judged, tol: float, *, held: bool) -> list[Finding]:

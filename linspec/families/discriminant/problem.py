@@ -839,8 +839,7 @@ class LinearClassifier:
             Labels as in the training data.
         """
         D = self.decision(X, confounds=confounds)
-        found: HostArray = self.classes[to_host(namespace(D).argmax(D, axis=1))]
-        return found
+        return np.asarray(self.classes[to_host(namespace(D).argmax(D, axis=1))])
 
     @at_home
     def score(self, X: Any, y: Any, *, confounds: Any = None, sample_weight: Any = None) -> float:
@@ -1003,5 +1002,4 @@ def prior_probabilities(priors: Any, sizes: HostArray) -> HostArray:
             f'priors must be None, "uniform" or {len(sizes)} positive numbers, one for each class in sorted order; got '
             f"{priors!r}."
         )
-    found: HostArray = given / given.sum()
-    return found
+    return np.asarray(given / given.sum())

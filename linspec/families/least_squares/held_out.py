@@ -78,8 +78,9 @@ def solved(eigen: RidgeMetric, training: Grams, ridges: Sequence[Any]) -> Iterat
     length = float(np.sqrt(np.trace(training["B", "B"])))
     for ridge in ridges:
         if eigen.shares(ridge):
-            turned = eigen.vectors.T @ AtB if turned is None else turned
-            x = eigen.vectors @ (turned / (eigen.values + ridge)[:, None])
+            values, vectors = eigen.pairs
+            turned = vectors.T @ AtB if turned is None else turned
+            x = vectors @ (turned / (values + ridge)[:, None])
         else:
             norm = eigen.norm(ridge)
             x = norm.solve(AtB)
@@ -235,7 +236,7 @@ def _of_columns(problem: Any, ridges: Sequence[float], reason: str, *, again: bo
 def _trace(eigen: RidgeMetric, ridge: float) -> float:
     """tr (S + r I)⁻¹ S; for small r computed as rank S − r tr (S + r I)⁻¹."""
     if eigen.shares(ridge):
-        return float((eigen.values / (eigen.values + ridge)).sum())
+        return float(np.sum(eigen.pairs[0] / (eigen.pairs[0] + ridge)))
     norm = eigen.norm(ridge)
     return norm.rank - ridge * float(np.sum(norm.N**2))
 

@@ -119,16 +119,14 @@ class SVDSolution(
         """
         if self.total_squares is None:
             return None
-        share: HostArray = self.S**2 / self.total_squares if self.total_squares > 0 else 0.0 * self.S
-        return share
+        return np.asarray(self.S**2 / self.total_squares if self.total_squares > 0 else 0.0 * self.S)
 
     @property
     def explained_variance(self) -> HostArray | None:
         """The variance of the data along each row of `Vh`, S²/(rows − 1), shape (k,); None without centring."""
         if self.mean is None:
             return None
-        variance: HostArray = self.S**2 / max(self.rows - 1, 1)
-        return variance
+        return np.asarray(self.S**2 / max(self.rows - 1, 1))
 
     @property
     def total_variance(self) -> float | None:

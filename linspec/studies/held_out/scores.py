@@ -243,7 +243,8 @@ class RidgeMetric:
         self._norms: dict[float, Metric] = {}
 
     @cached_property
-    def _pairs(self) -> tuple[HostArray, HostArray]:
+    def pairs(self) -> tuple[HostArray, HostArray]:
+        """The eigenvalues Λ, with negative values set to zero, and the matrix U of eigenvectors."""
         values, vectors = np.linalg.eigh(self.S)
         return np.maximum(values, 0.0), vectors
 
@@ -255,16 +256,6 @@ class RidgeMetric:
     def shares(self, ridge: float) -> bool:
         """Whether the common eigendecomposition is accurate enough for this ridge."""
         return ridge > SAFE * self.largest
-
-    @property
-    def vectors(self) -> HostArray:
-        """The matrix U of eigenvectors."""
-        return self._pairs[1]
-
-    @property
-    def values(self) -> HostArray:
-        """The eigenvalues Λ, with negative values set to zero."""
-        return self._pairs[0]
 
     def norm(self, ridge: float) -> Metric:
         """The norm of (S + ridge·I)⁻¹; only that for the last ridge is kept."""
@@ -294,9 +285,9 @@ class RidgeMetric:
     def inverse_root(self, ridge: float) -> HostArray:
         """B of shape (p, r) with B Bᵀ the (pseudo-)inverse of S + ridge·I, and Bᵀ(S + ridge·I)B = I."""
         if self.shares(ridge):
-            return self.vectors / np.sqrt(self.values + ridge)
-        root: HostArray = self.norm(ridge).N
-        return root
+            values, vectors = self.pairs
+            return vectors / np.sqrt(values + ridge)
+        return np.asarray(self.norm(ridge).N)
 
 
 FEWEST = 2
@@ -306,8 +297,7 @@ FEWEST = 2
 def still(squares: HostArray, means: HostArray, count: float, rows: int, eps: float = EPS) -> HostArray:
     """Mask of the variates, rounded to `eps`, that are constant up to rounding, and not 0: none has a correlation."""
     rounding = max(max(rows, 16) * EPS, 16 * eps**2)
-    found: HostArray = (squares > 0) & (squares - count * means**2 <= rounding * squares)
-    return found
+    return np.asarray((squares > 0) & (squares - count * means**2 <= rounding * squares))
 
 
 def beside(problem: Any) -> dict[str, Any]:
@@ -543,8 +533,7 @@ def _units(S: HostArray, w: HostArray, *, centred: bool) -> HostArray:
     lengths = reciprocal(np.sqrt(squares))
     if centred:
         lengths[still(squares, w @ S / count, count, rows) & (lengths > 0)] = np.nan
-    units: HostArray = S * lengths
-    return units
+    return np.asarray(S * lengths)
 
 
 def _beyond_rounding(solution: Any, name: str, S: HostArray, w: HostArray) -> HostArray:

@@ -242,10 +242,7 @@ def cross_validate(  # noqa: PLR0913
 
 
 def _result(found: CrossValidation) -> CrossValidation:
-    """Make the scores read-only, and warn of splits without a score, and of scores that may be rounding errors."""
-    for array in (found.scores, found.rounding):
-        if array is not None:
-            array.flags.writeable = False
+    """Warn of splits without a score, and of scores that may be rounding errors."""
     without = np.flatnonzero(~found.counted)
     if len(without):
         warn(
@@ -540,8 +537,7 @@ class CrossValidation:
         """
         if self.rounding is None:
             return np.zeros(self.scores.shape[1:], dtype=bool)
-        found: HostArray = np.any((self.rounding > LOST) & np.isfinite(self.scores), axis=0)
-        return found
+        return np.asarray(np.any((self.rounding > LOST) & np.isfinite(self.scores), axis=0))
 
     @property
     def counted(self) -> HostArray:
@@ -551,8 +547,7 @@ class CrossValidation:
         they are too few for a correlation.
         """
         known = ~np.isnan(self.scores)
-        found: HostArray = known.any(axis=(1, 2)) & np.all(known | ~known.any(axis=0), axis=(1, 2))
-        return found
+        return np.asarray(known.any(axis=(1, 2)) & np.all(known | ~known.any(axis=0), axis=(1, 2)))
 
     @property
     def mean(self) -> HostArray:
@@ -574,8 +569,7 @@ class CrossValidation:
         if len(scores) < 2:
             return np.full(self.scores.shape[1:], math.nan)
         with np.errstate(invalid="ignore"):
-            error: HostArray = np.std(scores, axis=0, ddof=1) / math.sqrt(len(scores))
-        return error
+            return np.asarray(np.std(scores, axis=0, ddof=1) / math.sqrt(len(scores)))
 
     @property
     def best(self) -> Setting:

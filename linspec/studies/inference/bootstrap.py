@@ -35,7 +35,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -130,7 +130,6 @@ class ComponentBootstrap:
     draws: int
     unconverged: int = 0
     interrupted: bool = False
-    words: ClassVar = ("components", "values")
 
     def groups(self, alpha: float = 0.05) -> tuple[tuple[int, ...], ...]:
         """Group the components, counted from 0, into sets of neighbours whose values may be equal.
@@ -203,15 +202,15 @@ class ComponentBootstrap:
         return table_of_columns(self.solution, matrix, columns, library)
 
     def __repr__(self) -> str:
-        components, values = self.words
+        layout = self.solution.layout
         title = (
             f"<{type(self).__name__} of {count_of(self.draws, 'draw')}{', interrupted' * self.interrupted}, "
         )
         title += f"{self.method}, {100 * self.level:g} %>"
         ties = [
             (
-                f"{components} {run[0] + 1} to {run[-1] + 1}",
-                f"their {values} may be equal: only their span is determined",
+                f"{layout.vector}s {run[0] + 1} to {run[-1] + 1}",
+                f"their {layout.value_label}s may be equal: only their span is determined",
             )
             for run in self.groups()
             if len(run) > 1

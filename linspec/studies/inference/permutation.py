@@ -363,5 +363,4 @@ def sums_from(values: HostArray) -> HostArray:
 
     The values are added from the last, smallest one, because this order causes the least rounding.
     """
-    found: HostArray = np.cumsum(values[::-1])[::-1]
-    return found
+    return np.asarray(np.cumsum(values[::-1])[::-1])
