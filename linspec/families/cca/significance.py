@@ -43,7 +43,6 @@ al., section 2.5). Qᵀ is the last n − s rows of s Householder reflections.
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -56,8 +55,7 @@ from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem, Mi
 from linspec.families.cca.problem import CCA, CCASolution
 from linspec.linalg.small_matrices import rank_cut, whitening
 from linspec.operators import LinearOperator, as_operator
-from linspec.process.interrupts import NothingYet, Request
-from linspec.process.plurals import count_of
+from linspec.process.interrupts import Request
 from linspec.registry.keywords import hinted
 from linspec.rows import Preprocessing
 from linspec.solving.checks import check_count
@@ -75,11 +73,11 @@ from linspec.studies.inference.permutation import (
     leading_components,
     made_in_time,
     sums_from,
+    values_by_chance,
 )
 from linspec.studies.inference.rows import (
     frequencies,
     on_images,
-    permuted,
     reflected,
     reflections,
     with_equal_rows,
@@ -541,23 +539,11 @@ def null_correlations(
     check_count("permutations", permutations, 1)
     images = on_images(with_equal_rows(problem, "null_correlations"), "null_correlations")
     generator = random_generator(rng)
-    found, stop = np.zeros((permutations, problem.k)), Request()
-
-    def permute(number: int) -> None:
-        correlations = solve_on_host(
-            permuted(images, generator), solver, rng=generator, **options
-        ).correlations
-        if stop.made:  # the result of an interrupted solve does not count
-            raise NothingYet
-        found[number, : len(correlations)] = correlations
-
-    made = made_in_time(permute, permutations, stop, math.inf, math.inf, "")
-    if made < permutations:
-        warn(
-            f"null_correlations: Ctrl-C ended it after {made} of {count_of(permutations, 'permutation')}.",
-            ConvergenceWarning,
-        )
-    return found[:made].copy()
+    stop = Request()
+    drawn, _ = values_by_chance(images, solver, options, generator, (permutations, problem.k), stop)
+    if stop.made:
+        warn(f"null_correlations: Ctrl-C ended it after {len(drawn)} permutations.", ConvergenceWarning)
+    return drawn
 
 
 # ---- the variates ----------------------------------------------------------------------------------

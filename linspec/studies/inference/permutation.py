@@ -26,6 +26,7 @@ the squares of all values add up to the same number in any order of the entries.
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable
@@ -219,34 +220,15 @@ def permuted_solves(
     values = values_of(
         solution if images is problem else solve_on_host(images, solver, rng=generator, **options)
     )
-    k, drawn, stop = len(values), np.zeros((permutations, len(values))), Request()
-    unconverged = 0
-
-    def permute(number: int) -> None:
-        nonlocal unconverged
-        found = solve_on_host(permuted(images, generator), solver, rng=generator, **options)
-        if stop.made:  # the result of an interrupted solve does not count
-            raise NothingYet
-        unconverged += not found.converged
-        some = values_of(found)[:k]
-        drawn[number, : len(some)] = some
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        made = made_in_time(
-            permute, permutations, stop, max_seconds, until, f"one solve took {solution.seconds:.3g} s"
-        )
+    stop, slow = Request(), f"one solve took {solution.seconds:.3g} s"
+    drawn, unconverged = values_by_chance(
+        images, solver, options, generator, (permutations, len(values)), stop, max_seconds, until, slow
+    )
+    made = len(drawn)
     # column j of the sums has that of the k − j largest values
-    drawn = drawn[:made].copy()
     chance = {"ranked": drawn, "largest": drawn[:, :1], "sum": np.cumsum(drawn, axis=1)[:, ::-1]}[statistic]
     observed = sums_from(values) if statistic == "sum" else values
     uncorrected = (1 + np.sum(chance >= observed * (1 - TIE), axis=0)) / (1 + made)
-    if unconverged:
-        warn(
-            f"permutation_test: {unconverged} of {count_of(made, 'permutation')} have not converged, so their values "
-            "may be too small, and p-values, too. Raise max_iterations, or choose a direct solver.",
-            ConvergenceWarning,
-        )
     return ComponentTest(
         values=values,
         p_values=np.maximum.accumulate(uncorrected),
@@ -259,6 +241,41 @@ def permuted_solves(
         unconverged=unconverged,
         interrupted=stop.made,
     )
+
+
+def values_by_chance(  # noqa: PLR0913, PLR0917
+    problem: Problem[Any],
+    solver: str | Solver,
+    options: dict[str, Any],
+    generator: np.random.Generator,
+    shape: tuple[int, int],
+    stop: Request,
+    max_seconds: float = math.inf,
+    until: float = math.inf,
+    slow: str = "",
+) -> tuple[HostArray, int]:
+    """Return the first values of a problem on permuted data, a row for each, and how many have not converged."""
+    drawn, unconverged = np.zeros(shape), 0
+
+    def permute(number: int) -> None:
+        nonlocal unconverged
+        found = solve_on_host(permuted(problem, generator), solver, rng=generator, **options)
+        if stop.made:  # the result of an interrupted solve does not count
+            raise NothingYet
+        unconverged += not found.converged
+        some = values_of(found)[: shape[1]]
+        drawn[number, : len(some)] = some
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        made = made_in_time(permute, shape[0], stop, max_seconds, until, slow)
+    if unconverged:
+        warn(
+            f"{unconverged} of {count_of(made, 'permutation')} have not converged, so their values "
+            "may be too small, and p-values, too. Raise max_iterations, or choose a direct solver.",
+            ConvergenceWarning,
+        )
+    return drawn[:made].copy(), unconverged
 
 
 def made_in_time(
