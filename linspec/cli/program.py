@@ -263,16 +263,14 @@ def new(kind: str, name: str, folder: str) -> None:
     (example,) = {
         path.partition("/")[0].removeprefix("linspec_") for path in files if path.startswith("linspec_")
     }
-    _check_name(kind, name, example, files)
+    _check_name(name, example, files)
     target = Path(folder) / f"linspec-{name}"
     refuse(is_there(target), f"{target} exists already. Choose another name or --folder, or remove it.")
     for path, text in files.items():
         copy = target / _renamed(path, example, name)
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(_renamed(text, example, name), "utf-8")
-    echo(f"Wrote {count_of(len(files), 'file')} to {target}. Next, in this folder:\n")
-    commands = _renamed(files["README.md"], example, name).partition("```console\n")[2].partition("```")[0]
-    echo(re.sub(r"^\$ ", "    ", commands, flags=re.MULTILINE).rstrip("\n"))
+    echo(f"Wrote {count_of(len(files), 'file')} to {target}. Its README.md says what to do next.")
 
 
 def _class_name(name: str) -> str:
@@ -293,7 +291,7 @@ def _renamed(text: str, example: str, name: str) -> str:
     return re.sub("|".join(map(re.escape, forms)), lambda match: forms[match[0]], text)
 
 
-def _check_name(kind: str, name: str, example: str, files: dict[str, str]) -> None:
+def _check_name(name: str, example: str, files: dict[str, str]) -> None:
     """Refuse a name that no record or module can have, that is taken, or is that of another file of the template."""
     refuse(
         not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name),
@@ -302,18 +300,10 @@ def _check_name(kind: str, name: str, example: str, files: dict[str, str]) -> No
     )
     module = name.replace("-", "_")
     paths = {_renamed(path, example, name) for path in files}
-    names = {
-        "solver": [full.rpartition("/")[2] for full in registry.solvers()],
-        "problem": [*registry.problems(), "solver", "normalizer", "test-matrix", "operator", "problem"],
-        "data": [spec.name for spec in registry.operator_adapters()],
-    }
     keywords = {module, _class_name(name)} & {*keyword.kwlist}
     refuse(
-        keywords
-        or name in names[kind]
-        or len(paths) < len(files)
-        or find_spec(f"linspec_{module}") is not None,
-        f"the name {name!r} is taken: by Python, by a {kind} or a package linspec_{module} that is here, or by the "
+        keywords or len(paths) < len(files) or find_spec(f"linspec_{module}") is not None,
+        f"the name {name!r} is taken: by Python, by a package linspec_{module} that is here, or by the "
         f"template itself. Choose another one, such as {f'my-{name}'!r}.",
     )
 

@@ -22,12 +22,11 @@ from linspec.registry import options as solver_options
 from linspec.solving import checkpoints
 from linspec.solving.linear_solution import as_several
 from linspec.solving.solution import weights_by_matrix
-from linspec.studies.comparison import measured, solvers_to_compare, split, spread
+from linspec.studies.comparison import measured, solvers_to_compare, split
 from linspec.studies.held_out.scores import beside
 
-LARGEST, VECTORS, PAIRS, MOST_POINTS = 5, 3, 3, 2000
-"""Numbers of columns with the largest weights of each sign, of vectors whose columns are named, of pairs that are
-drawn, and of rows in each."""
+LARGEST, VECTORS = 5, 3
+"""Numbers of columns with the largest weights of each sign, and of vectors whose columns are named."""
 
 SECONDS = 60.0
 """Without ``--solvers``, the time after which a solver begins no pass."""
@@ -46,9 +45,7 @@ SOLVE = [
         help="Go on from a checkpoint, with the same data and options; or begin at a saved answer.",
     ),
     option("--out", help="Write the solution to FILE.npz or FILE.json."),
-    option(
-        "--plot", help="Draw values, how the run converged, and variates of the leading pairs, to FILE.png."
-    ),
+    option("--plot", help="Draw values, and how the run converged, to FILE.png."),
     option(
         "--loadings",
         is_flag=True,
@@ -94,7 +91,7 @@ def _solve(request: Request) -> None:
         about = request.about(values, "seed", options=options, seconds=entry.seconds, **asked)
         output.write_all(
             (out, partial(output.write_solution, entry.solution, about)),
-            (plot, partial(output.draw, partial(_panels, entry.solution, problem, held))),
+            (plot, partial(output.draw, partial(_panels, entry.solution))),
         )
 
 
@@ -137,17 +134,12 @@ def _show_answer(request: Request, solution: Any, problem: Any) -> None:
             show_table(table)
 
 
-def _panels(solution: Any, problem: Any, held: Any) -> list[Callable[..., Any]]:
-    """Return the panels of a picture: values, convergence, and the variates of the leading pairs."""
+def _panels(solution: Any) -> list[Callable[..., Any]]:
+    """Return the panels of a picture: values, and convergence."""
     panels: list[Callable[..., Any]] = [partial(plots.scree, solution)] if solution.layout.value else []
     if not panels or (solution.layout.certified and len(solution.history) > 1):
         panels.append(partial(plots.convergence, solution))
-    if len(problem.matrices) != len("XY") or not {"x_weights", "transform"} <= {*dir(solution)}:
-        return panels
-    sides = [spread(problem, MOST_POINTS), *([] if held is None else [held])]
-    fitted, *others = [solution.transform(*rows.matrices.values(), **beside(rows)) for rows in sides]
-    variates = partial(plots.variates, *fitted, held_out=next(iter(others), None))
-    return [*panels, *(partial(variates, pair=pair) for pair in range(min(PAIRS, fitted[0].shape[1])))]
+    return panels
 
 
 # ---- compare ------------------------------------------------------------------------------------

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linspec.arrays import HostArray, is_array, to_host
+from linspec.arrays import HostArray
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, shown
-from linspec.frames import check_order, class_vector, column_names_of, is_series
+from linspec.frames import check_order, column_names_of
 from linspec.plots.style import (
     BAND,
     COLOURS,
@@ -36,6 +36,7 @@ from linspec.plots.style import (
 from linspec.solving.checks import check_choice, check_count
 from linspec.solving.solution import weights_by_matrix
 from linspec.studies.inference.permutation import ComponentTest, Tested
+from linspec.targets import class_codes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -589,15 +590,10 @@ def _codes(classes: Any, rows: int) -> tuple[list[str], HostArray]:
     """The names of the classes in sorted order, and for each row the index of its class (-1 without a class)."""
     if classes is None:
         return [""], np.zeros(rows, int)
-    vector = (
-        class_vector(classes) if is_series(classes) else to_host(classes) if is_array(classes) else classes
-    )
-    values = [None if value != value else value for value in getattr(vector, "tolist", lambda: vector)()]  # noqa: PLR0124
-    if len(values) != rows:
-        raise InvalidProblem(f"classes must have a value for each of the {rows} rows; got {len(values)}.")
-    known = sorted({*values} - {None}, key=lambda value: (str(type(value)), value))
-    number = {value: code for code, value in enumerate(known)} | {None: -1}
-    return [str(value) for value in known], np.array([number[value] for value in values], int)
+    codes, names = class_codes(classes)
+    if len(codes) != rows:
+        raise InvalidProblem(f"classes must have a value for each of the {rows} rows; got {len(codes)}.")
+    return [str(name) for name in names.tolist()], codes
 
 
 def variates(

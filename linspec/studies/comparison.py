@@ -380,12 +380,6 @@ def split(problem: Problem[Any], fraction: float, rng: Any) -> tuple[Any, Any]:
     return train, test
 
 
-def spread(problem: Problem[Any], most: int) -> Problem[Any]:
-    """Return the problem on at most `most` of its rows, evenly spaced."""
-    n = min(A.shape[0] for A in problem.matrices.values())
-    return problem if n <= most else problem.on_rows(np.linspace(0, n - 1, most).astype(np.intp))
-
-
 # ---- arguments --------------------------------------------------------------------------------
 
 

@@ -99,10 +99,7 @@ def test_a_name_that_cannot_be_one(kind: str, name: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
-        ("solver", "lsqr"),
         ("problem", "svd"),
-        ("data", "zarr"),
-        ("problem", "normalizer"),
         ("solver", "lstsq"),
         ("solver", "plugin"),
         ("data", "samples"),
