@@ -167,7 +167,9 @@ def _compare(request: Request) -> None:
     if request["solvers"] is None and request["max_seconds"] is None:
         request.arguments["max_seconds"] = SECONDS
     options = {"tol": request["tol"]} if AUTO in solvers and request["tol"] else {}
-    table, several = _compared(request, problems, solvers, options), len(variants) > 1
+    with _limits(request, ", ".join(solvers)) as limits:
+        table = linspec.compare(problems, solvers, held_out=request["held_out"], **limits, **options)
+    several = len(variants) > 1
     with output.finishing(table):
         show_facts([*request.files.items(), *((label, repr(problem)) for label, problem in problems.items())])
         echo(f"\n{table}")
@@ -182,8 +184,10 @@ def _compare(request: Request) -> None:
         figures = []
         for row in table.rows:
             name, texts, _ = runs[row["solver"]]
-            of_run = {"variant": row["problem"] * several, "values": variants[row["problem"]]}
-            figures.append({**row, "problem": request.name, "solver": name, **of_run, "options": texts})
+            variant = row["problem"] * several
+            figures.append(
+                {**row, "problem": request.name, "solver": name, "variant": variant, "options": texts}
+            )
         about = request.about(shared, "ids", "drop_missing", "held_out", "seed", "max_passes", "max_seconds")
         picture = partial(plots.convergence, table)
         output.write_all(
@@ -230,12 +234,6 @@ def _limits(request: Request, name: str) -> Iterator[Values]:
     budgets = request.some("max_passes", "max_seconds")
     with report_progress(name, wanted=request["progress"]) as reporters:
         yield {"rng": request["seed"], "callback": next(iter(reporters), None), **budgets}
-
-
-def _compared(request: Request, problems: Values, solvers: Values, options: Values) -> Any:
-    """Solve each problem by each solver."""
-    with _limits(request, ", ".join(solvers)) as limits:
-        return linspec.compare(problems, solvers, held_out=request["held_out"], **limits, **options)
 
 
 # ---- studies ------------------------------------------------------------------------------------

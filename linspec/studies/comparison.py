@@ -509,9 +509,8 @@ def _parted(problem: Problem[Any], held_out: Any, seed: Any) -> tuple[Problem[An
     if isinstance(held_out, tuple | list) and len(held_out) == len(names):
         held_out = dict(zip(names, held_out, strict=True))
     if not isinstance(held_out, Mapping) or set(held_out) != set(wanted):
-        listed = ", ".join(f"{name!r}: ..." for name in wanted)
         raise InvalidProblem(
-            f"held_out must be a fraction, or rows of {' and '.join(wanted)}: held_out={{{listed}}}."
+            f"held_out must be a fraction, or rows of {' and '.join(wanted)}, each by its name."
         )
     given = {name: held_out[name] for name in names}
     rows = rows_to_score(problem, given, "held-out", "solver", SweptOnce, names)
