@@ -224,7 +224,7 @@ def vector_or_matrix(given: Any) -> Any:
     wanted = "labels must be a class vector (a list, an array or a series), or a label matrix (an array, a frame or a "
     wanted += f"scipy.sparse matrix) with a column for each label, and have rows; got {type(given).__name__}"
     if not (is_scipy_sparse(given) or is_array(given)):
-        raise UnsupportedData(f"{wanted}. Pass an array, `.to_numpy()` or, of dask, `.compute()`.")
+        raise UnsupportedData(f"{wanted}. Pass an array, `.to_numpy()` or, of dask, `y.compute()`.")
     shape = tuple(given.shape)
     if len(shape) not in (1, 2) or 0 in shape or (len(shape) == 1 and is_scipy_sparse(given)):
         raise InvalidProblem(f"{wanted} of shape {shape}. Reshape it.")

@@ -159,7 +159,7 @@ def test_files_of_unequal_length_are_not_paired(tmp_path: Path) -> None:
     command = ("solve", "cca", tmp_path / "X.npy", tmp_path / "Y.npy", "-k", 1, "--drop-missing")
     assert "equally many rows: X, Y" in run(*command, code=2)[1]
     np.save(tmp_path / "Y.npy", np.full((N, 2), np.nan))
-    assert "leaves no row" in run(*command, code=2)[1]
+    assert "60 of 60 rows lack a value" in run(*command, code=2)[1]
     np.save(tmp_path / "Y.npy", np.where(np.arange(2 * N).reshape(N, 2) == 5, np.inf, Y))
     assert "finite" in run(*command, code=2)[1]
 

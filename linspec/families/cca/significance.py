@@ -542,7 +542,10 @@ def null_correlations(
     stop = Request()
     drawn, _ = values_by_chance(images, solver, options, generator, (permutations, problem.k), stop)
     if stop.made:
-        warn(f"null_correlations: Ctrl-C ended it after {len(drawn)} permutations.", ConvergenceWarning)
+        warn(
+            f"null_correlations: Ctrl-C ended it after {len(drawn)} of {permutations} permutations.",
+            ConvergenceWarning,
+        )
     return drawn
 
 
