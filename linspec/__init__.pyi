@@ -9,13 +9,13 @@ from linspec import metrics as metrics
 from linspec import plots as plots
 from linspec import targets as targets
 from linspec import testing as testing
-from linspec.families.cca.inference.permutation import null_correlations as null_correlations
-from linspec.families.cca.inference.significance import significance as significance
 from linspec.families.cca.problem import CCA as CCA
-from linspec.families.cca.solution import CCASolution as CCASolution
-from linspec.families.discriminant.classifier import LinearClassifier as LinearClassifier
+from linspec.families.cca.problem import CCASolution as CCASolution
+from linspec.families.cca.significance import null_correlations as null_correlations
+from linspec.families.cca.significance import significance as significance
 from linspec.families.discriminant.problem import Discriminant as Discriminant
 from linspec.families.discriminant.problem import DiscriminantSolution as DiscriminantSolution
+from linspec.families.discriminant.problem import LinearClassifier as LinearClassifier
 from linspec.families.inference import bootstrap as bootstrap
 from linspec.families.inference import permutation_test as permutation_test
 from linspec.families.least_squares.problem import LeastSquares as LeastSquares
@@ -75,8 +75,8 @@ from linspec.solving.solver import Solver as Solver
 from linspec.status import Status as Status
 from linspec.studies.comparison import Comparison as Comparison
 from linspec.studies.comparison import compare as compare
-from linspec.studies.held_out.result import CrossValidation as CrossValidation
 from linspec.studies.held_out.scores import HeldOutScore as HeldOutScore
+from linspec.studies.held_out.validation import CrossValidation as CrossValidation
 from linspec.studies.held_out.validation import cross_validate as cross_validate
 from linspec.studies.ridge_path import ridge_path as ridge_path
 

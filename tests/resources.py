@@ -28,10 +28,9 @@ import numpy as np
 
 import linspec as ls
 from linspec import errors, registry
-from linspec.testing import solvers
+from linspec.testing import checks
+from linspec.testing.checks import Skip, Solver, early, formed, needs, require, sample_of, solver_of, tall
 from linspec.testing.kit import Checks
-from linspec.testing.parts import formed, sample_of
-from linspec.testing.solvers import Skip, Solver, early, needs, require, solver_of, tall
 
 CLOCK = 1000.0  # the largest factor between an estimate and the clock
 
@@ -67,7 +66,7 @@ def memory(s: Solver) -> None:
 
 def sparse(s: Solver) -> None:
     """Sparse rows take memory in proportion to their entries."""
-    most, _ = peak(lambda: solvers.sparse(s))
+    most, _ = peak(lambda: checks.sparse(s))
     require(most <= 30, f"sparse rows must stay sparse; 0.3 MB take {most:.0f} MB")
 
 

@@ -7,10 +7,9 @@ from importlib import import_module
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from linspec import registry
-from linspec.cli.output import Failure, refuse
+from linspec.cli.output import Failure
 
 AUTO = "auto"
 """The solver that `linspec.select` chooses."""
@@ -77,7 +76,7 @@ class ProblemGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> Command:
         """Make the subcommand of a problem."""
         if name not in offered():
-            registry.solvers(check_no_method(name))  # raises with a suggestion if there is no such problem
+            registry.solvers(name)  # raises with a suggestion if there is no such problem
             raise Failure(f"no package here solves {name!r}. Problems here: {', '.join(offered())}.")
         title = str(registry.get_spec("problem", name).summary)
 
@@ -100,27 +99,11 @@ def offered() -> list[str]:
     return [name for name in registry.problems() if name in solved]
 
 
-def check_no_method(name: str) -> str:
-    """Refuse "pca", which is no problem here but the svd of centred data; return any other name."""
-    refuse(
-        name.lower() == "pca",
-        f"{name!r} is no problem here: principal components are those of `linspec solve svd FILE -k K --center`.",
-    )
-    return name
-
-
 # ---- options ------------------------------------------------------------------------------------
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     ctx.meta[f"linspec.{param.name}"] = value
-
-
-def _complete_solver(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete the last of some names of solvers of the command's problem."""
-    before, comma, begun = incomplete.rpartition(",")
-    names = registry.solvers(ctx.info_name if ctx.info_name in offered() else None)
-    return [CompletionItem(before + comma + name) for name in names if name.startswith(begun)]
 
 
 def option(*names: str, **settings: Any) -> click.Option:
@@ -152,12 +135,11 @@ ROWS = [
         help="Leave rows that lack a value in any of the files out of all of them, and say how many.",
     ),
 ]
-SOLVER = option("--solver", default=AUTO, shell_complete=_complete_solver, help="As `linspec solvers` lists.")
+SOLVER = option("--solver", default=AUTO, help="As `linspec solvers` lists.")
 SOLVERS = option(
     "--solvers",
-    shell_complete=_complete_solver,
     metavar="NAME,NAME,...",
-    help="Which solvers. By default all but demonstrations of failure, and those that would take long.",
+    help="Which solvers. By default all but demonstrations of failure, with a minute each.",
 )
 HELD_OUT = option(
     "--held-out",

@@ -13,11 +13,10 @@ from __future__ import annotations
 import csv
 import io
 import os
-import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate, combinations, zip_longest
+from itertools import accumulate, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -199,24 +198,10 @@ def read_all(
     """
     rows_of_ids = _read_ids([divided(text)[0] for text in texts.values()], ids) if ids else []
     texts = {name: _without_ids(text, ids) for name, text in texts.items()} if ids else texts
-    for (a, text), (b, other) in combinations(texts.items(), 2):
-        _check_apart(a, text, b, other)
     rows = {name: read(text, texts=name in labels, gaps=drop) for name, text in texts.items()}
     names = {name: getattr(matrix, "row_names", None) for name, matrix in rows.items()}
     check_order({name: RowNames(index) for name, index in names.items() if index is not None})
     return _complete(rows, rows_of_ids) if drop else (rows, rows_of_ids)
-
-
-def _check_apart(a: str, text: str, b: str, other: str) -> None:
-    """Refuse a column of one file that is picked for two matrices."""
-    paths, rests = zip(divided(text), divided(other), strict=True)
-    names = names_in(paths[0]) if len({*paths}) == 1 and any(rests) else []
-    picked = [{names[place] for place in places(names, rest or REST, paths[0])} for rest in rests if names]
-    for name in set[str]().union(*picked).intersection(*picked):
-        raise Failure(
-            f"{a} and {b} both have the column {shown(name)} of {paths[0]}, which would explain itself. Leave it "
-            f"out of one of them: --columns {shlex.quote(REST + name)}."
-        )
 
 
 # ---- ids ----------------------------------------------------------------------------------------
@@ -264,17 +249,11 @@ def _complete(rows: Values, ids: list[str]) -> tuple[dict[str, Any], list[str]]:
         name: np.concatenate([block.any(axis=1) for block in _missing(matrix)])
         for name, matrix in rows.items()
     }
-    counts = [f"{name} has {len(mask)}" for name, mask in lost.items()]
     unequal = len({*map(len, lost.values())}) > 1
-    refuse(unequal, f"--drop-missing needs files with equally many rows; {', '.join(counts)}.")
+    refuse(unequal, f"--drop-missing needs files with equally many rows: {', '.join(lost)}.")
     gone = np.logical_or.reduce([*lost.values()])
-    where = ", ".join(f"{mask.sum()} in {name}" for name, mask in lost.items() if mask.any())
-    text = f"{gone.sum()} of {count_of(len(gone), 'row')} lack a value{f' ({where})' * bool(where)}"
-    refuse(
-        gone.all(),
-        f"--drop-missing leaves no row: {text}. Leave columns with many gaps out: --columns {REST}NAME.",
-    )
-    text = f"--drop-missing: {text}{' and are left out' * bool(gone.any())}."
+    text = f"--drop-missing: {gone.sum()} of {count_of(len(gone), 'row')} lack a value and are left out."
+    refuse(gone.all(), f"{text} Leave columns with many gaps out: --columns {REST}NAME.")
     click.get_current_context().meta[DROPPED] = text
     echo(text, err=True)
     kept = np.flatnonzero(~gone)

@@ -124,9 +124,9 @@ class Target:
 
 
 def check_target(
-    option: str, name: str | None, suffixes: Sequence[str], inputs: Iterable[str] = (), other: Any = None
+    option: str, name: str | None, suffixes: Sequence[str], inputs: Iterable[str] = ()
 ) -> Target | None:
-    """Return the file to write, after a check that it can be written, and is neither read nor written twice."""
+    """Return the file to write, after a check that it can be written, and is none that is read."""
     if name is None:
         return None
     suffix = os.path.splitext(name)[1].lower()  # noqa: PTH122  # of a folder it is empty
@@ -147,8 +147,6 @@ def check_target(
     for one in {*patterns, *chain(*patterns.values())}:
         with suppress(OSError, ValueError):
             refuse(path.samefile(one), f"{option}: {name!r} is read by this command. Name another file.")
-    if other is not None and other.path == path:
-        raise Failure(f"{option} and {other.option} name the same file; got {name!r}. Name two files.")
     return Target(option, name, path)
 
 
@@ -226,11 +224,11 @@ def can_draw() -> bool:
     return find_spec("matplotlib") is not None
 
 
-def check_plot(name: str | None, inputs: Iterable[str] = (), other: Target | None = None) -> Target | None:
+def check_plot(name: str | None, inputs: Iterable[str] = ()) -> Target | None:
     """Return the picture to draw, after a check that matplotlib is installed."""
     if name is not None and not can_draw():
         raise missing_package("--plot needs matplotlib", "cli")
-    return check_target("--plot", name, (".png", ".pdf", ".svg"), inputs, other)
+    return check_target("--plot", name, (".png", ".pdf", ".svg"), inputs)
 
 
 @contextmanager

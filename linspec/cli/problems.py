@@ -95,7 +95,6 @@ def parameters_of(cls: Any, more: Sequence[click.Option]) -> list[click.Paramete
     """Make the parameters of a command of a problem; of `more` those that its answers can serve."""
     served = {
         "held_out": hasattr(cls.solution, "score"),
-        "explained": hasattr(cls.solution, "explained_table"),
         "loadings": hasattr(cls.solution, "loadings_table"),
         "complete": cls.proves_completeness,
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -22,17 +21,15 @@ from linspec.process.progress import report_progress
 from linspec.registry import options as solver_options
 from linspec.solving import checkpoints
 from linspec.solving.linear_solution import as_several
-from linspec.solving.select import estimated
 from linspec.solving.solution import weights_by_matrix
-from linspec.studies.comparison import measured, solvers_to_compare, split, spread
+from linspec.studies.comparison import measured, solvers_to_compare, split
 from linspec.studies.held_out.scores import beside
 
-LARGEST, VECTORS, PAIRS, MOST_POINTS = 5, 3, 3, 2000
-"""Numbers of columns with the largest weights of each sign, of vectors whose columns are named, of pairs that are
-drawn, and of rows in each."""
+LARGEST, VECTORS = 5, 3
+"""Numbers of columns with the largest weights of each sign, and of vectors whose columns are named."""
 
-TIMES, LEAST_SECONDS = 20, 1.0
-"""Without ``--solvers``, a solver has this many times the estimate of the fastest one, and at least these seconds."""
+SECONDS = 60.0
+"""Without ``--solvers``, the time after which a solver begins no pass."""
 
 # ---- solve --------------------------------------------------------------------------------------
 
@@ -48,10 +45,7 @@ SOLVE = [
         help="Go on from a checkpoint, with the same data and options; or begin at a saved answer.",
     ),
     option("--out", help="Write the solution to FILE.npz or FILE.json."),
-    option(
-        "--plot", help="Draw values, how the run converged, and variates of the leading pairs, to FILE.png."
-    ),
-    option("--explained", is_flag=True, help="Show how much of each matrix the answer explains."),
+    option("--plot", help="Draw values, and how the run converged, to FILE.png."),
     option(
         "--loadings",
         is_flag=True,
@@ -71,7 +65,7 @@ def _solve(request: Request) -> None:
     path = stated.ridge and stated.fields[stated.ridge].path
     combinations = request.values("ridge") if path else request.values()
     out = output.check_target("--out", request["out"], (".npz", ".json"), request.inputs)
-    plot = output.check_plot(request["plot"], request.inputs, out)
+    plot = output.check_plot(request["plot"], request.inputs)
     solver = _as_begun(request)
     options = request.options(solver, request["options"])
     matrices, rows = request.read()
@@ -97,7 +91,7 @@ def _solve(request: Request) -> None:
         about = request.about(values, "seed", options=options, seconds=entry.seconds, **asked)
         output.write_all(
             (out, partial(output.write_solution, entry.solution, about)),
-            (plot, partial(output.draw, partial(_panels, entry.solution, problem, held))),
+            (plot, partial(output.draw, partial(_panels, entry.solution))),
         )
 
 
@@ -123,7 +117,7 @@ def _facts_of(entry: Any, held: Any) -> list[tuple[str, str]]:
 
 
 def _show_answer(request: Request, solution: Any, problem: Any) -> None:
-    """Print the values, the columns with the largest weights, and what ``--explained`` and ``--loadings`` ask for."""
+    """Print the values, the columns with the largest weights, and the loadings if they are asked for."""
     if solution.summary():
         show_table(solution.summary(), output.SHOWN)
     weights = weights_by_matrix(solution)
@@ -133,8 +127,6 @@ def _show_answer(request: Request, solution: Any, problem: Any) -> None:
     matrices = {name: problem.matrices[name] for name in weights or problem.matrices}
     named = {name: getattr(problem, name, None) for name in ROW_FILES}
     named = {name: value for name, value in named.items() if value is not None}
-    if request["explained"]:
-        show_table(solution.explained_table(*matrices.values(), **named))
     if request["loadings"]:
         tables = solution.loadings_table(*matrices.values(), library="", **named)
         for name, table in zip(matrices, as_several(tables), strict=False):
@@ -142,17 +134,12 @@ def _show_answer(request: Request, solution: Any, problem: Any) -> None:
             show_table(table)
 
 
-def _panels(solution: Any, problem: Any, held: Any) -> list[Callable[..., Any]]:
-    """Return the panels of a picture: values, convergence, and the variates of the leading pairs."""
+def _panels(solution: Any) -> list[Callable[..., Any]]:
+    """Return the panels of a picture: values, and convergence."""
     panels: list[Callable[..., Any]] = [partial(plots.scree, solution)] if solution.layout.value else []
     if not panels or (solution.layout.certified and len(solution.history) > 1):
         panels.append(partial(plots.convergence, solution))
-    if len(problem.matrices) != len("XY") or not {"x_weights", "transform"} <= {*dir(solution)}:
-        return panels
-    sides = [spread(problem, MOST_POINTS), *([] if held is None else [held])]
-    fitted, *others = [solution.transform(*rows.matrices.values(), **beside(rows)) for rows in sides]
-    variates = partial(plots.variates, *fitted, held_out=next(iter(others), None))
-    return [*panels, *(partial(variates, pair=pair) for pair in range(min(PAIRS, fitted[0].shape[1])))]
+    return panels
 
 
 # ---- compare ------------------------------------------------------------------------------------
@@ -161,11 +148,8 @@ def _panels(solution: Any, problem: Any, held: Any) -> list[Callable[..., Any]]:
 COMPARE = [
     *(SOLVERS, HELD_OUT, *ROWS, *SETTINGS, *BUDGETS),
     option("--out", help="Write the figures of all runs to FILE.json."),
-    option("--plot", help="Draw residuals against cost, to FILE.png."),
     option(
-        "--against",
-        type=click.Choice(["passes", "seconds", "iterations"]),
-        help="The cost. By default passes, or seconds where Gram matrices are held.",
+        "--plot", help="Draw residuals against passes, or seconds where Gram matrices are held, to FILE.png."
     ),
 ]
 
@@ -173,35 +157,39 @@ COMPARE = [
 def _compare(request: Request) -> None:
     """Run `linspec compare`."""
     out = output.check_target("--out", request["out"], (".json",), request.inputs)
-    plot = output.check_plot(request["plot"], request.inputs, out)
+    plot = output.check_plot(request["plot"], request.inputs)
     combinations, runs = request.values("*"), _runs(request)
     shared = {name: v for name, v in combinations[0].items() if all(one[name] == v for one in combinations)}
     variants = {_variant(values, shared) or request.name: values for values in combinations}
     matrices, rows = request.read()
     problems = {label: request.state(values, matrices, rows) for label, values in variants.items()}
-    slow = [] if request["solvers"] else _slow(request, next(iter(problems.values())))
-    solvers = {label: solver for label, (name, _, solver) in runs.items() if name not in slow}
+    solvers = {label: solver for label, (_, _, solver) in runs.items()}
+    if request["solvers"] is None and request["max_seconds"] is None:
+        request.arguments["max_seconds"] = SECONDS
     options = {"tol": request["tol"]} if AUTO in solvers and request["tol"] else {}
-    table, several = _compared(request, problems, solvers, options), len(variants) > 1
+    with _limits(request, ", ".join(solvers)) as limits:
+        table = linspec.compare(problems, solvers, held_out=request["held_out"], **limits, **options)
+    several = len(variants) > 1
     with output.finishing(table):
         show_facts([*request.files.items(), *((label, repr(problem)) for label, problem in problems.items())])
         echo(f"\n{table}")
         show_facts([(entry.solver, entry.message) for entry in table.entries if entry.failed])
         run = {name for name, _, _ in runs.values()}
         absent = [name for name in registry.solvers(request.name) if name not in run]
-        if not request["solvers"] and (absent or slow or request["max_seconds"]):
+        if request["solvers"] is None:
             echo(
-                f"\nleft out as demonstrations of failure: {', '.join(absent) or 'none'}; as slow: "
-                f"{', '.join(slow) or 'none'}. Each had {request['max_seconds']} s. --solvers NAME,NAME runs others, "
-                "without a limit."
+                f"\nleft out as demonstrations of failure: {', '.join(absent) or 'none'}. Each had "
+                f"{request['max_seconds']:g} s. --solvers NAME,NAME runs others, without a limit."
             )
         figures = []
         for row in table.rows:
             name, texts, _ = runs[row["solver"]]
-            of_run = {"variant": row["problem"] * several, "values": variants[row["problem"]]}
-            figures.append({**row, "problem": request.name, "solver": name, **of_run, "options": texts})
+            variant = row["problem"] * several
+            figures.append(
+                {**row, "problem": request.name, "solver": name, "variant": variant, "options": texts}
+            )
         about = request.about(shared, "ids", "drop_missing", "held_out", "seed", "max_passes", "max_seconds")
-        picture = partial(plots.convergence, table, against=request["against"])
+        picture = partial(plots.convergence, table)
         output.write_all(
             (out, partial(output.write_rows, {"about": about}, figures)),
             (plot, partial(output.draw, lambda: [picture])),
@@ -237,17 +225,6 @@ def _runs(request: Request) -> dict[str, tuple[str, list[str], Any]]:
     return runs
 
 
-def _slow(request: Request, problem: Any) -> list[str]:
-    """Limit the time of each solver by the estimate of the fastest one, and return those that would take longer."""
-    sizes = problem.sizes()
-    stated = {name: estimated(problem, name, sizes)[1] for name in solvers_to_compare(request.name)}
-    seconds = {name: estimate.seconds for name, estimate in stated.items() if estimate is not None}
-    limit = max(LEAST_SECONDS, TIMES * min(seconds.values(), default=math.inf))
-    if seconds and request["max_seconds"] is None:
-        request.arguments["max_seconds"] = limit
-    return [name for name, estimate in seconds.items() if estimate > limit]
-
-
 # ---- both ---------------------------------------------------------------------------------------
 
 
@@ -257,12 +234,6 @@ def _limits(request: Request, name: str) -> Iterator[Values]:
     budgets = request.some("max_passes", "max_seconds")
     with report_progress(name, wanted=request["progress"]) as reporters:
         yield {"rng": request["seed"], "callback": next(iter(reporters), None), **budgets}
-
-
-def _compared(request: Request, problems: Values, solvers: Values, options: Values) -> Any:
-    """Solve each problem by each solver."""
-    with _limits(request, ", ".join(solvers)) as limits:
-        return linspec.compare(problems, solvers, held_out=request["held_out"], **limits, **options)
 
 
 # ---- studies ------------------------------------------------------------------------------------
@@ -311,16 +282,9 @@ def _of_components(request: Request, needed: str = "") -> tuple[Values, bool]:
 
 
 def _cross_validate(request: Request) -> None:
-    gcv = request["method"] == "gcv"
-    source = click.get_current_context().get_parameter_source
-    for name in ("folds", "groups") if gcv else ():
-        refuse(
-            source(name) is click.core.ParameterSource.COMMANDLINE,
-            f"--method gcv holds out no rows; got --{name}. Leave one of them out.",
-        )
     combinations = request.values("k", "ridge")
     values, study, asked = dict(combinations[0]), {}, request.some("method", "rule", "score")
-    asked |= {} if gcv else request.some("folds", "groups")
+    asked |= {} if request["method"] == "gcv" else request.some("folds", "groups")
     for name in [name for name in ("k", "ridge") if name in values]:
         asked[f"{name}s"] = list(dict.fromkeys(one[name] for one in combinations))
         if None not in asked[f"{name}s"]:
@@ -383,13 +347,11 @@ def _bootstrap(request: Request) -> None:
     values, _ = _of_components(request, "sample_weight")
 
     def report(result: Any) -> Report:
-        table = result.table(library="")
         rows = []
         echo(f"\n{result}")
-        show_table(table)
         for matrix in weights_by_matrix(result.solution):
             rows += [{"matrix": matrix, **row} for row in result.weights_table(matrix, library="")]
-        return rows, {"values": table, "draws": result.draws, "level": result.level}
+        return rows, {"values": result.table(library=""), "draws": result.draws, "level": result.level}
 
     study = partial(linspec.bootstrap, solver=request.solver, **request.some("draws", "level"))
     _study(request, values, request.some("draws", "level", "groups"), study, report)

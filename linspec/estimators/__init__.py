@@ -21,10 +21,9 @@ if importlib.util.find_spec("sklearn") is None:
     )
 
 from linspec.estimators.base import ConvergenceWarning
-from linspec.estimators.cca import CCA, KernelCCA
+from linspec.estimators.components import CCA, PCA, KernelCCA
 from linspec.estimators.discriminant import Discriminant
 from linspec.estimators.generic import of
-from linspec.estimators.pca import PCA
 from linspec.estimators.ridge import KernelRidge, Ridge, RidgeCV
 
 __all__ = [

@@ -8,6 +8,11 @@ operators, slices of rows) are passed on to linspec unchanged. Numbers that lins
 the device of the weights.
 Source: scikit-learn's guide for developers of estimators; its array-API support, which the setting
 `array_api_dispatch` turns on.
+
+Problem: scikit-learn's `partial_fit` goes on with rows that come later, and its methods forget a part of the earlier
+ones, or are stochastic.
+Method: means and second moments of all rows are held (`linspec.HeldMoments`), and the problem on all of them is solved
+after each batch. So the answer is that of `fit` on all rows.
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ from dataclasses import fields
 from functools import wraps
 from inspect import signature
 from types import FunctionType
-from typing import Any, ClassVar, ParamSpec, TypeVar
+from typing import Any, ClassVar, ParamSpec, Self, TypeVar
 
 import numpy as np
 import scipy.sparse
@@ -47,7 +52,9 @@ from linspec.errors import InvalidOption, InvalidProblem, shown
 from linspec.frames import check_order, is_frame, is_series
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.sparse import checked_rows
+from linspec.process.turns import in_turn
 from linspec.registry import get_solver
+from linspec.solving.held_moments import HeldMoments
 from linspec.solving.problem import Problem
 from linspec.solving.solution import Solution
 from linspec.solving.solve import solve_on_host
@@ -349,3 +356,53 @@ def known_to_scikit_learn(X: Any) -> bool:
 def _merged(X: Any) -> Any:
     """Add the duplicate entries of a sparse matrix, which scikit-learn would add in the dtype that is stored."""
     return checked_rows(X) if scipy.sparse.issparse(X) and X.format not in SPARSE else X
+
+
+class AddsRows(LinspecEstimator):
+    """Base of estimators with `partial_fit`.
+
+    A derived class has the attribute `_problem`, the class of its problem, and three methods: `_checked` makes the
+    matrices of the problem of X, y, sample_weight, first and least; `_numbers` gives its other arguments; `_learn`
+    solves it, and sets the attributes.
+    """
+
+    _held: HeldMoments | None = None
+
+    def _fitted(self, X: Any, y: Any, sample_weight: Any, *, least: int) -> Self:
+        """Solve the problem on these rows alone."""
+        numbers = self._numbers()
+        matrices = self._checked(X, y, sample_weight, first=True, least=least)
+        with in_turn(self):
+            self._held = None
+            self._learn(self._problem(*matrices, **numbers, sample_weight=sample_weight))
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add rows to those of earlier calls, and solve the problem on all of them.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+            As for `fit`; columns and their names must be those of the first call.
+        y : data of shape (n_samples,) or (n_samples, n_targets), optional
+            As for `fit`.
+        sample_weight : array of shape (n_samples,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        estimator
+            The estimator itself. Its attributes are those of `fit` on all rows since the first call, or since the last
+            call of `fit`, whose own rows do not count. As long as there are fewer rows than `n_components`, there are
+            fewer components.
+        """
+        with in_turn(self):  # threads that add at once would each go on from the same rows
+            held = self._held or HeldMoments(self._problem)
+            numbers = self._numbers()
+            matrices = self._checked(X, y, sample_weight, first=self._held is None, least=1)
+            held.add(*matrices, sample_weight=sample_weight)
+            self._held = held
+            if numbers.get("k") is not None:
+                numbers["k"] = min(numbers["k"], held.rows)
+            self._learn(held.problem(**numbers))
+        return self

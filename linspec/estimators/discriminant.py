@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -16,22 +14,12 @@ from linspec import targets
 from linspec.arrays import Array, HostArray, from_host, is_array, namespace, to_host
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, shown
 from linspec.estimators.base import LinspecEstimator, PairedRows, checked_number, like
-from linspec.families.discriminant.classifier import LinearClassifier
+from linspec.families.discriminant import problem
 from linspec.families.discriminant.problem import Discriminant as Problem
-from linspec.families.discriminant.problem import DiscriminantSolution
+from linspec.families.discriminant.problem import DiscriminantSolution, LinearClassifier
 from linspec.operators.weights import weights_and_confounds
 
-TARGETS: Mapping[str, tuple[Any, dict[str, Any]]] = MappingProxyType(
-    {
-        "lda": (targets.lda, {}),
-        "opls": (targets.opls, {}),
-        "cca": (targets.cca, {}),
-        "hsl": (targets.hsl, {}),
-        "hsl-zhou": (targets.hsl, {}),
-        "hsl-clique": (targets.hsl, {"laplacian": "clique"}),
-        "hsl-star": (targets.hsl, {"laplacian": "star"}),
-    }
-)
+TARGETS = {**problem.TARGETS, "hsl": problem.TARGETS["hsl-zhou"]}
 """For each value of `target`, the function that makes targets from labels, and its options."""
 
 
@@ -158,8 +146,8 @@ class Discriminant(
             options = {**options, "sample_weight": w}
         H = make(_beside_rows(labels, X), **options)
         ridge = checked_number("ridge", self.ridge)
-        problem = Problem(X, H, self.n_components, ridge=ridge, scale=self.scale, sample_weight=w)
-        found = self.solution_ = self._solved(problem)
+        stated = Problem(X, H, self.n_components, ridge=ridge, scale=self.scale, sample_weight=w)
+        found = self.solution_ = self._solved(stated)
         self.scalings_, self.mean_ = found.weights, found.mean
         self.eigenvalues_ = like(found.weights, found.eigenvalues)
         self.n_components_ = self._n_features_out = len(found.eigenvalues)

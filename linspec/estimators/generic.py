@@ -24,9 +24,7 @@ from linspec.estimators.base import LinspecEstimator, PairedRows, checked_array,
 from linspec.frames import check_order
 from linspec.solving.problem import Problem
 from linspec.solving.solution import Solution
-from linspec.studies.held_out.defaults import number_of
-
-__all__ = ["of"]
+from linspec.studies.held_out.scores import number_of
 
 RUN = {"solver": "auto", "tol": None, "max_passes": None, "random_state": None, "solver_options": None}
 """Parameters of every estimator, and their defaults."""

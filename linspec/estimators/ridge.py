@@ -11,8 +11,7 @@ from sklearn.model_selection import check_cv
 
 from linspec.arrays import Array, HostArray, is_array, to_host
 from linspec.errors import InvalidOption, shown
-from linspec.estimators.base import LinspecEstimator, PairedRows, checked_number, like, seed_of
-from linspec.estimators.later_rows import AddsRows
+from linspec.estimators.base import AddsRows, LinspecEstimator, PairedRows, checked_number, like, seed_of
 from linspec.families.least_squares.problem import LeastSquares
 from linspec.kernels.functions import as_kernel
 from linspec.registry import get_problem
@@ -392,5 +391,4 @@ def _errors(
     ]
     scores = cross_validate(stated, splitter=splits, score="mse", rng=rng, **settings).scores
     counts = [often[test].sum() for _, test in splits]
-    mean: HostArray = np.average(scores[:, :, 0], axis=0, weights=counts)
-    return mean
+    return np.asarray(np.average(scores[:, :, 0], axis=0, weights=counts))

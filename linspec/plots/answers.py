@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linspec.arrays import HostArray, is_array, to_host
+from linspec.arrays import HostArray
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, shown
-from linspec.frames import check_order, class_vector, column_names_of, is_series
+from linspec.frames import check_order, column_names_of
 from linspec.plots.style import (
     BAND,
     COLOURS,
@@ -32,11 +32,11 @@ from linspec.plots.style import (
     matrix_of,
     names_of,
     numbers,
-    opaque,
 )
 from linspec.solving.checks import check_choice, check_count
 from linspec.solving.solution import weights_by_matrix
 from linspec.studies.inference.permutation import ComponentTest, Tested
+from linspec.targets import class_codes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,8 +55,6 @@ SHORT = (-2, 4)
 """Range of powers of ten within which tick labels are written in full; other powers are written once, beside the
 axis."""
 
-NUMBERED = 6
-"""Largest number of components for which a map shows numbers in its cells."""
 
 GOLDEN = 0.6180339887
 """The golden ratio − 1; the fractional parts of its multiples are evenly distributed (Weyl)."""
@@ -361,11 +359,6 @@ def _map(axes: Axes, values: HostArray, names: Sequence[str], label: str, vector
     """
     scale = float(np.nanmax(np.abs(values))) or 1.0
     image = axes.imshow(values, cmap="RdBu_r", vmin=-scale, vmax=scale, aspect="auto")
-    if len(values) <= FEW_ROWS and values.shape[1] <= NUMBERED:
-        for (i, j), value in np.ndenumerate(values):
-            ink = "white" if abs(value) > 0.65 * scale else "black"
-            caption = f"{value:.2g}".replace("-", "−")
-            axes.text(j, i, caption, ha="center", va="center", fontsize=8, color=ink)
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
     _name_rows(axes, names, range(len(names)))
@@ -597,15 +590,10 @@ def _codes(classes: Any, rows: int) -> tuple[list[str], HostArray]:
     """The names of the classes in sorted order, and for each row the index of its class (-1 without a class)."""
     if classes is None:
         return [""], np.zeros(rows, int)
-    vector = (
-        class_vector(classes) if is_series(classes) else to_host(classes) if is_array(classes) else classes
-    )
-    values = [None if value != value else value for value in getattr(vector, "tolist", lambda: vector)()]  # noqa: PLR0124
-    if len(values) != rows:
-        raise InvalidProblem(f"classes must have a value for each of the {rows} rows; got {len(values)}.")
-    known = sorted({*values} - {None}, key=lambda value: (str(type(value)), value))
-    number = {value: code for code, value in enumerate(known)} | {None: -1}
-    return [str(value) for value in known], np.array([number[value] for value in values], int)
+    codes, names = class_codes(classes)
+    if len(codes) != rows:
+        raise InvalidProblem(f"classes must have a value for each of the {rows} rows; got {len(codes)}.")
+    return [str(name) for name in names.tolist()], codes
 
 
 def variates(
@@ -677,7 +665,7 @@ def variates(
         axes.set_title(f"pair {pair + 1}: {', '.join(captions)}".replace("-", "−"), fontsize=10)
         axes.set(xlabel="variate of X / st. dev.", ylabel="variate of Y / st. dev.")
         if len(clouds) > 1:
-            opaque(axes.legend(loc="upper left"))
+            axes.legend(loc="upper left")
     return axes
 
 

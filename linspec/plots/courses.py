@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linspec import registry
 from linspec.arrays import HostArray
-from linspec.errors import InvalidProblem, LinspecError, MissingCapability, shown
+from linspec.errors import InvalidProblem, MissingCapability
 from linspec.plots.style import (
     COLOURS,
     LINE,
@@ -44,17 +43,10 @@ if TYPE_CHECKING:
 COST_WORDS = {"passes": "passes over the data", "seconds": "seconds", "iterations": "iterations"}
 """The costs that the horizontal axis can show, and their labels."""
 
-FEW = 15
-"""Largest number of points for which each point of a curve is marked."""
 
 DASHES = ("-", (0, (6, 2)), (0, (6, 2, 1.5, 2)), (0, (1.5, 1.5)))
 """Line styles of successive runs, so that lines can be distinguished in black and white."""
 
-FAR = 1e-8
-"""A residual below this fraction of the tolerance is drawn on the lower edge."""
-
-WIDE = 30
-"""The cost axis is logarithmic if the ratio of the largest to the smallest cost is above this."""
 
 NAMED = 8
 """Number of lines in a plot, those of the largest values, that get a colour and a name each; others are grey."""
@@ -123,17 +115,21 @@ def convergence(
     tols = {run.tol if tol is None else tol for run, _ in iterative} - {None, 0.0}
     seen = [y for ys in [*(ys for _, ys in iterative), tols] for y in ys if 0 < y < math.inf]
     seen = seen or [max(run.residual or 0.0, 1e-17) for _, run in runs]
-    low = max(min(seen) / 5, FAR * min(tols, default=0.0))
+    low = min(seen) / 5
     with axes_for(ax, (5.4, 3.8)) as axes:
         axes.set(yscale="log", ylim=(low, max(seen) * 3), xlabel=COST_WORDS[cost], ylabel="residual")
         for number, (label, run, xs, ys) in enumerate(courses):
             colour = COLOURS[number % len(COLOURS)]
             mark: dict[str, Any] = {"marker": "D", "markersize": 8, "zorder": 5, "label": label}
             if run.iterations:
-                # When all colours have been used, the dashes are shifted, so that many lines remain distinct.
-                dashes = DASHES[(number + number // len(COLOURS)) % len(DASHES)]
-                line: Any = {"linewidth": 1.6, "linestyle": dashes, "marker": "." if len(xs) <= FEW else ""}
-                axes.plot(xs, ys, color=colour, markersize=6, label=label, **line)
+                axes.plot(
+                    xs,
+                    ys,
+                    color=colour,
+                    label=label,
+                    linewidth=1.6,
+                    linestyle=DASHES[(number + number // len(COLOURS)) % len(DASHES)],
+                )
                 face = colour if run.converged else "white"
                 mark = {"marker": "o", "markersize": 6, "zorder": 4, "markerfacecolor": face}
             axes.plot(xs[-1:], [max(ys[-1], low)], color=colour, linestyle="None", clip_on=False, **mark)
@@ -141,12 +137,7 @@ def convergence(
             axes.axhline(each, **THIN)
             place = {"xycoords": ("axes fraction", "data"), "xytext": (4, 3), "color": MUTED, **SMALL_TEXT}
             axes.annotate("tolerance", (0, each), **place)
-        ends = [x for _, _, xs, _ in courses for x in (xs[0], xs[-1]) if x > 0]
-        if cost != "iterations" and ends and max(ends) > WIDE * min(ends):
-            axes.set_xscale("log")
-            axes.xaxis.set_major_formatter("{x:g}")
-        else:
-            axes.set_xlim(left=0)
+        axes.set_xlim(left=0)
         axes.legend(loc="best")
     return axes
 
@@ -165,19 +156,9 @@ def _runs(solutions: Any) -> list[tuple[str, Any]]:
 def _course(run: Any, cost: str) -> tuple[list[float], list[float]]:
     """The costs and the residuals of a run, which end in those of the solution."""
     names = ("iteration" if cost == "iterations" else cost, "residual")
-    xs, ys = ([] if _judges_itself(run) else run.history[name].tolist() for name in names)
+    xs, ys = (run.history[name].tolist() for name in names)
     end = max([float(getattr(run, cost)), *xs[-1:]])
     return (xs, ys) if run.residual is None else ([*xs, end], [*ys, run.residual])
-
-
-def _judges_itself(run: Any) -> bool:
-    """Whether the solver has the trait "approximate": its history may have residuals of another kind than its answer.
-
-    Then only the last point of its curve is drawn, the residual of the returned arrays.
-    """
-    with contextlib.suppress(LinspecError):  # a solver that is not registered
-        return "approximate" in registry.get_spec("solver", run.solver, run.problem).traits
-    return False
 
 
 # ---- ridges -----------------------------------------------------------------------------------
@@ -186,7 +167,6 @@ def _judges_itself(run: Any) -> bool:
 def ridge_path(
     path: Any,
     *,
-    ridges: Sequence[float] | None = None,
     names: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
@@ -198,8 +178,6 @@ def ridge_path(
         For a result of `linspec.ridge_path` with test rows, the scores on these rows are drawn and the best ridge is
         marked. Without test rows, the values (correlations or eigenvalues) are drawn, which always fall as the ridge
         grows. For least squares with several ridges, the coefficients are drawn.
-    ridges : sequence of float, optional
-        For least squares, the ridges in the order of the problem; by default those that the solution holds.
     names : sequence of str, optional
         For least squares, a name for each coefficient of one ridge. By default the `column_names` of the solution, or
         numbers if it has none.
@@ -213,8 +191,8 @@ def ridge_path(
     Raises
     ------
     InvalidProblem
-        If the path has a wrong type. For least squares also if `ridges` is missing or has another length than the
-        number of ridges of the problem, or if the number of `names` is not that of the coefficients of one ridge.
+        If the path has a wrong type, or for least squares if the number of `names` is not that of the coefficients of
+        one ridge.
     MissingPackage
         If matplotlib is not installed.
 
@@ -233,7 +211,7 @@ def ridge_path(
         of_path, columns, label = _of_path(path)
         labels = [f"{i + 1}" for i in range(columns.shape[1])]
     else:
-        of_path, columns = _of_coefficients(path, ridges)
+        of_path, columns = _of_coefficients(path)
         labels, label = _names(path, names, columns.shape[1]), "coefficient"
     places, order, pairs = _places(of_path)
     named = np.sort(np.argsort(-np.nanmax(np.abs(columns), axis=0), kind="stable")[:NAMED])
@@ -272,21 +250,14 @@ def _of_path(path: Any) -> tuple[Sequence[Any], HostArray, str]:
     return path.ridges, values_along(path.solutions), f"{layout.value_label}, fitted rows"
 
 
-def _of_coefficients(solution: Any, ridges: Sequence[float] | None) -> tuple[Sequence[Any], HostArray]:
+def _of_coefficients(solution: Any) -> tuple[Sequence[Any], HostArray]:
     if not getattr(solution, "path", False):
         raise InvalidProblem(
             "ridge_path draws a path of linspec.ridge_path, or a solution of least squares with several ridges; got "
             f"{type(solution).__name__}."
         )
     x = numbers(solution.x)
-    if ridges is None and isinstance(solution.ridge, tuple):
-        ridges = solution.ridge
-    if ridges is None or len(ridges) != len(x):
-        raise InvalidProblem(
-            f"ridges must have the {len(x)} ridges of the problem; got {shown(ridges) if not ridges else len(ridges)}. "
-            "Pass ridges=problem.ridges."
-        )
-    return list(ridges), x.reshape(len(x), -1)
+    return solution.ridge, x.reshape(len(x), -1)
 
 
 def _names(solution: Any, names: Sequence[str] | None, count: int) -> list[str]:
@@ -376,15 +347,12 @@ def cross_validation(result: Any, *, folds: bool = True, ax: Axes | None = None)
 
 def _mark_settings(axes: Axes, places: HostArray, result: Any, *, over_k: bool) -> None:
     """Mark by lines the best setting, and the simplest setting within one standard error of the best."""
-    chosen = {"best": result.best}
+    chosen, several = {"best": result.best}, not over_k and len(result.ks) > 1
     with contextlib.suppress(MissingCapability):  # one split has no standard error
         chosen["within 1 s.e."] = result.one_standard_error
-    several, marks = not over_k and len(result.ks) > 1, dict[float, list[str]]()
     for text, each in chosen.items():
-        x = places[result.ks.index(each.k) if over_k else result.ridges.index(each.ridge)]
-        marks.setdefault(float(x), []).append(text + f", k = {each.k}" * several)
-    for x, texts in marks.items():
-        _mark(axes, x, "; ".join(texts), right=x == max(marks))
+        x = float(places[result.ks.index(each.k) if over_k else result.ridges.index(each.ridge)])
+        _mark(axes, x, text + f", k = {each.k}" * several, right=text != "best")
 
 
 # ---- axes of ridges ---------------------------------------------------------------------------

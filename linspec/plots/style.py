@@ -92,18 +92,10 @@ def axes_for(ax: Axes | None, size: tuple[float, float] = (4.8, 3.6)) -> Iterato
 
 
 def legend_beside(ax: Axes, title: str = "") -> None:
-    """Add a legend with opaque marks to the right of the axes, where it does not cover data."""
+    """Add a legend to the right of the axes, where it does not cover data."""
     columns = 1 + (len(ax.get_legend_handles_labels()[1]) - 1) // IN_A_COLUMN
     place: Any = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.0}
-    opaque(ax.legend(ncols=columns, title=title or None, **place), size=None)
-
-
-def opaque(legend: Any, size: float | None = 24.0) -> None:
-    """Make the marks in a legend opaque, and give points a size."""
-    for handle in filter(None, legend.legend_handles):
-        handle.set_alpha(1.0)
-        if size is not None:
-            handle.set_sizes([size])
+    ax.legend(ncols=columns, title=title or None, **place)
 
 
 # ---- arguments --------------------------------------------------------------------------------

@@ -23,14 +23,14 @@ __all__ = ["COMPONENT_SCORES", "ComponentRegressionSolution"]
 
 COMPONENT_SCORES: Mapping[str, str] = MappingProxyType(
     {
-        "mse": "linspec.studies.held_out.predictions:SquaredErrors",
-        "r2": "linspec.studies.held_out.predictions:Explained",
+        "mse": "linspec.studies.held_out.scores:SquaredErrors",
+        "r2": "linspec.studies.held_out.scores:Explained",
     }
 )
 """The scores of held-out rows for `Problem.held_out_scores` of a problem with such answers.
 
-The problem has the matrices X and Y, and two methods: `factors_of_moments(metric, C, ridge, k)` and
-`seconds_of_factors(ridges)`. See `linspec.studies.held_out.predictions`.
+The problem has the matrices X and Y, and the method `factors_of_moments(metric, C, ridge, k)`.
+See `linspec.studies.held_out.scores`.
 """
 
 

@@ -22,7 +22,7 @@ from linspec.linalg.variation import r_squared, squares_about_means
 from linspec.operators import as_operator
 from linspec.operators.weights import weights_and_confounds
 from linspec.solving.checks import as_columns
-from linspec.targets.labels import class_codes
+from linspec.targets import class_codes
 from linspec.workers import brought_here
 
 __all__ = ["PredictionScore", "prediction_score", "score_of_predictions"]

@@ -9,10 +9,10 @@ from __future__ import annotations
 from linspec.process.lazy_names import lazy_names
 
 _HOLDERS = {
-    "cells_of": "linspec.studies.held_out.cells",
+    "cells_of": "linspec.studies.held_out.folds",
     "folds_of": "linspec.studies.held_out.folds",
     "split_of": "linspec.studies.held_out.grams",
-    "training_and_held_out": "linspec.studies.held_out.cells",
+    "training_and_held_out": "linspec.studies.held_out.folds",
 }
 
 __all__ = list(_HOLDERS)

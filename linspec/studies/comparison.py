@@ -44,19 +44,9 @@ from linspec.solving.select import automatic
 from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
 from linspec.solving.stating import with_values
+from linspec.solving.summary import Summary
 from linspec.status import Status
-from linspec.studies.held_out.defaults import number_of, rows_to_score
-from linspec.studies.held_out.scores import FEWEST, beside
-
-__all__ = [
-    "Comparison",
-    "Entry",
-    "compare",
-    "measured",
-    "solvers_to_compare",
-    "split",
-    "spread",
-]
+from linspec.studies.held_out.scores import FEWEST, beside, number_of, rows_to_score
 
 AUTO, FAILED = "auto", "FAILED"
 
@@ -175,28 +165,12 @@ class Comparison:
         return max(scored, key=lambda entry: entry.score or 0.0)
 
     def __repr__(self) -> str:
-        head, *lines = self._table()
-        widths = [max(map(len, column)) for column in zip(head, *lines, strict=True)]
-        table = ["  ".join(map(str.ljust, cells, widths)).rstrip() for cells in (head, *lines)]
-        words = count_of(len(self.entries), "run")
-        words += f", scores on {count_of(self.held_out, 'held-out row')}" * bool(self.held_out)
-        return "\n".join([f"<Comparison: {words}{', interrupted' * self.interrupted}>", *table])
-
-    def _table(self) -> list[list[str]]:
-        """The header and the rows of the printed table, without empty columns; one problem alone is not named."""
         rows = self.rows
-        columns = [name for name in COLUMNS if any(row[name] is not None for row in rows)]
-        columns = [name for name in columns if name != "problem" or len({row["problem"] for row in rows}) > 1]
-        return [columns, *([_in_words(row[name], name) for name in columns] for row in rows)]
-
-
-def _in_words(value: Any, name: str) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, str):
-        return value
-    forms = {"residual": ".1e", "score": ".6g", "objective": ".6g", "seconds": ".3g"}
-    return format(value, forms.get(name, "g"))
+        names = [name for name in COLUMNS if any(row[name] is not None for row in rows)]
+        words = count_of(len(rows), "run")
+        words += f", scores on {count_of(self.held_out, 'held-out row')}" * bool(self.held_out)
+        title = f"<Comparison: {words}{', interrupted' * self.interrupted}>"
+        return repr(Summary([{name: row[name] for name in names} for row in rows], title, ()))
 
 
 @hinted
@@ -406,12 +380,6 @@ def split(problem: Problem[Any], fraction: float, rng: Any) -> tuple[Any, Any]:
     return train, test
 
 
-def spread(problem: Problem[Any], most: int) -> Problem[Any]:
-    """Return the problem on at most `most` of its rows, evenly spaced."""
-    n = min(A.shape[0] for A in problem.matrices.values())
-    return problem if n <= most else problem.on_rows(np.linspace(0, n - 1, most).astype(np.intp))
-
-
 # ---- arguments --------------------------------------------------------------------------------
 
 
@@ -541,9 +509,8 @@ def _parted(problem: Problem[Any], held_out: Any, seed: Any) -> tuple[Problem[An
     if isinstance(held_out, tuple | list) and len(held_out) == len(names):
         held_out = dict(zip(names, held_out, strict=True))
     if not isinstance(held_out, Mapping) or set(held_out) != set(wanted):
-        listed = ", ".join(f"{name!r}: ..." for name in wanted)
         raise InvalidProblem(
-            f"held_out must be a fraction, or rows of {' and '.join(wanted)}: held_out={{{listed}}}."
+            f"held_out must be a fraction, or rows of {' and '.join(wanted)}, each by its name."
         )
     given = {name: held_out[name] for name in names}
     rows = rows_to_score(problem, given, "held-out", "solver", SweptOnce, names)

@@ -23,13 +23,12 @@ from linspec.process.interrupts import NothingYet, Request, first_interrupt
 from linspec.process.plurals import count_of
 from linspec.registry.keywords import hinted
 from linspec.solving.problem import Problem
-from linspec.solving.ridge_values import ridge_columns, ridge_in_words, size_of_ridge
+from linspec.solving.ridge_values import ridge_columns, size_of_ridge
 from linspec.solving.ridges import along_ridges, checked_ridges
 from linspec.solving.solution import Solution, weights_by_matrix
 from linspec.solving.solver import Solver
-from linspec.studies.held_out.defaults import default_scores, number_of, rows_to_score, score_of_rows
-
-__all__ = ["RidgePath", "ridge_path"]
+from linspec.solving.summary import Summary
+from linspec.studies.held_out.scores import default_scores, number_of, rows_to_score, score_of_rows
 
 S = TypeVar("S", bound=Solution)
 
@@ -74,8 +73,7 @@ class RidgePath(Generic[S]):
         """
         if self.scores is None:
             return None
-        totals: HostArray = np.array([number_of(score) for score in self.scores])
-        return totals
+        return np.array([number_of(score) for score in self.scores])
 
     @property
     def best(self) -> int:
@@ -101,12 +99,6 @@ class RidgePath(Generic[S]):
                 "few. Pass other test rows."
             )
         return max(range(len(self.ridges)), key=lambda i: (totals[i], size_of_ridge(self.ridges[i])))
-
-    def _marked(self) -> int:
-        """`best`, or -1 if the test rows choose none."""
-        with contextlib.suppress(InvalidProblem):
-            return self.best
-        return -1
 
     @property
     def best_ridge(self) -> Any:
@@ -154,23 +146,18 @@ class RidgePath(Generic[S]):
         for i, values in enumerate(values_along(self.solutions).T):
             columns[f"{first.layout.value_label} {i + 1}"] = values
         if self.totals is not None:
-            columns |= {"score": self.totals, "best": np.arange(len(self.ridges)) == self._marked()}
+            best = -1  # test rows that say nothing choose none
+            with contextlib.suppress(InvalidProblem):
+                best = self.best
+            columns |= {"score": self.totals, "best": np.arange(len(self.ridges)) == best}
         columns["converged"] = np.array([solution.converged for solution in self.solutions])
         columns["residual"] = np.array([solution.residual for solution in self.solutions])
         return table("", None, columns, first.frame_library if library is None else library)
 
     def __repr__(self) -> str:
         made = f"{count_of(len(self.ridges), 'ridge')}, {count_of(self.passes, 'pass')}"
-        lines = [f"<RidgePath by {self.solver}: {made}"]
-        lines[0] += ", interrupted" * self.interrupted
-        for i, (ridge, solution) in enumerate(zip(self.ridges, self.solutions, strict=True)):
-            layout = type(solution).layout
-            total = f"sum {getattr(solution, layout.value).sum():.6f}, " if layout.value else ""
-            line = f"  ridge {ridge_in_words(ridge)}: {total}{solution.status.name}"
-            if self.totals is not None:
-                line += f", on test rows {self.totals[i]:.6f}{' (best)' * (i == self._marked())}"
-            lines.append(line)
-        return "\n".join(lines) + ">"
+        title = f"<RidgePath by {self.solver}: {made}{', interrupted' * self.interrupted}>"
+        return repr(Summary(self.table(library=""), title, ()))
 
 
 def values_along(solutions: Sequence[Any]) -> HostArray:

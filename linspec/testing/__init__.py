@@ -9,7 +9,7 @@ The whole test file of a plugin::
 and likewise ``"normalizer/mine"``, ``"test-matrix/mine"``, ``"operator/mine"``, ``"problem/mine"``. Without pytest,
 `run_checks` returns a report. A problem of your own names a `Reference`, for which `spectral` and `cases` are made.
 
-Read `solvers` first: each function is a check, and its docstring a line of the contract.
+Read `checks` first: each function is a check, and its docstring a line of the contract.
 A check ends at its first fault.
 """
 
@@ -17,11 +17,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from linspec.testing.data import BACKENDS, Backend
+from linspec.testing.checks import BACKENDS, Backend, CheckFailed, check_operator
 from linspec.testing.kit import Report, conformance, run_checks
-from linspec.testing.parts import check_operator
 from linspec.testing.references import Case, Reference, cases, planted, second_moments, spectral
-from linspec.testing.solvers import CheckFailed
 
 __all__ = [
     "BACKENDS",

@@ -25,11 +25,18 @@ from typing import Any
 import linspec as ls
 from linspec import registry
 from linspec.errors import InvalidOption, LinspecError, MissingPackage
-from linspec.testing.data import BACKENDS, Backend
-from linspec.testing.parts import CHECKS
-from linspec.testing.solvers import REFUSED, CheckFailed, Skip, Solver, data, require, solver_of
-
-__all__ = ["CheckFailed", "Checks", "Report", "conformance", "run_checks"]
+from linspec.testing.checks import (
+    BACKENDS,
+    CHECKS,
+    REFUSED,
+    Backend,
+    CheckFailed,
+    Skip,
+    Solver,
+    data,
+    require,
+    solver_of,
+)
 
 TIME_LIMIT = 300.0
 

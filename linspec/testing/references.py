@@ -22,8 +22,6 @@ import numpy as np
 import scipy.linalg
 from scipy.spatial.distance import pdist, squareform
 
-__all__ = ["Case", "Reference", "cases", "planted", "second_moments", "spectral"]
-
 Array = np.ndarray[Any, Any]
 Arrays = Mapping[str, Array]
 Pencil = tuple[Array, Array]
@@ -401,8 +399,7 @@ LEAST_SQUARES = Reference(
 def banded_ridge(X: Array, Y: Array, ridge: float, gamma: Array) -> Array:
     """Return the W that minimizes ‖Y − X W‖² + r Σ w²/γ: with D = X diag(γ), W = Dᵀ (D Xᵀ + r I)⁻¹ Y."""
     D = X * gamma
-    W: Array = D.T @ np.linalg.solve(D @ X.T + ridge * np.eye(len(X)), Y)
-    return W
+    return np.asarray(D.T @ np.linalg.solve(D @ X.T + ridge * np.eye(len(X)), Y))
 
 
 def held_out_r2(case: Case, ridge: float, gamma: Array) -> Any:
@@ -479,8 +476,7 @@ PLS_REGRESSION = Reference(
 def gaussian(X: Array) -> Array:
     """Return the kernel matrix exp(−d²/2s²) of the distances d of rows, whose median is s."""
     distances = pdist(X)
-    kernel: Array = np.exp(-(squareform(distances / np.median(distances)) ** 2) / 2)
-    return kernel
+    return np.asarray(np.exp(-(squareform(distances / np.median(distances)) ** 2) / 2))
 
 
 def of_kernels(X: Array, Y: Array, ridge: float, kernel_x: str) -> Pencil:  # noqa: ARG001

@@ -21,7 +21,6 @@ import numpy as np
 
 import linspec as ls
 from linspec.arrays import Array, HostArray, reciprocal
-from linspec.cost import DENSE_RATE, FACTOR_RATE
 from linspec.families.discriminant import certify, directions_of
 from linspec.iteration import Certificate
 from linspec.rows import Moments
@@ -209,9 +208,3 @@ class ReducedRankRegression(ls.Problem[ReducedRankRegressionSolution]):
         root = metric.inverse_root(ridge)
         P, sigma, Vt = np.linalg.svd(root.T @ C, full_matrices=False)
         return root @ P[:, :k], Vt[:k].T * sigma[:k], metric.condition(ridge)
-
-    def seconds_of_factors(self, ridges: int) -> float:
-        """Estimate the seconds of one eigendecomposition of XᵀX, and of a thin decomposition for each ridge."""
-        p, m = float(self.X.shape[1]), float(self.Y.shape[1])
-        thin = 4 * p**2 * m / DENSE_RATE + 20 * p * m * min(p, m) / FACTOR_RATE
-        return float(4 * p**3 / FACTOR_RATE + ridges * thin)

@@ -99,15 +99,9 @@ def test_a_name_that_cannot_be_one(kind: str, name: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
-        ("solver", "lsqr"),
         ("problem", "svd"),
-        ("data", "zarr"),
-        ("problem", "normalizer"),
         ("solver", "lstsq"),
         ("solver", "plugin"),
-        ("solver", "iterate"),
-        ("problem", "x"),
-        ("problem", "linear"),
         ("data", "samples"),
     ],
 )

@@ -9,7 +9,7 @@ import scipy.stats
 
 import linspec as ls
 from linspec.errors import InvalidOption, InvalidProblem
-from linspec.studies.inference.gaps import excess_of, gaps_of
+from linspec.studies.inference.bootstrap import excess_of, gaps_of
 
 
 def planted(rng, n=200, p=5, q=4, rho=(0.8, 0.5)):
@@ -198,7 +198,7 @@ def test_pairs_that_rows_do_not_tell_apart_are_a_group():
     X, Y = planted(np.random.default_rng(10), 200, 3, 3, (0.9, 0.89, 0.3))
     found = ls.bootstrap(ls.CCA(X, Y, 3), "gram", draws=40, rng=0)
     assert found.groups() == ((0, 1), (2,))
-    assert "pairs 1 to 2: their correlations may be equal" in repr(found)
+    assert "pairs 1 to 2  their canonical correlations may be equal" in repr(found)
     assert (found.gaps <= -np.diff(found.solution.correlations)).all()
     assert found.agreement[2] > 0.95 > found.agreement[0]
     assert (np.diff(found.drawn, axis=1) <= 0).all()

@@ -180,12 +180,6 @@ def test_an_input_is_never_written_over(option: str, folder: Path):
         holds((folder / "X.npz").read_bytes() == data, f"{given} was written over by {option}")
 
 
-def test_two_options_name_two_files(folder: Path):
-    pytest.importorskip("matplotlib")
-    (folder / "r.png").symlink_to("r.npz")
-    refused_before_the_run(*SOLVE, "--out", "r.npz", "--plot", "r.png", words="same file")
-
-
 def test_a_file_that_may_not_be_written_is_refused(folder: Path):
     target = folder / "r.npz"
     target.write_bytes(OLD)

@@ -119,7 +119,6 @@ def test_a_map_of_loadings_has_the_correlations_and_the_names():
     low, high = ax.images[0].get_clim()
     assert low == -high == pytest.approx(-np.abs(expected).max())
     assert [tick.get_text() for tick in ax.get_yticklabels()] == names
-    assert ax.texts[0].get_text() == f"{expected[0, 0]:.2g}".replace("-", "−")
     assert ax.figure.axes[1].get_ylabel() == "correlation with the variate"
 
 
@@ -150,12 +149,6 @@ def test_names_of_a_solution_are_taken_and_vectors_of_svd_are_columns():
     np.testing.assert_array_equal(drawn(ls.plots.loadings(svd)).images[0].get_array(), svd.Vh.T)
 
 
-def test_a_small_map_is_read_without_colours():
-    ax = drawn(ls.plots.loadings(np.array([[0.9, -0.001], [-0.5, 0.0]])))
-    assert [text.get_text() for text in ax.texts] == ["0.9", "−0.001", "−0.5", "0"]
-    assert not drawn(ls.plots.loadings(np.ones((3, 7)))).texts
-
-
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_tables_are_refused(library: str):
     frames = pytest.importorskip(library)
@@ -183,7 +176,7 @@ def test_coefficients_of_several_targets_have_both_names():
     pytest.importorskip("narwhals")
     A, B = pd.DataFrame(X[:, :2], columns=["age", "dose"]), pd.DataFrame(Y[:, :2], columns=["pulse", "pain"])
     solution = ls.solve(ls.LeastSquares(A, B, [1.0, 10.0]))
-    ax = drawn(ls.plots.ridge_path(solution, ridges=[1.0, 10.0]))
+    ax = drawn(ls.plots.ridge_path(solution))
     assert words(ax) == ["age, pulse", "age, pain", "dose, pulse", "dose, pain"]
     found = lines(ax)
     np.testing.assert_array_equal(found["dose, pulse"].get_ydata(), solution.x[:, 1, 0])
@@ -323,7 +316,7 @@ def test_a_ridge_path_shows_scores_of_test_rows_or_values_of_fitted_ones():
 def test_a_path_of_least_squares_shows_coefficients():
     problem = ls.LeastSquares(X[:, :3], Y[:, 0], [1.0, 100.0])
     solution = ls.solve(problem)
-    ax = drawn(ls.plots.ridge_path(solution, ridges=problem.ridges, names=["a", "b", "c"]))
+    ax = drawn(ls.plots.ridge_path(solution, names=["a", "b", "c"]))
     for i, name in enumerate("abc"):
         np.testing.assert_array_equal(lines(ax)[name].get_ydata(), solution.x[:, i])
     by_default = drawn(ls.plots.ridge_path(solution, names=["a", "b", "c"]))
@@ -467,7 +460,6 @@ PAIRED = ls.bootstrap(ls.SVD(X, k=2, center=True), draws=5, rng=0)
         ("scores", [X], {"components": (0, 9)}, InvalidOption, "components"),
         ("variates", [X, X], {"pair": 9}, InvalidOption, "pair must be from 0 to 8"),
         ("variates", [X, Y], {}, InvalidProblem, "two n x k arrays"),
-        ("ridge_path", [PATH], {"ridges": [1.0]}, InvalidProblem, "the 2 ridges of the problem"),
         ("ridge_path", [SOLUTION], {}, InvalidProblem, "several ridges"),
         ("cross_validation", [SOLUTION], {}, InvalidProblem, "scores of all settings"),
         ("convergence", [[]], {}, InvalidProblem, "at least one"),

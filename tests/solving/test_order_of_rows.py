@@ -164,10 +164,6 @@ CALLS: dict[str, tuple[Any, Call]] = {
     },
     # measures and choices
     "metrics.tcc": (Y, lambda y: ls.metrics.tcc(X, y, CCA.x_weights, CCA.y_weights)),
-    "metrics.tcc about means": (
-        Y,
-        lambda y: ls.metrics.tcc(X, y, CCA.x_weights, CCA.y_weights, center=(CCA.x_mean, CCA.y_mean)),
-    ),
     "metrics.correlations": (Y, lambda y: ls.metrics.correlations(X, y, CCA.x_weights, CCA.y_weights)),
     "metrics.pcc": (Y, lambda y: ls.metrics.pcc(X, y, CCA.x_weights, CCA.y_weights, CCA)),
     "ridge_path, test rows": (

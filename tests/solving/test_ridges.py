@@ -9,7 +9,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 import linspec as ls
-from linspec import metrics, registry
+from linspec import registry
 from linspec.errors import InvalidProblem, MissingCapability
 
 RIDGES = [1.0, 300.0, 0.0, (30.0, 3.0), 10.0]
@@ -78,16 +78,14 @@ def test_the_best_ridge_is_that_of_the_test_rows():
     ridges = [0.0, 1e2, 1e3, 1e4, 1e7]
     test = X[new], Y[new]
     path = ls.ridge_path(ls.CCA(X[fitted], Y[fitted], 2), ridges, solver="direct", test=test)
-    totals = [
-        metrics.tcc(*test, s.x_weights, s.y_weights, center=(s.x_mean, s.y_mean)) for s in path.solutions
-    ]
+    totals = [solution.score(*test).total for solution in path.solutions]
     np.testing.assert_allclose(path.totals, totals, atol=1e-12)
     assert path.best == int(np.argmax(totals)) not in (0, len(ridges) - 1)
     assert path.best_solution is path.solutions[path.best]
     assert path.best_ridge == (ridges[path.best],) * 2
     # What was fitted says the opposite.
     assert np.argmax([solution.correlations.sum() for solution in path.solutions]) == 0
-    assert "(best)" in repr(path)
+    assert repr(path).count(" True  ") >= 1
 
 
 def test_what_cannot_be_done_is_said_before_any_work():
@@ -167,7 +165,7 @@ def test_targets_of_other_rows_choose_the_ridge_of_a_discriminant():
     assert path.best == int(np.argmax(path.totals))
     assert path.best_ridge == path.ridges[path.best] > 0.01
     assert path.best_solution.score(*test) == path.totals[path.best]
-    assert "(best)" in repr(path)
+    assert repr(path).count(" True  ") >= 1
 
 
 def test_the_score_of_a_discriminant_does_not_know_scales_and_can_be_computed_from_any_targets():

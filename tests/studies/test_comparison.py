@@ -279,8 +279,8 @@ def test_a_comparison_is_shown_as_a_table(views):
     found = ls.compare(problems, "gram", held_out=0.2, rng=0)
     lines = repr(found).splitlines()
     assert "2 runs, scores on 48 held-out rows" in lines[0]
-    assert lines[1].split()[:4] == ["problem", "solver", "score", "objective"]
-    assert len({line.index(word) for line, word in zip(lines[2:], ("CONVERGED",) * 2, strict=True)}) == 1
+    assert lines[2].split()[:4] == ["problem", "solver", "score", "objective"]
+    assert len({line.index(word) for line, word in zip(lines[3:], ("CONVERGED",) * 2, strict=True)}) == 1
     assert [entry.problem for entry in ls.compare([problems["<b>"]] * 2, "gram").entries] == [
         "cca",
         "cca (2)",

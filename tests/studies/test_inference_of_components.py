@@ -248,7 +248,7 @@ def test_a_problem_without_gaps_is_a_group():
     X, Y = related(400, (4, 4), (1.5, 1.5), 14)
     found = ls.bootstrap(MCA(X, Y, k=2), Gram(), draws=60, rng=0)
     assert found.groups() == ((0, 1),)
-    assert "components 1 to 2: their values may be equal" in repr(found)
+    assert "pairs 1 to 2  their singular values may be equal" in repr(found)
     apart = ls.bootstrap(MCA(*related(400, (4, 4), (3.0, 1.0), 14), k=2), Gram(), draws=60, rng=0)
     assert apart.groups() == ((0,), (1,))
     assert (apart.agreement > 0.95).all()

@@ -18,7 +18,7 @@ from linspec.errors import (
     InvalidDeclaration,
     InvalidProblem,
 )
-from linspec.studies.inference.columns import with_columns_permuted
+from linspec.studies.inference.rows import with_columns_permuted
 
 RNG = np.random.default_rng
 N, P = 60, 8

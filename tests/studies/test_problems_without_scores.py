@@ -10,7 +10,7 @@ import pytest
 
 import linspec as ls
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
-from linspec.studies.held_out.defaults import default_scores, first_components
+from linspec.studies.held_out.scores import default_scores, first_components
 from tests.studies.paired_problems import MCA, Agreement, Dense, Gram, related
 
 

@@ -1,31 +1,33 @@
-"""The correlation captured by given weights, in total (`tcc`), relative to a reference (`pcc`), and pair by pair.
+"""The correlation captured: by given weights, in total or pair by pair, and on rows that are held out.
 
 Method: one pass multiplies the weights of all pairs of blocks by Sx, Sy and C (`Pairs`); the rest is k x k algebra.
-Rows are multiplied about their own means m, and about given ones m' afterwards, with the number of rows w:
 
-    (X - 1m'ᵀ)ᵀ(Y - 1n'ᵀ) = (X - 1mᵀ)ᵀ(Y - 1nᵀ) + w (m - m')(n - n')ᵀ.    (1)
+Problem: score all ridges and all k of one split from second moments of its training rows and of its held-out rows.
+Method: Sx = UΛUᵀ and Sy = VMVᵀ are decomposed once. For each pair of ridges the leading singular triplets of (Λ +
+rx)^(-1/2) UᵀCV (M + ry)^(-1/2) give the weights of the largest k; the leading columns of these are the weights of every
+smaller k. The Gram matrix of the held-out variates about the training means gives the correlations.
+Source: the scores are those of `linspec.families.cca.variates`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray, host_dtype, to_host
+from linspec.arrays import HOST, Array, HostArray, host_dtype, to_host
 from linspec.errors import InvalidProblem
 from linspec.families.cca.canonical import Pairs
-from linspec.families.cca.problem import CCA
-from linspec.families.cca.solution import CCASolution
-from linspec.families.cca.variates import cosines
-from linspec.linalg.small_matrices import EPS, whitening
+from linspec.families.cca.problem import CCA, CCASolution
+from linspec.families.cca.variates import captured, componentwise, cosines
+from linspec.linalg.small_matrices import EPS, leading_svd, whitening
 from linspec.rows import Passes
-from linspec.solving.checks import finite_array, finite_block
+from linspec.solving.checks import finite_block
 from linspec.solving.on_rows import moments_of
-
-__all__ = ["correlations", "pcc", "tcc"]
+from linspec.studies.held_out.grams import Split
+from linspec.studies.held_out.scores import FEWEST, HeldOutScore, RidgeMetric, Rounded, still, weighted_rows
 
 
 def tcc(X: Any, Y: Any, x_weights: Any, y_weights: Any, *, ridge: Any = 0.0, center: Any = False) -> float:
@@ -47,9 +49,8 @@ def tcc(X: Any, Y: Any, x_weights: Any, y_weights: Any, *, ridge: Any = 0.0, cen
         The ridges rx and ry of the score. With 0, the score is a sum of ordinary correlations. The exact solution of
         a CCA with ridges (rx, ry) has the largest score with these ridges; with other ridges, other weights may
         have a larger score.
-    center : bool or pair of arrays, default False
-        Whether to subtract the column means. A pair of arrays is subtracted instead of the means of these rows: score
-        new rows with ``center=(solution.x_mean, solution.y_mean)``.
+    center : bool, default False
+        Whether to subtract the column means of these rows. `CCASolution.score` subtracts those of the training rows.
 
     Returns
     -------
@@ -197,20 +198,7 @@ def _multiplied(
     X: Any, Y: Any, blocks: Sequence[tuple[Any, Any]], ridge: Any, center: Any
 ) -> tuple[list[Pairs], float]:
     """Multiply pairs of blocks of weights, all in one pass; also the share of a squared length that is rounding."""
-    given = isinstance(center, tuple | list)
-    problem = CCA(X, Y, k=1, ridge=ridge, center=given or bool(center))
-    if given and (problem.shared is not None or len(center) != 2):
-        raise InvalidProblem(
-            "center must be True, False or, for data that are not Moments, a pair (x_mean, y_mean); got "
-            f"{len(center)} arrays for {type(X).__name__}."
-        )
-    named = zip("XY", center, strict=True) if given else ()
-    means = [finite_array(mean, f"the mean of {name}") for name, mean in named]
-    for mean, (name, A) in zip(means, problem.matrices.items(), strict=False):
-        if tuple(mean.shape) != (A.shape[1],):
-            raise InvalidProblem(
-                f"the mean of {name} must have shape ({A.shape[1]},); got {tuple(mean.shape)}."
-            )
+    problem = CCA(X, Y, k=1, ridge=ridge, center=center)
     checked = [_checked(problem, pair, "reference " * (i > 0)) for i, pair in enumerate(blocks)]
     rounded = max(float(np.finfo(host_dtype(W)).eps) for pair in checked for W in pair)
     # products with float32 rows have float32 accuracy; the rounding of weights is squared in squared lengths
@@ -219,12 +207,6 @@ def _multiplied(
     place = moments.operators[0].backend.blocks
     W = [place.concat([place.place(pair[i]) for pair in checked]) for i in (0, 1)]
     pairs = Pairs.of(moments, problem.ridge, W)
-    if given:
-        d = [place.place(moments.fitted[i].gap(to_host(mean))) for i, mean in enumerate(means)]
-        along = [moments.fitted[0].total * (d[i] @ W[i]) for i in (0, 1)]
-        SW = tuple(pairs.SW[i] + d[i][:, None] * along[i][None, :] for i in (0, 1))  # (1)
-        CW = tuple(pairs.CW[i] + d[i][:, None] * along[1 - i][None, :] for i in (0, 1))
-        pairs = replace(pairs, SW=SW, CW=CW)
     edges = np.cumsum([0, *(phi.shape[1] for phi, _ in checked)])
     columns = np.split(np.eye(edges[-1]), edges[1:-1], axis=1)
     return [pairs.turned((chosen, chosen)) for chosen in columns], cut
@@ -251,3 +233,85 @@ def _checked(problem: CCA, pair: tuple[Any, Any], words: str) -> tuple[Array, Ar
             f"{psi.shape[1]}. Pass equally many of both."
         )
     return phi, psi
+
+
+TIED = 1 - 1e-6
+"""Correlations with this quotient are equal: which of them is returned is a choice, and so is its score."""
+
+
+class TotalCaptured(HeldOutScore):
+    """Total correlation captured by k pairs of variates: `total` of `CCASolution.score`.
+
+    The score is the sum of the canonical correlations between the k variates of X and the k variates of Y on the
+    held-out rows. The variates are rotated so that this sum is largest on these rows, so the sum cannot decrease with
+    k: every further pair adds something, even if only by chance.
+    """
+
+    label = "total correlation captured"
+
+    def of_moments(
+        self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
+    ) -> Rounded:
+        X, Y = (RidgeMetric(problem, split, name) for name in problem.matrices)
+        C = split.training["X", "Y"]
+        most = max(k or 1 for k in ks)
+        rows = split.held_out.rows
+        found, rounding = np.zeros((2, len(ridges), len(ks)))
+        for i, (rx, ry) in enumerate(ridges):
+            Bx, By = X.inverse_root(rx), Y.inverse_root(ry)
+            U, rho, V = Bx[:0].T, np.zeros(0), By[:0].T
+            if Bx.shape[1] and By.shape[1]:
+                U, rho, V = leading_svd(Bx.T @ C @ By, most + 1, HOST)
+            both = split.images([{"X": Bx @ U[:, :most]}, {"Y": By @ V[:, :most]}])
+            G = both.spread + np.outer(both.means * both.count, both.means)
+            found[i] = self._scored(problem, G, both.means, both.count, rows, ks)
+            lost = both.share_lost.reshape(2, -1).sum(axis=0)
+            condition = X.condition(rx) + Y.condition(ry)
+            rounding[i] = [
+                math.inf
+                if k and k < len(rho) and rho[k] > TIED * rho[k - 1]
+                else split.rounding * condition + lost[:k].sum()
+                for k in ks
+            ]
+        return Rounded(found, rounding / np.maximum(np.abs(found), 1.0))
+
+    def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
+        variates = solution.transform(problem.X, problem.Y, confounds=problem.confounds)
+        (P, w), (Q, _) = (weighted_rows(V, problem) for V in variates)
+        Z, count = np.hstack([P, Q]), float(w.sum())
+        rows = int(np.count_nonzero(w))
+        return self._scored(problem, Z.T @ (Z * w[:, None]), w @ Z / count, count, rows, ks)
+
+    def _scored(
+        self,
+        problem: Any,
+        G: HostArray,
+        means: HostArray,
+        count: float,
+        rows: int,
+        ks: Sequence[int | None],
+    ) -> HostArray:
+        """Score each k from the Gram matrix of all variates of X and Y; NaN for rows that say nothing about them."""
+        constant = still(np.diag(G), means, count, rows) & bool(problem.center)
+        G = G * np.outer(~constant, ~constant)
+        pairs, found = len(G) // 2, np.zeros(len(ks))
+        if rows < FEWEST:
+            return np.full(len(ks), np.nan)
+        for j, k in enumerate(ks):
+            first = np.arange(pairs if k is None else min(k, pairs))
+            some = np.concatenate([first, pairs + first])
+            if len(first):
+                found[j] = self._of(G[np.ix_(some, some)], constant[some].reshape(2, -1))
+        return found
+
+    def _of(self, G: HostArray, constant: HostArray) -> float:
+        return math.nan if constant.all(axis=1).any() else captured(G)
+
+
+class SumOfCorrelations(TotalCaptured):
+    """The sum of the signed correlations of the pairs, without rotation; chance does not change it on average."""
+
+    label = "sum of correlations"
+
+    def _of(self, G: HostArray, constant: HostArray) -> float:
+        return math.nan if constant.any() else float(componentwise(G).sum())

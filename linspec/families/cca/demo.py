@@ -15,7 +15,7 @@ import linspec
 from linspec import plots
 from linspec.cli import output
 from linspec.cli.commands import option
-from linspec.cli.output import echo, missing_package, show_facts, show_table
+from linspec.cli.output import echo, missing_package, show_table
 
 K, RIDGE, PASSES, QUICK_PASSES = 10, 1000.0, 150.0, 30.0
 
@@ -24,11 +24,8 @@ PICTURE = "linspec-demo.png"
 VIEWS = {"left.npy": slice(0, 4), "right.npy": slice(4, 8)}
 """The files of the halves, and their columns of pixels."""
 
-SOLVERS = {
-    "gram": "one pass forms the Gram matrices, a small SVD does the rest",
-    "als": "alternating least squares, each solved by conjugate gradients",
-    "appgrad": "gradient steps that keep only a few blocks of weights",
-}
+SOLVERS = ("gram", "als", "appgrad")
+"""One pass and a small SVD, alternating least squares, and gradient steps."""
 
 INTRODUCTION = f"""{{}} handwritten digits of 8 x 8 pixels, cut in two: X holds the left halves, Y the right ones, 32
 columns each. CCA finds {K} pairs of weights, one for each half, whose scores agree most from digit to
@@ -65,13 +62,10 @@ def _demo(plot: str | None, quick: bool, save: bool) -> None:
     table = linspec.compare(problem, list(SOLVERS), form="implicit", rng=0, max_passes=passes)
     with output.finishing(table):
         best = float(exact.correlations.sum())
-        correlations = "  ".join(f"{value:.3f}" for value in exact.correlations)
-        show_facts([("exact correlations", correlations), ("their sum", f"{best:.6f}   (solver: direct)")])
+        echo(f"The exact sum of correlations, by direct: {best:.6f}")
         columns = ("solver", "objective", "residual", "status", "passes", "seconds")
         rows = [{name: row[name] for name in columns} for row in table.rows]
         show_table([{**row, "PCC": f"{min(row['objective'] / best, 1.0):.3%}"} for row in rows])
-        echo()
-        show_facts(SOLVERS.items())
         echo(EXPLANATION)
         panels = [partial(plots.convergence, table, against="passes"), partial(plots.scree, exact)]
         files = [

@@ -36,8 +36,6 @@ from linspec.solving.loadings import loadings_of, moments_of_rows
 from linspec.solving.tables import check_columns
 from linspec.studies.held_out.scores import still
 
-__all__ = ["CCAScore", "TwoViewSolution", "captured", "componentwise", "cosines", "score_views"]
-
 
 @dataclass(frozen=True, eq=False)
 class CCAScore:
@@ -120,8 +118,7 @@ def componentwise(G: HostArray) -> HostArray:
 def cosines(xx: HostArray, yy: HostArray, xy: HostArray) -> HostArray:
     """Cosines xy / √(xx · yy) from inner products and squared lengths of columns; 0 for a zero column."""
     lengths = np.sqrt(np.maximum(xx, 0.0)) * np.sqrt(np.maximum(yy, 0.0))
-    found: HostArray = np.clip(xy * reciprocal(lengths), -1.0, 1.0)
-    return found
+    return np.asarray(np.clip(xy * reciprocal(lengths), -1.0, 1.0))
 
 
 def captured(G: HostArray, cut: float = EPS) -> float:

@@ -41,8 +41,6 @@ from linspec.solving.findings import fewer_than_asked
 from linspec.solving.verdict import Finding
 from linspec.status import Status
 
-__all__ = ["certify", "directions_of", "rounding_of"]
-
 SQUARED = 5e-4
 """A Gram matrix whose smallest singular value of X is below this share of the largest has lost too many digits."""
 

@@ -21,10 +21,17 @@ from linspec.arrays import HOST, HostArray, reciprocal, to_host
 from linspec.errors import MissingCapability
 from linspec.linalg import EPS, leading_svd, whitening
 from linspec.solving.prediction_score import prediction_score
-from linspec.studies.held_out.defaults import first_components
 from linspec.studies.held_out.grams import Split
-from linspec.studies.held_out.scores import FEWEST, HeldOutScore, RidgeMetric, Rounded, still, weighted_rows
-from linspec.targets.labels import class_codes
+from linspec.studies.held_out.scores import (
+    FEWEST,
+    HeldOutScore,
+    RidgeMetric,
+    Rounded,
+    first_components,
+    still,
+    weighted_rows,
+)
+from linspec.targets import class_codes
 
 
 class PillaiTrace(HeldOutScore):

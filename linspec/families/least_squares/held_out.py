@@ -15,7 +15,7 @@ times the sum of the magnitudes of its terms. In addition, x has an error: the G
 Errors that may be rounding are recomputed from the rows themselves.
 
 For GCV the same decomposition gives tr H(r) = Σ λ/(λ + r) and the squared errors for every ridge: that of AᵀA, which
-one sweep computes, or of AAᵀ if there are fewer rows than columns. If neither is affordable, one run solves for all
+one sweep computes, or of AAᵀ if there are fewer rows than columns. If both are large, one run solves for all
 ridges, and random signs z, which are further right-hand sides of that run, estimate the trace: E zᵀHz = tr H.
 Source: Higham 2002, Accuracy and Stability of Numerical Algorithms, sections 3.1 and 20.4,
 doi:10.1137/1.9780898718027 (inner products, and normal equations); Golub, Heath & Wahba 1979, Technometrics 21:215,
@@ -31,33 +31,38 @@ standard error of the trace, from the spread of the zᵀHz, times 2 GCV / (n −
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from linspec import cost
-from linspec.arrays import HOST, Home, HostArray, random_generator, reciprocal, to_host
+from linspec.arrays import HOST, HostArray, random_generator, reciprocal, to_host
 from linspec.errors import ConvergenceWarning, InvalidProblem, NoSuitableSolver, warn
 from linspec.linalg import squared_cut
 from linspec.operators import as_operator
 from linspec.process import machine
 from linspec.rows import Moments, Passes, Preprocessing, row_gram
-from linspec.rows.inner_products import AT_ONCE
 from linspec.solving.on_rows import moments_of
-from linspec.solving.select import estimated
-from linspec.solving.solve import AFFORDABLE, LEAST_SECONDS, solve_on_host
+from linspec.solving.solve import solve_on_host
 from linspec.solving.stating import with_values
 from linspec.status import Status
-from linspec.studies.held_out.cells import bytes_held, cells_of, with_orthogonal_confounds
-from linspec.studies.held_out.folds import Folds
+from linspec.studies.held_out.folds import Folds, bytes_held, cells_of, with_orthogonal_confounds
 from linspec.studies.held_out.grams import ROUNDING, Grams, Split, share_lost, split_of
-from linspec.studies.held_out.predictions import PredictionScore, RSquared, errors_of_rows
-from linspec.studies.held_out.scores import LOST, Generalized, RidgeMetric, Rounded
+from linspec.studies.held_out.scores import (
+    LOST,
+    Generalized,
+    PredictionScore,
+    RidgeMetric,
+    Rounded,
+    RSquared,
+)
 
 PROBES = 20
 """Number of random sign vectors that estimate the trace: the standard deviation of the estimate of n − s − tr H is at
 most √(2 (n − tr H) / PROBES)."""
+
+MOST = 4000
+"""Largest order of a Gram matrix that is decomposed unasked."""
 
 SPENT = 1e-9
 """Degrees of freedom up to this fraction of the row count are treated as none."""
@@ -73,19 +78,16 @@ def solved(eigen: RidgeMetric, training: Grams, ridges: Sequence[Any]) -> Iterat
     length = float(np.sqrt(np.trace(training["B", "B"])))
     for ridge in ridges:
         if eigen.shares(ridge):
-            turned = eigen.vectors.T @ AtB if turned is None else turned
-            x = eigen.vectors @ (turned / (eigen.values + ridge)[:, None])
-            size, most = float(np.linalg.norm(x)), eigen.largest
-            stretch = float(np.max(np.sqrt(eigen.values) / (eigen.values + ridge), initial=0.0))
+            values, vectors = eigen.pairs
+            turned = vectors.T @ AtB if turned is None else turned
+            x = vectors @ (turned / (values + ridge)[:, None])
         else:
             norm = eigen.norm(ridge)
             x = norm.solve(AtB)
             x += norm.solve(AtB - training["A", "A"] @ x - ridge * x)  # one refinement
             x = eigen.shortest(x, ridge)
-            size, most = float(np.linalg.norm(norm.D[:, None] * x)), 1.0  # in units of the columns
-            stretch = float(np.sqrt(eigen.condition(ridge)))
-        off = eigen.rounding * (most * size + float(np.sqrt(most)) * length)
-        yield x, off * stretch / float(np.sqrt(training.count)) if off > 0 else 0.0
+        off = eigen.rounding * eigen.condition(ridge) * length
+        yield x, off / float(np.sqrt(training.count)) if off > 0 else 0.0
 
 
 def squared_error(split: Split, x: HostArray, off: float) -> tuple[float, float]:
@@ -113,26 +115,6 @@ def moved_by(off: float, error: float, count: float) -> float:
     return moved * (2 * float(np.sqrt(error)) + moved)
 
 
-def rounded_fits(squares: HostArray, x: HostArray, of_b: HostArray, rows: float) -> float:
-    """Return a bound of the rounding error of b − xᵀa for a row a of A and b of B, if these rows are multiplied by x.
-
-    The rows have average size: each entry is the root mean square of its column. The bound is for the norm over all
-    right-hand sides. (The error of a b − xᵀa that comes from moments can be much larger.)
-
-    Parameters
-    ----------
-    squares : numpy.ndarray of shape (p,)
-        Squared lengths of the columns of A over all rows.
-    x : numpy.ndarray of shape (p, m)
-    of_b : numpy.ndarray of shape (m,)
-        Squared lengths of the columns of B.
-    rows : float
-        The number of rows, or the sum of their weights.
-    """
-    size = np.sqrt(np.maximum(squares, 0.0)) @ np.abs(x) + np.sqrt(of_b)
-    return ROUNDING * float(np.linalg.norm(size)) / float(np.sqrt(rows))
-
-
 class SquaredErrors(PredictionScore):
     """The mean squared error of predictions, over held-out rows (weighted) and right-hand sides."""
 
@@ -148,26 +130,6 @@ class SquaredErrors(PredictionScore):
             scores[i], rounding[i] = self.of_errors(error, total, held.count, m), share_lost(lost, error)
             moved[i] = off
         return Rounded(scores, rounding, moved)
-
-    def seconds_of_split(self, problem: Any, ridges: int) -> float:
-        p, m = float(problem.A.shape[1]), float(problem.B.shape[1])
-        return (
-            cost.EIGEN * p**3 / cost.FACTOR_RATE
-            + (2 * p**2 + ridges * (2 * p**2 + 4 * (p + m) ** 2)) * m / cost.DENSE_RATE
-        )
-
-    def rounding_of_solutions(self, problem: Any, solutions: Sequence[Any], moved: HostArray) -> HostArray:
-        moments = Moments([problem.A.in_blocks("A")])
-        moments.settle()
-        squares = moments.fitted[0].squares
-        found = np.empty((len(solutions), 1))
-        for i, solution in enumerate(solutions):
-            B, errors, w = next(errors_of_rows(problem, solution))
-            x = np.reshape(HOST.place(solution.x), (len(squares), -1))
-            off = float(moved[i, 0]) + rounded_fits(squares, x, np.sum(B**2, axis=0), len(B))
-            error = float(np.sum(w @ errors**2))
-            found[i] = share_lost(moved_by(off, error, float(w.sum())), error)
-        return found
 
     def generalized(
         self,
@@ -195,7 +157,7 @@ def generalized(
     problem : LeastSquares
     ridges : sequence of float
     form : str
-        "dense": by an eigendecomposition; "auto": by one if that is affordable, and by random signs otherwise; any
+        "dense": by an eigendecomposition; "auto": by one of an order up to `MOST`, and by random signs otherwise; any
         other value: by random signs.
     solver, options
         As for `linspec.solve`; used only if random signs estimate the trace.
@@ -208,10 +170,9 @@ def generalized(
     Raises
     ------
     NoSuitableSolver
-        No way, or with ``form="dense"`` no eigendecomposition, fits into half of the available memory.
+        With ``form="dense"`` no eigendecomposition fits into half of the available memory.
     """
-    estimates = _estimates(problem, ridges, solver)
-    way, reason = _chosen(estimates, form, problem.A.home)
+    way, reason = _way(problem, form)
     if way == "dense":
         return _of_columns(problem, ridges, reason, again=form != "dense")
     if way == "rows":
@@ -219,65 +180,19 @@ def generalized(
     return _of_signs(problem, ridges, solver, {"rng": rng, **options}, reason, random_generator(rng))
 
 
-def _estimates(problem: Any, ridges: Sequence[float], solver: Any) -> dict[str, cost.Estimate]:
-    """Estimate the time and memory of each way that the data permit.
-
-    The keys of the result: "dense" for the eigendecomposition of AᵀA, "rows" for the eigendecomposition of AAᵀ, and
-    "solve" for a run that estimates the trace by random signs.
-    """
-    sizes = cost.sizes_of([problem.A, problem.B], 1)
-    n = sizes.n
-    p = sizes.p
-    q = sizes.q
-    found: dict[str, cost.Estimate] = {}
-    held = cost.moments_estimates(sizes, 0, 1).get("dense")
-    if held is not None:
-        beside = 0 if problem.confounds is None else problem.confounds.shape[1]
-        seconds = held.seconds + cost.EIGEN * p**3 / cost.FACTOR_RATE
-        needed = bytes_held(p + q + beside, _everything(n))
-        found["dense"] = cost.Estimate(seconds, needed, f"Gram matrix of order {p} and its eigenvectors")
-    if problem.sweeps > 1:
-        rate = cost.SPARSE_RATE if sizes.scattered else cost.DENSE_RATE
-        seconds = 4.0 * sizes.nnz * n / rate + cost.EIGEN * n**3 / cost.FACTOR_RATE
-        needed = 8.0 * (4.0 * n**2 + p * AT_ONCE)
-        found["rows"] = cost.Estimate(seconds, needed, f"Gram matrix of {n} rows and its eigenvectors")
-        columns = (q + PROBES) * len(ridges)
-        path = problem.with_numbers(ridge=tuple(ridges))
-        name, estimate = estimated(path, solver, replace(sizes, q=q + PROBES, k=columns))
-        if estimate is not None:
-            seconds = estimate.seconds + sizes.nnz * (cost.READING + 2.0 * columns) / rate
-            found["solve"] = cost.Estimate(
-                seconds, estimate.bytes + 8.0 * n * (q + PROBES), f"{PROBES} random signs a row by {name}"
-            )
-    return found
-
-
-def _chosen(estimates: dict[str, cost.Estimate], form: str, home: Home) -> tuple[str, str]:
-    """Return the key of the chosen way in `estimates`, and the reason as text.
-
-    A way may use half of the free memory of the host or of the device of the data, whichever is less: sums over rows
-    are made on the device, decompositions on the host.
-    """
-    memory = min(machine.available_memory(), home.free_memory()) / 2
-    exact = cost.least_time({name: e for name, e in estimates.items() if name != "solve"}, memory)
-    costs = "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())
-    solving = estimates.get("solve")
-    if form not in ("auto", "dense"):
-        return "solve", f"solve, as was asked: {costs}."
-    if exact and form == "auto" and solving is not None and solving.bytes <= memory:
-        most = AFFORDABLE * max(solving.seconds, LEAST_SECONDS)
-        exact = exact if estimates[exact].seconds <= most else ""
-        why = f"what is exact takes more than {cost.human_seconds(most)}"
-    else:
-        why = f"nothing exact fits into {cost.human_bytes(memory)}"
-    if exact:
-        return exact, f"{exact} is exact, and affordable within {cost.human_bytes(memory)}: {costs}."
-    if form == "dense" or not estimates:
-        raise NoSuitableSolver(
-            f"no eigendecomposition for generalized cross-validation fits into half of the available memory "
-            f'({cost.human_bytes(memory)}): {costs or "none that the data allow"}. Pass form="solve".'
-        )
-    return "solve", f"solve, since {why}: {costs}."
+def _way(problem: Any, form: str) -> tuple[str, str]:
+    """Return "rows" or "dense", whose Gram matrix is decomposed, or "solve", and the reason as text."""
+    (n, p), memory = problem.A.shape, min(machine.available_memory(), problem.A.home.free_memory()) / 2
+    again = problem.sweeps > 1
+    way = "rows" if again and (n < p or problem.A.access == "products") else "dense"
+    order = n if way == "rows" else p
+    needed = bytes_held(order, _everything(1))
+    text = f"a Gram matrix of order {order} takes {cost.human_bytes(needed)} of {cost.human_bytes(memory)}"
+    if form == "dense" and needed > memory:
+        raise NoSuitableSolver(f'generalized cross-validation: {text}. Pass form="solve".')
+    small = form == "auto" and needed <= memory and (order <= MOST or not again)
+    way = way if small or form == "dense" else "solve"
+    return way, f"{way}: {text}."
 
 
 # ---- exact ----------------------------------------------------------------------------------------------------------
@@ -314,20 +229,16 @@ def _of_columns(problem: Any, ridges: Sequence[float], reason: str, *, again: bo
             errors[i], lost[i] = read[i], share_lost(moved_by(moved[i], read[i], total.count), read[i])
     scores = np.empty(len(ridges))
     for i, ridge in enumerate(ridges):
-        trace, off = _trace(eigen, ridge)
-        free = freedom - trace
-        scores[i] = _score(errors[i], free, total.count) / int(problem.B.shape[1])
-        lost[i] += 2 * off / free if free > 0 else 0.0
+        scores[i] = _score(errors[i], freedom - _trace(eigen, ridge), total.count) / int(problem.B.shape[1])
     return Generalized(scores, None, passes, one_pass, reason, lost)
 
 
-def _trace(eigen: RidgeMetric, ridge: float) -> tuple[float, float]:
-    """tr (S + r I)⁻¹ S and its rounding; for small r computed as rank S − r tr (S + r I)⁻¹."""
+def _trace(eigen: RidgeMetric, ridge: float) -> float:
+    """tr (S + r I)⁻¹ S; for small r computed as rank S − r tr (S + r I)⁻¹."""
     if eigen.shares(ridge):
-        return float((eigen.values / (eigen.values + ridge)).sum()), 0.0
+        return float(np.sum(eigen.pairs[0] / (eigen.pairs[0] + ridge)))
     norm = eigen.norm(ridge)
-    rest = ridge * float(np.sum(norm.N**2)) if ridge > 0 else 0.0
-    return norm.rank - rest, eigen.rounding * eigen.condition(ridge) * rest if rest > 0 else 0.0
+    return norm.rank - ridge * float(np.sum(norm.N**2))
 
 
 def _errors_of_rows(problem: Any, x: Sequence[HostArray]) -> tuple[list[float], float]:
@@ -358,15 +269,13 @@ def _of_rows(problem: Any, ridges: Sequence[float], reason: str) -> Generalized:
     along = U.T @ B
     beyond = float(((B - U @ along) ** 2).sum())
     rounding = moved_by(ROUNDING * float(np.linalg.norm(B)), beyond, 1.0)
-    sizes = np.abs(along)
+    largest = float(np.max(values, initial=0.0))
     scores, lost = np.empty((2, len(ridges)))
     for i, ridge in enumerate(ridges):
         g = ridge / (values + ridge)
         error = beyond + float(((g[:, None] * along) ** 2).sum())
         scores[i] = _score(error, freedom - float((values / (values + ridge)).sum()), count) / B.shape[1]
-        both = float(((g @ sizes) * (g**2 @ sizes)).sum())
-        largest = float(np.max(values, initial=0.0))
-        lost[i] = share_lost(rounding + (2 * ROUNDING * largest / ridge * both if ridge > 0 else 0.0), error)
+        lost[i] = share_lost(rounding, error) + (2 * ROUNDING * largest / ridge if ridge > 0 else 0.0)
     return Generalized(scores, None, moments.passes.count, False, reason, lost)
 
 

@@ -12,15 +12,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from linspec.arrays import HOST, HostArray, to_host
+from linspec.arrays import HOST, Home, HostArray, host_dtype
 from linspec.errors import MissingCapability
 from linspec.linalg.variation import varies
+from linspec.solving import NewRows
 from linspec.studies.held_out.grams import Split
 from linspec.studies.held_out.scores import HeldOutScore, Rounded, weighted_rows
+
+
+class Along(NamedTuple):
+    """What is known of p columns along the right singular vectors of the training rows.
+
+    `values` are the variances of the training rows along each vector, and `total` that over all columns. `along` are
+    the sums of squares of the held-out rows along each vector, and `squares` that over all columns. `rows` is the
+    number of held-out rows, or the sum of their weights.
+    """
+
+    p: int
+    values: HostArray
+    total: float
+    along: HostArray
+    squares: float
+    rows: float
 
 
 class Reconstruction(HeldOutScore):
@@ -35,57 +52,38 @@ class Reconstruction(HeldOutScore):
         self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
     ) -> Rounded:
         values, V = np.linalg.eigh(split.training["A", "A"])
-        values = np.maximum(values[::-1], 0.0) / split.training.count
-        V = V[:, ::-1]
+        values, V = np.maximum(values[::-1], 0.0) / split.training.count, V[:, ::-1]
         held = split.held_out["A", "A"]
-        along = (V * (held @ V)).sum(axis=0)
         constant = split.factors("A") == 0  # in training
         squares = float(np.trace(held) + split.unscaled_squares("A")[constant].sum())
-        arguments = values, float(values.sum()), along, squares, split.held_out.count
-        sizes = [len(values) if k is None else k for k in ks]
-        found = np.asarray([self._of(k, len(values), *arguments) for k in sizes])
-        lost = split.rounding * np.asarray([self._magnified(k, values) for k in sizes])
-        lost /= np.maximum(np.abs(found), 1.0)
+        along = (V * (held @ V)).sum(axis=0)
+        known = Along(len(V), values, float(values.sum()), along, squares, split.held_out.count)
+        found, magnified = self._scored(known, ks)
+        lost = split.rounding * magnified / np.maximum(np.abs(found), 1.0)
         return Rounded(np.tile(found, (len(ridges), 1)), np.tile(lost, (len(ridges), 1)))
 
-    def _magnified(self, k: int, values: HostArray) -> float:
-        """The factor by which a score magnifies rounding of moments; 1 here: no terms of a share of squares cancel."""
-        return 1.0
-
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
-        scores, w = weighted_rows(solution.transform(problem.A, confounds=problem.confounds), problem)
-        rows = HOST.place(problem.A.dense())
-        back = solution._new_rows  # private, but of the same family
-        if back.mean is not None:
-            rows = rows - to_host(back.mean)
-        Z = back.confounds_less_mean(problem.confounds, {})
-        rows = rows if Z is None else rows - Z @ to_host(back.slopes)
-        if back.scale is not None:
-            scale = to_host(back.scale)
-            rows = rows / np.where(scale > 0, scale, 1.0)
+        unit = Home.of(solution.Vh).place(np.eye(problem.A.shape[1]), host_dtype(solution.Vh))
+        preprocessed = NewRows.of(solution, "A").images(problem.A, unit, "A", problem.confounds)
+        rows, w = weighted_rows(preprocessed, problem)
         if solution.total_squares is None:
             raise MissingCapability(
                 "the score needs the squares of all entries. Pass data whose rows can be read."
             )
         count = float(solution.rows)
-        values = np.asarray(solution.S) ** 2 / count
-        along = w @ scores**2
-        arguments = values, solution.total_squares / count, along, float((w @ rows**2).sum()), float(w.sum())
-        found = [
-            self._of(min(len(values) if k is None else k, len(values)), rows.shape[1], *arguments) for k in ks
-        ]
-        return np.asarray(found)
+        along, squares = w @ (rows @ HOST.place(solution.Vh).T) ** 2, float((w @ rows**2).sum())
+        values, total = np.asarray(solution.S) ** 2 / count, solution.total_squares / count
+        known = Along(rows.shape[1], values, total, along, squares, float(w.sum()))
+        return np.asarray(self._scored(known, ks)[0])
 
-    def _of(
-        self, k: int, p: int, values: HostArray, total: float, along: HostArray, squares: float, count: float
-    ) -> float:
-        """Score the first k of the singular vectors of p columns.
+    def _scored(self, known: Along, ks: Sequence[int | None]) -> HostArray:
+        """The score of each k, and the factor by which it magnifies rounding of moments."""
+        most = len(known.values)
+        return np.array([self._of(most if k is None else min(k, most), known) for k in ks]).T
 
-        `values` holds the variance of the training rows along each vector, and `total` is their variance over all
-        columns. `along` holds the sum of squares of the held-out rows along each vector, and `squares` is their sum of
-        squares over all columns. `count` is the number of held-out rows, or the sum of their weights.
-        """
-        return float(along[:k].sum()) / squares if varies(squares, count * total) else np.nan
+    def _of(self, k: int, known: Along) -> tuple[float, float]:
+        some = varies(known.squares, known.rows * known.total)
+        return float(known.along[:k].sum()) / known.squares if some else math.nan, 1.0
 
 
 class LogLikelihood(Reconstruction):
@@ -93,29 +91,19 @@ class LogLikelihood(Reconstruction):
 
     label = "log-likelihood of a row"
 
-    def _magnified(self, k: int, values: HostArray) -> float:
-        """Return the factor for logarithms of variances; 0 if the score is −inf.
-
-        The score contains logarithms of the first k variances and of the mean of the other variances. The rounding
-        error of each variance is relative to the sum of all variances, so small variances have large relative errors.
-        """
-        p, total = len(values), float(values.sum())
-        widths = [*values[:k], *([float(values[k:].sum()) / (p - k)] if k < p else [])]
-        least = min(widths, default=0.0)
-        if least <= p * np.finfo(np.float64).eps * total:
-            return 0.0  # the likelihood is -inf
-        return float(total * sum(1 / width for width in widths))
-
-    def _of(
-        self, k: int, p: int, values: HostArray, total: float, along: HostArray, squares: float, count: float
-    ) -> float:
-        noise = (total - float(values[:k].sum())) / max(p - k, 1)
+    def _of(self, k: int, known: Along) -> tuple[float, float]:
+        """Logarithms of variances: their rounding is relative to the sum of all variances."""
+        p, total, first, along = known.p, known.total, known.values[:k], known.along[:k]
+        noise = (total - float(first.sum())) / max(p - k, 1)
         least = p * np.finfo(np.float64).eps * total
-        if (k < p and noise <= least) or values[:k].min(initial=math.inf) <= least:
-            return -math.inf  # the model has variance zero in some direction
-        mahalanobis = float((along[:k] / values[:k]).sum())
-        logarithms = float(np.log(values[:k]).sum())
+        if (k < p and noise <= least) or first.min(initial=math.inf) <= least:
+            return -math.inf, 0.0  # the model has variance zero in some direction
+        mahalanobis = float((along / first).sum())
+        logarithms = float(np.log(first).sum())
+        inverse = float((1 / first).sum())
         if k < p:
-            mahalanobis += (squares - float(along[:k].sum())) / noise
+            mahalanobis += (known.squares - float(along.sum())) / noise
             logarithms += (p - k) * math.log(noise)
-        return -0.5 * (p * math.log(2 * math.pi) + logarithms + mahalanobis / count)
+            inverse += 1 / noise
+        score = -0.5 * (p * math.log(2 * math.pi) + logarithms + mahalanobis / known.rows)
+        return score, total * inverse

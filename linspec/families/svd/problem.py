@@ -119,16 +119,14 @@ class SVDSolution(
         """
         if self.total_squares is None:
             return None
-        share: HostArray = self.S**2 / self.total_squares if self.total_squares > 0 else 0.0 * self.S
-        return share
+        return np.asarray(self.S**2 / self.total_squares if self.total_squares > 0 else 0.0 * self.S)
 
     @property
     def explained_variance(self) -> HostArray | None:
         """The variance of the data along each row of `Vh`, S²/(rows − 1), shape (k,); None without centring."""
         if self.mean is None:
             return None
-        variance: HostArray = self.S**2 / max(self.rows - 1, 1)
-        return variance
+        return np.asarray(self.S**2 / max(self.rows - 1, 1))
 
     @property
     def total_variance(self) -> float | None:
@@ -166,18 +164,6 @@ class SVDSolution(
         if shares is not None and len(shares):
             facts.append((f"share of the {whole}", f"{percent(float(shares.sum()))} together"))
         return facts
-
-    def explained_table(self, *_: Any, **__: Any) -> list[dict[str, Any]]:
-        """The share of each component, and of the components up to it, as a row for each component."""
-        shares = self.explained_variance_ratio
-        if shares is None:
-            return []
-        whole = "of the squares" if self.mean is None else "of the variance"
-        both = zip(shares, np.cumsum(shares), strict=True)
-        return [
-            {"component": i + 1, whole: percent(float(share)), "cumulative": percent(float(together))}
-            for i, (share, together) in enumerate(both)
-        ]
 
     @property
     def _new_rows(self) -> NewRows:

@@ -2,26 +2,32 @@
 
 Problem: splits are given by a number of folds, by labels, by pairs of row numbers or by a splitter of scikit-learn,
 and the moments of all training and held-out sets should be computed in one sweep.
-Method: rows that are on the same side in every split form a cell. Each training set and each held-out set is a union
-of cells, so the moments of the cells are enough. k folds give k cells, and k splits of a growing time series k + 1.
+Method: rows that are on the same side in every split form a cell. Each training set and each held-out set is a union of
+cells, so the moments of the cells are enough (`linspec.rows.cells`), and those of unions are merged. k folds give k
+cells, and k splits of a growing time series k + 1.
 Where we differ: random splits may have as many cells as rows. If there are more than `CELLS_A_SPLIT` cells per split,
-each training set and each held-out set becomes one cell, and cells overlap.
+each training set and each held-out set becomes one cell, and cells overlap. Subtracting the moments of the fold from
+those of all rows would take fewer merges, but loses all digits by which the fold is larger than the other rows. So no
+moments are subtracted here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
 
 from linspec.arrays import HostArray, is_array, random_generator, to_host
-from linspec.errors import InvalidOption, InvalidProblem, shown
+from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, shown
 from linspec.frames import class_vector, is_series
 from linspec.registry.options import is_number
+from linspec.rows import Cell, Moments, Preprocessing
+from linspec.solving.stating import with_values
 
 CELLS_A_SPLIT = 2
 """Largest useful ratio of the number of cells to the number of splits.
@@ -136,7 +142,7 @@ def folds_of(splitter: Any, rows: float, *, y: Any = None, groups: Any = None, r
             "groups are kept together by a number of folds or a splitter; got fold labels as well. Leave groups out."
         )
     else:
-        given = _by_label(labels, n)
+        given = _by_label(labels)
     splits = tuple(_checked(pair, n, number) for number, pair in enumerate(given))
     if not splits:
         raise InvalidProblem("a splitter must give at least one split; got none. Pass splitter=5.")
@@ -158,28 +164,20 @@ def entries_of_labels(values: Any, name: str) -> HostArray:
         array[:] = values
     else:
         array = class_vector(values) if is_series(values) else to_host(values)
-    absent = np.array([_is_missing(entry) for entry in array]) if array.dtype == object else array != array  # noqa: PLR0124
-    if np.any(absent):
-        raise InvalidProblem(
-            f"{name} must have an entry for each row; got none in row {int(np.flatnonzero(absent)[0])}. Name it, or "
-            "leave such rows out."
-        )
     try:
+        if array.dtype == object:
+            absent = any(entry is None or entry is np.ma.masked or bool(entry != entry) for entry in array)  # noqa: PLR0124
+        else:
+            absent = bool(np.any(array != array))  # noqa: PLR0124
+        if absent:
+            raise ValueError  # noqa: TRY301  # said below
         array = np.asarray(array.tolist()) if isinstance(values, list | tuple) else array
         np.unique(array)
     except (TypeError, ValueError) as error:
         raise InvalidProblem(
-            f"{name} must be all numbers or all strings, one a row; got {shown(values)}. Name each by a string."
+            f"{name} must be all numbers or all strings, one for each row, and none missing; got {shown(values)}."
         ) from error
     return array
-
-
-def _is_missing(entry: Any) -> bool:
-    """Whether an entry is None, NaN, a missing date, or what pandas and masked arrays have for a missing one."""
-    try:
-        return entry is None or entry is np.ma.masked or bool(entry != entry)  # noqa: PLR0124
-    except TypeError:  # the truth of pandas.NA is not known
-        return True
 
 
 def _is_pair(item: Any) -> bool:
@@ -203,26 +201,13 @@ def _count(rows: float, labels: HostArray | None, groups: Any) -> int:
 
 
 def _drawn(folds: int, n: int, groups: HostArray | None, rng: Any) -> HostArray:
-    """Draw a fold label for each row; with groups, all rows of a group get one label.
-
-    The groups are assigned in the order of decreasing size, each to the fold with the fewest rows at this moment.
-    """
-    numbers = None if groups is None else np.unique(groups, return_inverse=True)[1]
-    most = n if numbers is None else int(numbers.max(initial=-1)) + 1
+    """Draw a fold label for each row; with groups, all rows of a group get one label."""
+    numbers = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
+    most = int(numbers.max(initial=-1)) + 1
     if not 2 <= folds <= most:
         what = "rows" if groups is None else "groups"
         raise InvalidProblem(f"folds must be between 2 and the number of {what}, {most}; got {folds}.")
-    generator = random_generator(rng)
-    if numbers is None:
-        return generator.permutation(np.arange(n) % folds)
-    sizes = np.bincount(numbers)
-    order = generator.permutation(len(sizes))
-    order = order[np.argsort(-sizes[order], kind="stable")]
-    filled, fold = np.zeros(folds), np.zeros(len(sizes), dtype=int)
-    for group in order:
-        fold[group] = int(np.argmin(filled))
-        filled[fold[group]] += sizes[group]
-    return fold[numbers]
+    return random_generator(rng).permutation(np.arange(most) % folds)[numbers]
 
 
 def _pairs(splitter: Any, n: int, y: Any, groups: HostArray | None) -> Iterable[Any]:
@@ -237,13 +222,12 @@ def _pairs(splitter: Any, n: int, y: Any, groups: HostArray | None) -> Iterable[
     )
 
 
-def _by_label(labels: HostArray, n: int) -> Iterable[tuple[HostArray, HostArray]]:
-    if labels.ndim != 1 or len(labels) != n:
-        raise InvalidProblem(f"fold labels must be one for each of {n} rows; got shape {labels.shape}.")
-    names = [name for name in np.unique(labels) if name != NEVER]
-    if len(names) < 2 and len(names) == len(np.unique(labels)):
+def _by_label(labels: HostArray) -> Iterable[tuple[HostArray, HostArray]]:
+    every = np.unique(labels)
+    names = every[every != NEVER]
+    if len(every) < 2:
         raise InvalidProblem(
-            f"fold labels must have at least two different values; got {len(names)}. Pass splitter=5."
+            f"fold labels must have at least two different values; got {len(every)}. Pass splitter=5."
         )
     return [(np.flatnonzero(labels != name), np.flatnonzero(labels == name)) for name in names]
 
@@ -294,3 +278,123 @@ def _with_cells(n: int, splits: Sequence[tuple[HostArray, HostArray]]) -> Folds:
     number = {code: i for i, code in enumerate(order)}
     unions = (tuple(tuple(sorted(number[code] for code in some)) for some in side) for side in (fitted, held))
     return Folds(n, tuple(splits), cells, *unions)
+
+
+def bytes_held(columns: int, folds: Folds) -> float:
+    """Bytes of memory for the moments of all cells and for merging them."""
+    return 8.0 * columns**2 * (2 * len(folds.cells) + 6)
+
+
+def training_and_held_out(cells: Sequence[Cell], folds: Folds) -> Iterator[tuple[Cell, Cell]]:
+    """Yield, for each split, the moments of its training rows and of its held-out rows, merged from those of cells.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        Those of the folds, from `cells_of`.
+    folds : Folds
+        The result of `folds_of`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.studies import cells_of, folds_of, training_and_held_out
+    >>> A, folds = np.arange(6.0)[:, None], folds_of([0, 0, 1, 1, 2, 2], rows=6)
+    >>> cells, _, _ = cells_of(ls.SVD(A, 1), folds)
+    >>> pairs = training_and_held_out(cells, folds)
+    >>> [(training.origin + training.mean, held_out.count) for training, held_out in pairs]
+    [(array([3.5]), 2.0), (array([2.5]), 2.0), (array([1.5]), 2.0)]
+    """
+    if folds.complements and len(cells) > 2:
+        yield from _all_but_one(cells)
+        return
+    for training, held_out in zip(folds.training, folds.held_out, strict=True):
+        yield (
+            reduce(Cell.merged, (cells[i] for i in training)),
+            reduce(Cell.merged, (cells[i] for i in held_out)),
+        )
+
+
+def _all_but_one(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Cell]]:
+    """Yield, for each cell, the moments of the union of all other cells, and the moments of the cell."""
+    behind = [[total] for total in accumulate(reversed(cells[1:]), lambda total, cell: cell.merged(total))]
+    before: list[Cell] = []  # the union of the cells so far; none at first
+    for cell, after in zip(cells, [*reversed(behind), []], strict=True):
+        yield reduce(Cell.merged, [*before, *after]), cell
+        before = [reduce(Cell.merged, [*before, cell])]
+
+
+def with_orthogonal_confounds(problem: Any) -> Any:
+    """Return the problem, as `given` of a problem with confounds that span the same and are orthonormal over all rows.
+
+    Gram matrices square the condition number of confounds, and hide what large means leave of them.
+    """
+    if problem.confounds is None:
+        return problem
+    asked = {"weights": problem.sample_weight, "confounds": problem.confounds}
+    pre = Preprocessing.of(center=bool(problem.center), **asked)
+    return with_values(problem, confounds=pre.B, given=problem)
+
+
+def cells_of(
+    problem: Any, folds: Folds, *, diagonal: bool = False, moments: Moments | None = None
+) -> tuple[list[Cell], Cell, float]:
+    """Compute the moments of every cell of rows, and of all rows, usually in one pass over the matrices of a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its matrices, `sample_weight` and `confounds` are used.
+    folds : Folds
+    diagonal : bool, default False
+        Whether products of the last matrix with itself are left out, but for squares: for very many columns.
+    moments : Moments, optional
+        Those of the rows of a solver, which count the pass; confounds are then their basis. By default the matrices
+        are read apart.
+
+    Returns
+    -------
+    cells : list of Cell
+        Columns are those of the matrices and then of the confounds; those of a matrix beside follow the confounds.
+    whole : Cell
+        The moments of all rows.
+    passes : float
+        The passes that this took.
+
+    Raises
+    ------
+    MissingCapability
+        A matrix is known only by its products.
+    InvalidProblem
+        The data have another number of rows.
+    DataOutOfRange
+        Entries are out of the range in which no product over- or underflows.
+    NonFiniteData
+        An entry is not finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.studies import cells_of, folds_of
+    >>> problem = ls.SVD(np.array([[1.0], [3.0], [5.0]]), 1)
+    >>> (first, second), whole, passes = cells_of(problem, folds_of([0, 0, 1], rows=3))
+    >>> first.count, first.origin + first.mean, first.gram, whole.gram
+    (2.0, array([2.]), array([[2.]]), array([[8.]]))
+    """
+    by_products = [name for name, A in problem.matrices.items() if not (A.streamed or A.access == "rows")]
+    if by_products:
+        raise MissingCapability(
+            f"cross-validation needs rows that can be taken; got {problem.matrices[by_products[0]]!r} for "
+            f"{by_products[0]}. Pass an array, a sparse matrix, a file or slices."
+        )
+    if moments is None:
+        rows = [A.in_blocks(name) for name, A in problem.matrices.items()]
+        pre = Preprocessing.of(center=True, weights=problem.sample_weight)
+        moments = Moments(rows, replace(pre, B=problem.confounds), names=tuple(problem.matrices))
+    partition = (np.bincount(np.concatenate(folds.cells), minlength=folds.rows) == 1).all()
+    every = [] if partition else [np.arange(folds.rows)]
+    cells = moments.cells([*folds.cells, *every], folds.rows, diagonal=diagonal)
+    whole = reduce(Cell.merged, cells) if partition else cells.pop()
+    return cells, whole, moments.passes.count

@@ -192,25 +192,23 @@ class Split:
         """Whether the norm of the Gram matrix of training rows may have omitted directions longer than rounding."""
         if norm.rank >= self.rank:
             return False
-        return self._omitted(name, norm) > (self.whole or self).dependent(name)
+        return self.varying(name) - norm.rank > (self.whole or self).dependent(name)
 
     def dependent(self, name: str) -> int:
         """The dimension by which columns that vary are dependent, to rounding of the rows, which are read again."""
         if name not in self._dependent:
             norm = norm_of(self.problem.matrices[name], self.training[name, name])
-            omitted = self._omitted(name, norm)
-            short = omitted and (self.problem.sweeps == 1 or self._cuts_short_ones(name, norm))
+            omitted, short = self.varying(name) - norm.rank, True
+            if omitted and self.problem.sweeps > 1:
+                moments = moments_of(with_values(self.problem, shared=None, given=None), Passes())
+                short = cuts_short_ones(moments, list(self.problem.matrices).index(name), norm)
+                self.reread += moments.passes.count
             self._dependent[name] = 0 if short else omitted
         return self._dependent[name]
 
-    def _cuts_short_ones(self, name: str, norm: Metric) -> bool:
-        moments = moments_of(with_values(self.problem, shared=None, given=None), Passes())
-        short = cuts_short_ones(moments, list(self.problem.matrices).index(name), norm)
-        self.reread += moments.passes.count
-        return short
-
-    def _omitted(self, name: str, norm: Metric) -> int:
-        return int(np.count_nonzero(np.diag(self.training[name, name]))) - norm.rank
+    def varying(self, name: str) -> int:
+        """The number of columns that vary over the training rows."""
+        return int(np.count_nonzero(np.diag(self.training[name, name])))
 
     def factors(self, name: str) -> HostArray:
         """The factors that multiply the columns of a matrix, shape (p,)."""

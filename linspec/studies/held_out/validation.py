@@ -2,25 +2,30 @@
 
 Problem: fit every ridge on the training rows of every split, and score every k on the held-out rows.
 Method: if Gram matrices fit into memory, one sweep computes the moments of cells of rows; training and held-out sets
-are unions of cells (`linspec.studies.held_out.cells`). The moments of these sets are merged from those of the
+are unions of cells (`linspec.studies.held_out.folds`). The moments of these sets are merged from those of the
 cells. A split costs an eigendecomposition of each Gram matrix, and a ridge a small decomposition. A k costs only its
 score: the leading columns of a solution are the solution for a smaller k. Held-out scores are functions of the
-moments of the held-out rows, so no row is read again. If Gram matrices do not fit into memory, each ridge and split
-is solved (`linspec.studies.held_out.by_solving`).
+moments of the held-out rows, so no row is read again. If Gram matrices do not fit into memory, or
+a score is no function of second moments, each split is solved for each ridge (`linspec.solving.ridges`) with the
+largest k, and the leading columns of a solution are scored for the smaller k.
 Source: Stone 1974, J. R. Stat. Soc. B 36:111, doi:10.1111/j.2517-6161.1974.tb00994.x (cross-validatory choice).
-Where we differ: Stone holds out one row at a time, and we hold out sets of rows.
+Where we differ: Stone holds out one row at a time, and we hold out sets of rows. One pass is a reading of all
+rows, so a sweep over training rows counts as the fraction of the rows that they are.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import contextlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from linspec import cost
-from linspec.arrays import at_home
+from linspec.arrays import HostArray, at_home
 from linspec.errors import (
     AccuracyWarning,
     InvalidOption,
@@ -30,39 +35,37 @@ from linspec.errors import (
     shown,
     warn,
 )
+from linspec.frames import table
+from linspec.process.interrupts import NothingYet, Request, first_interrupt
 from linspec.process.plurals import count_of
 from linspec.registry.keywords import hinted
 from linspec.registry.options import is_number
 from linspec.solving.checks import check_choice, several
+from linspec.solving.findings import CHOICE
 from linspec.solving.problem import Problem
-from linspec.solving.ridges import checked_ridges
-from linspec.solving.select import estimated, has_trait
+from linspec.solving.ridge_values import ridge_columns, ridge_in_words, size_of_ridge
+from linspec.solving.ridges import along_ridges, checked_ridges
+from linspec.solving.solve import solve
+from linspec.solving.solver import Solver
 from linspec.solving.stating import check_range_of_ridges
-from linspec.studies.held_out.by_solving import scored_by_solving
-from linspec.studies.held_out.cells import (
+from linspec.solving.verdict import WARNED
+from linspec.status import Status
+from linspec.studies.held_out.folds import (
+    Folds,
     bytes_held,
     cells_of,
+    folds_of,
     training_and_held_out,
     with_orthogonal_confounds,
 )
-from linspec.studies.held_out.defaults import default_scores
-from linspec.studies.held_out.folds import Folds, folds_of
 from linspec.studies.held_out.grams import Split, split_of
-from linspec.studies.held_out.result import CrossValidation
-from linspec.studies.held_out.scores import LOST, HeldOutScore, Ks, Rounded
-
-__all__ = ["cross_validate"]
-
-MERGING = 40
-"""Cost of merging and adjusting the Gram matrices of one split, in units of reading each entry of one d x d matrix.
-
-d is the number of columns of all matrices and confounds."""
-
-A_SOLVE = 2e-3
-"""Seconds that a solve takes for the smallest problem."""
+from linspec.studies.held_out.scores import LOST, HeldOutScore, Ks, Rounded, default_scores
 
 Grid = tuple[tuple[Any, ...], tuple[int | None, ...]]
 """The ridges and the ks of a grid of settings."""
+
+MOST = 3000
+"""Largest number of columns whose Gram matrices are held unasked: more take long to decompose."""
 
 FOLDS = 5
 """Number of folds by default."""
@@ -209,9 +212,7 @@ def cross_validate(  # noqa: PLR0913
     for name in problem.matrices:
         folds.check_counted(problem.weights_of(name), name, sides=("training",))
     asked = _form(scored, form, solver, options)
-    memory = problem.sizes().free_memory() / 2
-    held, reason = _chosen(_estimates(largest, folds, scored, ridges, solver), asked, memory)
-    by_moments = held
+    held, reason = _held(problem, folds, asked)
     if held:
         made, passes = _of_moments(problem, folds, scored, ridges, ks)
         if asked == "auto" and all(A.access == "rows" for A in problem.matrices.values()):
@@ -235,16 +236,13 @@ def cross_validate(  # noqa: PLR0913
             sizes,
             problem,
             reason,
-            rounding=made.rounding if by_moments or made.rounding.any() else None,
+            rounding=made.rounding,
         )
     )
 
 
 def _result(found: CrossValidation) -> CrossValidation:
-    """Make the scores read-only, and warn of splits without a score, and of scores that may be rounding errors."""
-    for array in (found.scores, found.rounding):
-        if array is not None:
-            array.flags.writeable = False
+    """Warn of splits without a score, and of scores that may be rounding errors."""
     without = np.flatnonzero(~found.counted)
     if len(without):
         warn(
@@ -435,40 +433,359 @@ def _form(score: HeldOutScore, form: str, solver: Any, options: dict[str, Any]) 
     return form if free or form == "dense" else "solve"
 
 
-def _estimates(
-    problem: Problem[Any], folds: Folds, score: HeldOutScore, ridges: tuple[Any, ...], solver: Any
-) -> dict[str, cost.Estimate]:
-    """Estimated time and memory of the forms "dense" and "solve", without a form that data or score do not permit."""
-    found, splits, sizes = {}, len(folds.splits), problem.sizes()
-    if score.by_moments:
-        columns = sum(A.shape[1] for A in problem.matrices.values())
-        columns += 0 if problem.confounds is None else problem.confounds.shape[1]
-        forming = cost.moments_estimates(sizes, 0, 1).get("dense")
-        seconds = 0.0 if forming is None else forming.seconds
-        merging = MERGING * float(columns) ** 2 * cost.READING / cost.DENSE_RATE
-        seconds += splits * (merging + score.seconds_of_split(problem, len(ridges)))
-        note = f"the Gram matrices of {len(folds.cells)} sets of rows of {columns} columns"
-        found["dense"] = cost.Estimate(seconds, bytes_held(columns, folds), note)
-    if all(A.access == "rows" for A in problem.matrices.values()):
-        path = hasattr(problem, "path") and (solver == "auto" or has_trait(problem, solver, "path"))
-        runs = splits * (1 if path else len(ridges))
-        stated = problem.with_numbers(ridge=ridges if path else ridges[0])
-        name, one = estimated(stated, solver, stated.sizes())
-        if one is not None:
-            seconds = runs * (one.seconds + A_SOLVE)
-            found["solve"] = cost.Estimate(seconds, one.bytes + 16.0 * sizes.nnz, f"{runs} solves by {name}")
-    return found
-
-
-def _chosen(estimates: dict[str, cost.Estimate], form: str, memory: float) -> tuple[bool, str]:
+def _held(problem: Problem[Any], folds: Folds, form: str) -> tuple[bool, str]:
     """Whether to hold the Gram matrices of all sets of rows in memory, and a text with the reason."""
-    costs, room = (
-        "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items()),
-        cost.human_bytes(memory),
-    )
-    if form == "dense" and estimates["dense"].bytes > memory:
-        raise NoSuitableSolver(f'{costs}; {room} may be used. Pass form="implicit", or fewer folds.')
-    why = "as was asked"
-    if form == "auto":
-        form, why = cost.least_time(estimates, memory) or "solve", f"by the time within {room}"
-    return form == "dense", f"{form}, {why}: {costs}."
+    matrices = problem.matrices.values()
+    columns = sum(A.shape[1] for A in matrices)
+    columns += 0 if problem.confounds is None else problem.confounds.shape[1]
+    needed, memory = bytes_held(columns, folds), problem.sizes().free_memory() / 2
+    text = f"Gram matrices of {columns} columns and {len(folds.cells)} sets of rows take {cost.human_bytes(needed)}"
+    text += f" of {cost.human_bytes(memory)}"
+    if form == "dense" and needed > memory:
+        raise NoSuitableSolver(f'{text}. Pass form="implicit", or fewer folds.')
+    once = any(A.access != "rows" for A in matrices)
+    few = columns <= min(MOST, 2 * folds.rows) or once
+    held = form == "dense" or (form == "auto" and few and needed <= memory)
+    return held, f"{'dense' if held else 'solve'}: {text}."
+
+
+class Setting(NamedTuple):
+    """A ridge and a k; None in place of the one that a problem does not have."""
+
+    ridge: Any
+    k: int | None
+
+
+class ScoreRow(NamedTuple):
+    """One row of the table of scores: a split, a setting, and the score of the setting on the split."""
+
+    split: int
+    ridge: Any
+    k: int | None
+    score: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CrossValidation:
+    """The scores of every ridge and k on the held-out rows of every split.
+
+    Attributes
+    ----------
+    scores : numpy.ndarray of shape (splits, ridges, ks)
+        The scores, float64, read-only.
+    ridges : tuple
+        Numbers or, for a CCA, pairs of numbers; None for a problem without a ridge.
+    ks : tuple of int or None
+    label : str
+        The name of the score.
+    higher : bool
+        Whether higher scores are better.
+    method : {"folds", "gcv"}
+    one_pass : bool
+        Whether the scores come from second moments computed in one sweep. If False, each ridge and split was solved.
+    passes : float
+        The number of readings of all rows; a sweep over some of the rows counts as a fraction.
+    sizes : tuple of (int, int)
+        Per split, the numbers of training and of held-out rows.
+    problem : Problem
+        The problem passed to `linspec.cross_validate`.
+    reason : str
+        Why `form` of `linspec.cross_validate` was chosen as it was, with the estimated cost of each form.
+    estimated : numpy.ndarray of shape (ridges, ks) or None
+        The standard error of each score, if generalized cross-validation estimated the trace by random signs;
+        otherwise None.
+    rounding : numpy.ndarray of shape (splits, ridges, ks) or None
+        An estimate of the rounding error of each score, relative to what it is an error of on this split.
+        For least squares this is the squared error of the predictions (for "r2", too). For the library's scores of
+        other problems it is the score, or 1 if the score is smaller in size. Infinite if a solve ended without the
+        digits of its answer, or without reaching its tolerance. None if no score was computed from second moments, and
+        no solve ended so.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.standard_normal((200, 6)), rng.standard_normal((200, 5))
+    >>> Y[:, 0] += X[:, 0]
+    >>> found = ls.cross_validate(ls.CCA(X, Y, k=2), ridges=[1.0, 10.0], ks=[1, 2], rng=0)
+    >>> found.scores.shape
+    (5, 2, 2)
+    >>> found.passes
+    1.0
+    """
+
+    scores: HostArray
+    ridges: tuple[Any, ...]
+    ks: tuple[int | None, ...]
+    label: str
+    higher: bool
+    method: str
+    one_pass: bool
+    passes: float
+    sizes: tuple[tuple[int, int], ...]
+    problem: Problem[Any]
+    reason: str = ""
+    estimated: HostArray | None = None
+    rounding: HostArray | None = None
+
+    @property
+    def uncertain(self) -> HostArray:
+        """Mask of the settings with a `rounding` above 1e-3 on some split, shape (ridges, ks); all False without it.
+
+        The attribute `rounding` states for which scores it is relative.
+        """
+        if self.rounding is None:
+            return np.zeros(self.scores.shape[1:], dtype=bool)
+        return np.asarray(np.any((self.rounding > LOST) & np.isfinite(self.scores), axis=0))
+
+    @property
+    def counted(self) -> HostArray:
+        """Mask of the splits in `mean`, shape (splits,): those with a score of each setting that has one anywhere.
+
+        A split has no score (NaN) if its held-out rows say nothing: a target or a variate does not vary over them, or
+        they are too few for a correlation.
+        """
+        known = ~np.isnan(self.scores)
+        return np.asarray(known.any(axis=(1, 2)) & np.all(known | ~known.any(axis=0), axis=(1, 2)))
+
+    @property
+    def mean(self) -> HostArray:
+        """The mean score over the splits that are `counted`, shape (ridges, ks); all of them have equal weight."""
+        scores = self.scores[self.counted]
+        return np.mean(scores, axis=0) if len(scores) else np.full(scores.shape[1:], math.nan)
+
+    @property
+    def standard_error(self) -> HostArray:
+        """The standard deviation of the scores over the `counted` splits divided by √splits, shape (ridges, ks).
+
+        NaN if there is only one. The training sets of the splits share rows, so this standard error is only a
+        rough guide; an unbiased estimate does not exist. If generalized cross-validation estimated the trace by random
+        signs, the standard errors that the random signs cause (`estimated`) are returned instead.
+        """
+        if self.estimated is not None:
+            return self.estimated
+        scores = self.scores[self.counted]
+        if len(scores) < 2:
+            return np.full(self.scores.shape[1:], math.nan)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.std(scores, axis=0, ddof=1) / math.sqrt(len(scores)))
+
+    @property
+    def best(self) -> Setting:
+        """The setting with the best mean score; if scores are equal, the smallest k, then the largest ridge.
+
+        Raises
+        ------
+        MissingCapability
+            If no mean score is a number, or every score is 0 where higher scores are better: nothing is known.
+        """
+        return self._simplest(self._gains() == np.max(self._gains()))
+
+    @property
+    def one_standard_error(self) -> Setting:
+        """The simplest setting within one standard error of the best score: smallest k, then largest ridge.
+
+        The standard error of the best setting is used (Breiman, Friedman, Olshen & Stone 1984, section 3.4.3).
+
+        Raises
+        ------
+        MissingCapability
+            For one split, and for generalized cross-validation, there is no standard error over splits.
+        """
+        gains = self._gains()
+        i, j = self._place(self.best)
+        error = self.standard_error[i, j]
+        if self.method == "gcv" or not math.isfinite(error):
+            raise MissingCapability(
+                f"one standard error needs the scores of at least two splits; got {int(self.counted.sum())}. Take best."
+            )
+        return self._simplest(gains >= gains[i, j] - error)
+
+    @hinted
+    def solve(self, rule: str = "best", solver: Any = "auto", **options: Any) -> Any:
+        """Solve the problem on all rows with the chosen ridge and k.
+
+        Parameters
+        ----------
+        rule : {"best", "one-standard-error"}, default "best"
+        solver, **options
+            As for `linspec.solve`.
+
+        Returns
+        -------
+        Solution
+        """
+        return solve(self.chosen(rule), solver, **options)
+
+    def chosen(self, rule: str = "best") -> Problem[Any]:
+        """Return the problem with the chosen ridge and k.
+
+        Parameters
+        ----------
+        rule : {"best", "one-standard-error"}, default "best"
+        """
+        if rule not in ("best", "one-standard-error"):
+            raise InvalidOption(f'rule must be "best" or "one-standard-error"; got {shown(rule)}.')
+        setting = self.best if rule == "best" else self.one_standard_error
+        return self.problem.with_numbers(ridge=setting.ridge, k=setting.k)
+
+    @property
+    def rows(self) -> list[ScoreRow]:
+        """The scores as a table with a row for each split, ridge and k."""
+        return [
+            ScoreRow(split, ridge, k, float(self.scores[split, i, j]))
+            for split in range(len(self.scores))
+            for i, ridge in enumerate(self.ridges)
+            for j, k in enumerate(self.ks)
+        ]
+
+    def table(self, *, library: str | None = None) -> Any:
+        """Make a table with a row for each setting: ridge, k, mean score, standard error, and marks.
+
+        `rows` has the score of each split.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `Solution.weights_table`.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            The columns "ridge", or "ridge X" and "ridge Y" for a CCA, and "k", without those that the problem does not
+            have; "mean" and "standard error" of the score; "rounding", True for a setting that is `uncertain`; and
+            "best", True for the setting of `best`. k is NaN where the problem leaves it open.
+
+        Raises
+        ------
+        InvalidOption
+            There is no such library.
+        MissingPackage
+            The library is not installed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> A = np.random.default_rng(0).standard_normal((60, 3))
+        >>> found = ls.cross_validate(ls.LeastSquares(A, A[:, 0]), ridges=[0.1, 10.0], rng=0)
+        >>> [(row["ridge"], row["best"]) for row in found.table()]
+        [(0.1, True), (10.0, False)]
+        """
+        settings = [(ridge, k) for ridge in self.ridges for k in self.ks]
+        columns = ridge_columns([ridge for ridge, _ in settings], tuple(self.problem.matrices))
+        if self.ks != (None,):
+            columns["k"] = np.array([math.nan if k is None else k for _, k in settings])
+        columns |= {"mean": self.mean.ravel(), "standard error": self.standard_error.ravel()}
+        columns |= {"rounding": self.uncertain.ravel(), "best": self._is_best().ravel()}
+        return table("", None, columns, self.problem.frame_library if library is None else library)
+
+    def _is_best(self) -> HostArray:
+        """Mask of the best setting, shape (ridges, ks); no setting is best if no mean score is a number."""
+        mask = np.zeros(self.mean.shape, dtype=bool)
+        with contextlib.suppress(MissingCapability):
+            mask[self._place(self.best)] = True
+        return mask
+
+    def _gains(self) -> HostArray:
+        """Mean scores, negated if lower scores are better, -inf in place of NaN, if they tell one from another."""
+        gains = self.mean if self.higher else -self.mean
+        gains = np.where(np.isnan(gains), -math.inf, gains)
+        if np.all(gains == -math.inf) or (self.higher and not np.any(self.scores[self.counted])):
+            raise MissingCapability(
+                f"no mean {self.label} is a number other than 0: some held-out rows do not vary, or no setting has a "
+                "component that does. Take fewer, larger folds, or other data."
+            )
+        return gains
+
+    def _place(self, setting: Setting) -> tuple[int, int]:
+        return self.ridges.index(setting.ridge), self.ks.index(setting.k)
+
+    def _simplest(self, among: HostArray) -> Setting:
+        i, j = min(
+            np.argwhere(among).tolist(),
+            key=lambda at: (self.ks[at[1]] or 0, -size_of_ridge(self.ridges[at[0]])),
+        )
+        return Setting(self.ridges[i], self.ks[j])
+
+    def __repr__(self) -> str:
+        tried = f"{count_of(self.mean.size, 'setting')}, {count_of(len(self.scores), 'split')}"
+        tried += f", {count_of(self.passes, 'pass')}"
+        if self.uncertain.any():
+            tried += f", {int(self.uncertain.sum())} of {self.uncertain.size} uncertain by rounding"
+        try:
+            best, (i, j) = self.best, self._place(self.best)
+        except MissingCapability:
+            return f"<CrossValidation of {self.problem.name}: {tried}, no setting can be chosen>"
+        words = {"ridge": "" if best.ridge is None else ridge_in_words(best.ridge), "k": best.k}
+        named = ", ".join(f"{name} {value}" for name, value in words.items() if value)
+        value = f"{self.label} {self.mean[i, j]:.6g} ± {self.standard_error[i, j]:.2g}"
+        return f"<CrossValidation of {self.problem.name}: {tried}, best {named}: {value}>"
+
+
+LOST_DIGITS = WARNED | {Status.ILL_CONDITIONED}
+"""Endings after which a score may be wrong by more than the tolerance of the solve."""
+
+
+def scored_by_solving(  # noqa: PLR0913, PLR0917 (the arguments of cross_validate)
+    problem: Any,
+    folds: Folds,
+    score: HeldOutScore,
+    ridges: Sequence[Any],
+    ks: Ks,
+    solver: str | Solver,
+    form: str,
+    options: dict[str, Any],
+    moved: HostArray | None = None,
+) -> tuple[Rounded, float]:
+    """Compute the scores of all splits, with their rounding, of shape (splits, ridges, ks), and the number of passes.
+
+    The rounding is infinite where the status of a solution says that its digits are lost, or that its solver gave up,
+    and where the solution is one of several.
+
+    Parameters
+    ----------
+    problem : Problem
+        With the largest k.
+    folds : Folds
+    score : HeldOutScore
+    ridges, ks : sequence
+        The ridges, in the form in which the problem holds them, and the values of k.
+    solver, options
+        As for `linspec.solve`.
+    form : str
+        How each solve holds the moments of its data: see `linspec.Moments`.
+    moved : numpy.ndarray of shape (splits, ridges, ks), optional
+        `Rounded.moved` of scores from moments, which the scores of solutions replace.
+
+    Raises
+    ------
+    MissingCapability
+        If rows of a matrix cannot be selected.
+    KeyboardInterrupt
+        If Ctrl-C ends a solve, because scores of an unfinished solution would be wrong.
+    """
+    for name, A in problem.matrices.items():
+        if A.access != "rows":
+            raise MissingCapability(
+                f"one solve for each ridge and split needs rows that can be taken; got {A!r} for {name}. Pass an "
+                'array, a sparse matrix or a file, or fewer columns, for which form="dense" reads slices once.'
+            )
+    found, rounding = np.zeros((2, len(folds.splits), len(ridges), len(ks)))
+    passes, stop = 0.0, Request()
+    for split, (training, held_out) in enumerate(folds.splits):
+        fitted = problem.on_rows(training)
+        rest = problem.on_rows(held_out)
+        with first_interrupt(stop.make):
+            by_ridge, swept = along_ridges(fitted, ridges, solver, form, options, stop)
+        if stop.made:
+            raise NothingYet
+        made = [by_ridge[i] for i in range(len(ridges))]
+        found[split] = [score.of_solution(rest, one, ks) for one in made]
+        if moved is not None:  # predicts once more
+            rounding[split] = score.rounding_of_solutions(rest, made, moved[split])
+            passes += len(made) * len(held_out) / folds.rows
+        rounding[split, [one.status in LOST_DIGITS or CHOICE in one.message for one in made]] = np.inf
+        passes += (swept * len(training) + len(made) * len(held_out)) / folds.rows
+    return Rounded(found, rounding), passes

@@ -6,7 +6,7 @@ Method: the data are permuted, as the matrices of the problem declare (`linspec.
 again with the same solver, ridge and k. Of several matrices the rows of all but the first are permuted, each matrix in
 its own order. The value of each component is compared with the largest value of the permuted rows, or the sum of the
 k − j + 1 values from the j-th component on with the sum of the k − j + 1 largest values of the permuted rows. Of a
-single matrix the entries of each column are permuted (`linspec.studies.inference.columns`), and the j-th value is
+single matrix the entries of each column are permuted (`linspec.studies.inference.rows`), and the j-th value is
 compared with the j-th value of the permuted columns (parallel analysis), or with their largest one. A component cannot
 exist without the earlier ones, so the p-value of a component is the largest p-value up to it (closure).
 Source: Phipson & Smyth 2010, Stat. Appl. Genet. Mol. Biol. 9:39, doi:10.2202/1544-6115.1585 (p-values (r + 1)/(n +
@@ -26,9 +26,10 @@ the squares of all values add up to the same number in any order of the entries.
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,9 +53,10 @@ from linspec.solving.problem import Problem
 from linspec.solving.select import chosen_solver
 from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
+from linspec.solving.summary import some_of
 from linspec.solving.tables import table_of_components
-from linspec.studies.inference.columns import check_entries_fit
 from linspec.studies.inference.rows import (
+    check_entries,
     check_rows_are_known,
     loaded,
     on_images,
@@ -62,29 +64,11 @@ from linspec.studies.inference.rows import (
     with_equal_rows,
 )
 
-__all__ = [
-    "ComponentTest",
-    "Tested",
-    "checked_seconds",
-    "leading_components",
-    "made_in_time",
-    "p_in_words",
-    "permuted_solves",
-    "sums_from",
-    "warn_of_time",
-]
-
 OF_ROWS, OF_COLUMNS = ("largest", "sum"), ("ranked", "largest")
 """The statistics for permuted rows and for permuted columns; the first is the default."""
 
 TIE = 1e-9
 """Two statistics with a smaller relative difference are ties, such as those from permutations of equal rows."""
-
-LEAST = 1e-300
-"""P-values below this are not distinguished from each other: their floating-point numbers underflow."""
-
-SHOWN = 5
-"""Number of p-values that the text of a test shows."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -177,7 +161,7 @@ class Tested:
             f"<{type(self).__name__} by {self.statistic}, {count_of(self.permutations, 'permutation')}"
             f"{', interrupted' * self.interrupted}: {self.components()} of "
             f"{count_of(len(self.values), self.described.layout.value_label)} at 5 %, p "
-            f"{p_values_in_words(self.p_values)}>"
+            f"{some_of([f'{p:.2g}' for p in self.p_values.tolist()])}>"
         )
 
 
@@ -227,7 +211,7 @@ def permuted_solves(
     statistic = _chosen(statistic, problem)
     problem = loaded(problem)
     for name in _of_columns(problem):
-        check_entries_fit(name, problem.matrices[name])
+        check_entries(name, problem.matrices[name])
     problem = with_equal_rows(problem, "permutation_test")
     images = on_images(problem, "permutation_test")
     generator = random_generator(rng)
@@ -236,33 +220,62 @@ def permuted_solves(
     values = values_of(
         solution if images is problem else solve_on_host(images, solver, rng=generator, **options)
     )
-    k, drawn, stop = len(values), np.zeros((permutations, len(values))), Request()
-    unconverged = 0
+    stop, slow = Request(), f"one solve took {solution.seconds:.3g} s"
+    drawn, unconverged = values_by_chance(
+        images, solver, options, generator, (permutations, len(values)), stop, max_seconds, until, slow
+    )
+    made = len(drawn)
+    # column j of the sums has that of the k − j largest values
+    chance = {"ranked": drawn, "largest": drawn[:, :1], "sum": np.cumsum(drawn, axis=1)[:, ::-1]}[statistic]
+    observed = sums_from(values) if statistic == "sum" else values
+    uncorrected = (1 + np.sum(chance >= observed * (1 - TIE), axis=0)) / (1 + made)
+    return ComponentTest(
+        values=values,
+        p_values=np.maximum.accumulate(uncorrected),
+        uncorrected=uncorrected,
+        statistics=observed,
+        statistic=statistic,
+        permutations=made,
+        drawn=drawn,
+        solution=solution,
+        unconverged=unconverged,
+        interrupted=stop.made,
+    )
+
+
+def values_by_chance(  # noqa: PLR0913, PLR0917
+    problem: Problem[Any],
+    solver: str | Solver,
+    options: dict[str, Any],
+    generator: np.random.Generator,
+    shape: tuple[int, int],
+    stop: Request,
+    max_seconds: float = math.inf,
+    until: float = math.inf,
+    slow: str = "",
+) -> tuple[HostArray, int]:
+    """Return the first values of a problem on permuted data, a row for each, and how many have not converged."""
+    drawn, unconverged = np.zeros(shape), 0
 
     def permute(number: int) -> None:
         nonlocal unconverged
-        found = solve_on_host(permuted(images, generator), solver, rng=generator, **options)
+        found = solve_on_host(permuted(problem, generator), solver, rng=generator, **options)
         if stop.made:  # the result of an interrupted solve does not count
             raise NothingYet
         unconverged += not found.converged
-        some = values_of(found)[:k]
+        some = values_of(found)[: shape[1]]
         drawn[number, : len(some)] = some
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        made = made_in_time(
-            permute, permutations, stop, max_seconds, until, f"one solve took {solution.seconds:.3g} s"
-        )
-    test = _compared(solution, values, drawn[:made].copy(), statistic, unconverged, interrupted=stop.made)
-    if not test.interrupted:
-        warn_of_time(made, permutations, max_seconds)
+        made = made_in_time(permute, shape[0], stop, max_seconds, until, slow)
     if unconverged:
         warn(
-            f"permutation_test: {unconverged} of {count_of(made, 'permutation')} have not converged, so their values "
+            f"{unconverged} of {count_of(made, 'permutation')} have not converged, so their values "
             "may be too small, and p-values, too. Raise max_iterations, or choose a direct solver.",
             ConvergenceWarning,
         )
-    return test
+    return drawn[:made].copy(), unconverged
 
 
 def made_in_time(
@@ -273,13 +286,14 @@ def made_in_time(
     until: float,
     slow: str,
 ) -> int:
-    """Permute until Ctrl-C or the time limit, and return how often; `slow` says why the first takes so long."""
+    """Permute until Ctrl-C or the time limit, and return how often; `slow` says what takes so long."""
     with first_interrupt(stop.make):
         made = repeated(permute, permutations, stop, until=until)
-    if not made and not stop.made:
-        raise BudgetTooSmall(
-            f"max_seconds={max_seconds:g} were over before a permutation was made: {slow}. Raise max_seconds."
-        )
+    if made < permutations and not stop.made:
+        text = f"permutation_test: max_seconds={max_seconds:g} ended it after {made} of {permutations} permutations"
+        if not made:
+            raise BudgetTooSmall(f"{text}: {slow}. Raise max_seconds.")
+        warn(f"{text}; the least p-value is {1 / (1 + made):.2g}.", ConvergenceWarning)
     if not made:
         raise NothingYet
     return made
@@ -348,44 +362,6 @@ def values_of(solution: Any) -> HostArray:
     return np.asarray(to_host(getattr(solution, solution.layout.value)), dtype=np.float64)
 
 
-def _compared(
-    solution: Any,
-    values: HostArray,
-    drawn: HostArray,
-    statistic: str,
-    unconverged: int,
-    *,
-    interrupted: bool,
-) -> ComponentTest:
-    """Compare the values of the data in their order with those of permuted data."""
-    # column j of the sums has that of the k − j largest values
-    chance = {"ranked": drawn, "largest": drawn[:, :1], "sum": np.cumsum(drawn, axis=1)[:, ::-1]}[statistic]
-    observed = sums_from(values) if statistic == "sum" else values
-    uncorrected = (1 + np.sum(chance >= observed * (1 - TIE), axis=0)) / (1 + len(drawn))
-    return ComponentTest(
-        values=values,
-        p_values=np.maximum.accumulate(uncorrected),
-        uncorrected=uncorrected,
-        statistics=observed,
-        statistic=statistic,
-        permutations=len(drawn),
-        drawn=drawn,
-        solution=solution,
-        unconverged=unconverged,
-        interrupted=interrupted,
-    )
-
-
-def warn_of_time(made: int, permutations: int, max_seconds: float) -> None:
-    """Warn if the time limit ended a test before all permutations were made."""
-    if made < permutations:
-        warn(
-            f"permutation_test: max_seconds={max_seconds:g} ended it after {made} of "
-            f"{count_of(permutations, 'permutation')}; the least p-value is {1 / (1 + made):.2g}.",
-            ConvergenceWarning,
-        )
-
-
 def checked_seconds(max_seconds: Any) -> float:
     """Check a time limit, and return it."""
     if not is_number(max_seconds) or not max_seconds > 0:
@@ -404,16 +380,4 @@ def sums_from(values: HostArray) -> HostArray:
 
     The values are added from the last, smallest one, because this order causes the least rounding.
     """
-    found: HostArray = np.cumsum(values[::-1])[::-1]
-    return found
-
-
-def p_in_words(p: float, digits: int = 2) -> str:
-    """Format a p-value with the given number of significant digits, or as a bound if it underflows."""
-    return f"< {LEAST:.0e}" if p < LEAST else f"{p:.{digits}g}"
-
-
-def p_values_in_words(p_values: Iterable[float]) -> str:
-    """Format the first p-values of a test, separated by commas, with dots if there are more."""
-    found = [p_in_words(float(p)) for p in p_values]
-    return ", ".join(found[:SHOWN]) + ", ..." * (len(found) > SHOWN)
+    return np.asarray(np.cumsum(values[::-1])[::-1])

@@ -8,15 +8,26 @@ are not exchangeable: n rows of rank n − s. So all matrices are multiplied by 
 columns that are orthogonal to the constant and the confounds, and the n − s rows of the products are permuted (Huh &
 Jhun 2001, Commun. Stat. Theory Methods 30:2023, doi:10.1081/STA-100106060). Qᵀ is the last n − s rows of s
 Householder reflections. Gram and cross matrices of these rows are those of the residuals.
+
+Problem: the components of one matrix, such as principal components, have values larger than zero in data without any
+structure, too. How large are they then?
+Method: parallel analysis by permutation. The entries of each column are permuted over the rows, each column in an order
+of its own. Means and lengths of the columns stay, and nothing relates the columns any more. Sparse data stay sparse:
+the stored entries of a column get random rows, all different, since zeros are exchangeable as other entries are.
+Source: Horn 1965, Psychometrika 30:179, doi:10.1007/BF02289447; Buja & Eyuboglu 1992, Multivariate Behav. Res.
+27:509, doi:10.1207/s15327906mbr2704_2.
+Where we differ: Horn draws normal numbers; permutations keep the distribution of each column.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
+import scipy.sparse
 
 from linspec.arrays import Array, HostArray, reciprocal
 from linspec.errors import InvalidProblem, MissingCapability
@@ -29,7 +40,6 @@ from linspec.solving.problem import Problem
 from linspec.solving.select import check_fits
 from linspec.solving.stating import with_values
 from linspec.studies.held_out.folds import entries_of_labels
-from linspec.studies.inference.columns import with_columns_permuted
 
 P = TypeVar("P", bound=Problem[Any])
 
@@ -295,3 +305,32 @@ def drawn_counts(generator: np.random.Generator, counted: HostArray, numbers: Ho
         return w if w.any() else drawn_counts(generator, counted, numbers)
     total = int(counted.sum())
     return generator.multinomial(total, counted / total).astype(np.float64)
+
+
+def check_entries(name: str, A: LinearOperator) -> None:
+    """Raise an error if entries of A cannot be permuted."""
+    if A.access != "rows" or (A.sparse and not A.home.on_host):
+        raise MissingCapability(
+            f"permutation_test permutes the entries of each column of {name}, which must be rows in memory, and sparse "
+            f"ones of SciPy; got {A!r}. Pass an array, a sparse matrix or a file."
+        )
+
+
+def with_columns_permuted(A: LinearOperator, generator: np.random.Generator) -> LinearOperator:
+    """Return the matrix with the entries of each column in a random order, each column in its own."""
+    held = A.rows(slice(0, A.shape[0]))
+    if scipy.sparse.issparse(held.stored_array):
+        return as_operator(_sparse(held.stored_array, generator))
+    n, p = A.shape
+    orders = generator.permuted(np.tile(np.arange(n), (p, 1)), axis=1).T
+    xp, device = A.home.xp, A.home.device
+    return as_operator(xp.take_along_axis(held.dense(), xp.asarray(orders, device=device), axis=0))
+
+
+def _sparse(matrix: Any, generator: np.random.Generator) -> Any:
+    columns = scipy.sparse.csc_array(matrix, copy=True)
+    columns.sum_duplicates()  # two stored numbers of one entry move together
+    n, rows, edges = columns.shape[0], np.empty(columns.nnz, dtype=np.intp), columns.indptr
+    for a, b in pairwise(edges.tolist()):
+        rows[a:b] = generator.choice(n, b - a, replace=False)
+    return scipy.sparse.csc_array((columns.data, rows, columns.indptr), shape=columns.shape).tocsr()

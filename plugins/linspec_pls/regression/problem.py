@@ -11,12 +11,11 @@ import numpy as np
 import linspec as ls
 from linspec import Status
 from linspec.arrays import HOST, Array, Home, HostArray
-from linspec.cost import DENSE_RATE
 from linspec.iteration import Certificate
 from linspec.linalg import inner_products, ratio, signs_of_columns, unit_columns
 from linspec.rows import Moments
 from linspec.solving import COMPONENT_SCORES, ComponentRegressionSolution, fewer_than_asked
-from linspec_pls.regression.components import ROUNDING, Components, component_seconds, deflated
+from linspec_pls.regression.components import ROUNDING, Components, deflated
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -161,12 +160,6 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
         """Return the rotations and the loadings of Y of up to k components; lengths of short scores cancel."""
         found = deflated(C, lambda w: metric.S @ w, k, HOST)
         return found.R, found.Q, float(np.max(found.cancelled(np.diag(metric.S)), initial=1.0))
-
-    def seconds_of_factors(self, ridges: int) -> float:
-        """Estimate the seconds of one deflation for each ridge."""
-        sizes = self.sizes()
-        each = 4.0 * float(sizes.p) ** 2 / DENSE_RATE + component_seconds(sizes)
-        return float(ridges * sizes.k) * each
 
     def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Deflate XᵀY by the weights of a solver, measure each against the deflated matrix, and make the answer."""

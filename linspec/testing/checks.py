@@ -1,19 +1,32 @@
-"""The checks of a solver. Each takes a `Solver`, raises `CheckFailed` for a fault, and `Skip` if it does not apply.
+"""The checks of solvers, problems, normalizers, test matrices and kinds of data, and the data on which they run.
+
+Those of a solver take a `Solver`. A check raises `CheckFailed` for a fault, and `Skip` if it does not apply.
 
 Problem: a solver can be wrong in ways that no residual of its own shows.
 Method: its answers are compared with the reference of the problem, with answers to equal problems (a weight of three is
 three equal rows; Frisch & Waugh 1933), and with the passes that were counted from outside.
 Source: metamorphic testing, Chen, Cheung & Yiu 1998; scikit-learn's estimator checks.
 Where we differ: nothing is read but what a user sees: arguments of `linspec.solve` and attributes of solutions.
+
+Problem: "works on any data" is a claim about libraries and files that the author of a solver may not have.
+Method: each kind turns a NumPy array into its own data. array-api-strict stands for the libraries that are not
+installed: its devices cannot be mixed, so that an array made without `device=` is noticed.
+Source: the backend table of SciPy's array-API tests.
+
+Problem: the faults of another part show as slow convergence of the methods that use it, or not at all.
+Method: each promise is tested on small arrays, by products with NumPy. An operator is compared with the matrix whose
+products it has.
+Source: Yamamoto, Nakatsukasa, Yanagisawa & Fukaya 2015, ETNA 44 (orthogonality).
 """
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from operator import attrgetter
 from pathlib import Path
@@ -29,14 +42,13 @@ from scipy.sparse.linalg import aslinearoperator
 import linspec as ls
 from linspec import errors, registry
 from linspec.arrays import to_host
-from linspec.testing.data import Backend, Slices, Stopped
+from linspec.operators import RowFiles
 from linspec.testing.references import Case, Reference
 
 LOOSE = 100.0  # the largest error of an answer in units of its residual
 NEAR = 10.0  # the largest factor between a residual and the one of the arrays
 HISTORY = 300.0  # the largest factor between the last residual of the history and that of the answer
 CHANCE = 1 / 3  # the largest relative error of an approximate solver; random directions have a half
-EXACT = 1e-11  # a residual at rounding, where the seed has no effect any more
 
 REFUSED = errors.MissingCapability, errors.UnsupportedData
 
@@ -351,32 +363,24 @@ def answers(s: Solver) -> None:
 
 
 def seed(s: Solver) -> None:
-    """Equal seeds give equal bits, also of an instance that was used before; other seeds others if it is random."""
+    """Equal seeds give equal bits, also of an instance that was used before; other seeds, too, unless it is random."""
 
-    def bits(case: Case, rng: Any, solver: Any = None) -> tuple[bytes, bool]:
+    def bits(rng: Any, solver: Any = None, case: Case = s.case) -> bytes:
         solution = s.solve(case, solver=solver, rng=rng, callback=early)
-        rounded = solution.residual <= EXACT ** (2 if s.reference.squared else 1)
-        return s.scores(solution, case.matrices).tobytes(), rounded
+        return bytes(s.scores(solution, case.matrices).tobytes())
 
     used = s.make()
-    bits(s.case.mapped(lambda X: X[::-1] * 2.0), 7, used)
-    first, second, third = bits(s.case, 7), bits(s.case, np.random.default_rng(7)), bits(s.case, 7, used)
+    bits(7, used, s.case.mapped(lambda X: X[::-1] * 2.0))
+    first, second, third = bits(7), bits(np.random.default_rng(7)), bits(7, used)
     require(
         first == second,
         "equal seeds must give equal bits; two runs with rng=7 differ. Draw from context.rng alone",
     )
     require(first == third, "a solver must keep nothing of one problem for the next; a used one differs")
-    pairs = [(bits(case, 8), bits(case, 9)) for case in (s.case, s.reference.cases()[-1])]
-    same = all(eight[0] == nine[0] for eight, nine in pairs)
-    if s.has("randomized"):
-        require(
-            not same or all(rounded for (_, rounded), _ in pairs),
-            "the trait 'randomized' means that context.rng is drawn from; other seeds give the same bits",
-        )
-    else:
-        require(
-            same, "an answer that changes with the seed needs the trait 'randomized'; add it to the record"
-        )
+    require(
+        s.has("randomized") or bits(8) == bits(9),
+        "an answer that changes with the seed needs the trait 'randomized'; add it to the record",
+    )
 
 
 def passes(s: Solver) -> None:
@@ -507,3 +511,332 @@ SOLVER_CHECKS: dict[str, Callable[[Solver], None]] = {
     "sparse": sparse,
 }
 """The checks of a solver by their names; `data` is one more for each kind of data."""
+
+
+Array = np.ndarray[Any, Any]
+HEIGHT = 17
+"""The number of rows of a slice."""
+
+
+class Stopped(BaseException):
+    """Raised by data in the middle of a pass."""
+
+
+class Slices:
+    """A callable that yields rows in slices and counts its passes; after `until` of them it raises `Stopped`, once."""
+
+    def __init__(self, entries: Array, until: float = math.inf) -> None:
+        self.entries, self.until, self.passes, self.stopped = entries, until, 0.0, False
+
+    def __call__(self) -> Iterator[Array]:
+        for start in range(0, len(self.entries), HEIGHT):
+            if self.passes > self.until and not self.stopped:
+                self.stopped = True
+                raise Stopped
+            part = self.entries[start : start + HEIGHT]
+            self.passes += len(part) / len(self.entries)
+            yield part.copy()
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A kind of data.
+
+    Attributes
+    ----------
+    name : str
+    wrap : callable
+        Turns a NumPy array into data.
+    library : str, default ""
+        The library of the arrays, which the arrays of an answer must belong to; "" if the data are no arrays.
+
+    Examples
+    --------
+    >>> from linspec.testing import BACKENDS
+    >>> [backend.name for backend in BACKENDS if not backend.library]
+    ['csr', 'slices', 'iterator', 'products']
+    """
+
+    name: str
+    wrap: Callable[[Array], Any]
+    library: str = ""
+
+    def missing(self) -> str:
+        """Return the reason why there are no such data here, or ""."""
+        here = not self.library or importlib.util.find_spec(self.library)
+        return "" if here else f"no {self.library}"
+
+
+def _backwards(x: Array) -> Array:
+    """Return a read-only copy whose entries lie in memory in reverse order, with gaps."""
+    everything = tuple(slice(None, None, -2) for _ in x.shape)
+    copy: Array = np.zeros([2 * size for size in x.shape], x.dtype)[everything]
+    copy[...] = x
+    copy.flags.writeable = False
+    return copy
+
+
+def _strict(x: Array) -> Any:
+    import array_api_strict
+
+    return array_api_strict.asarray(x.copy(), device=array_api_strict.Device("device1"))
+
+
+def _of(library: str) -> Callable[[Array], Any]:
+    return lambda x: importlib.import_module(library).asarray(x.copy())
+
+
+BACKENDS: tuple[Backend, ...] = (
+    Backend("numpy", np.array, "numpy"),
+    Backend("layout", _backwards, "numpy"),
+    Backend("float32", lambda x: x.astype(np.float32), "numpy"),
+    Backend("csr", scipy.sparse.csr_array),
+    Backend("slices", Slices),
+    Backend("iterator", lambda x: Slices(x)()),
+    Backend("products", aslinearoperator),
+    Backend("array-api-strict", _strict, "array_api_strict"),
+    Backend("torch", _of("torch"), "torch"),
+    Backend("cupy", _of("cupy"), "cupy"),
+)
+"""All kinds of data, those that are missing here, too."""
+
+
+DRAWS = 600  # of a test matrix, to estimate its moments
+ERRORS = 5.0  # the largest error of a moment, in standard errors
+
+
+def copied(block: Any) -> Array:
+    """Return a copy of a block as an array of NumPy, in float64."""
+    return np.array(to_host(block), dtype=float)
+
+
+# ---- normalizers and test matrices ----------------------------------------------------------------
+
+
+def blocks() -> Iterator[tuple[str, int, Array, Array | None]]:
+    """Make blocks V: their names, ranks, entries and the products M V with a metric, or None for M = I."""
+    rng = np.random.default_rng(5)
+    root = rng.standard_normal((50, 50)) + 10 * np.eye(50)
+    thin, V = rng.standard_normal((60, 3)), rng.standard_normal((50, 5))
+    yield "tall", 6, rng.standard_normal((150, 6)) * np.geomspace(1, 30, 6), None
+    yield "more columns than rows", 5, rng.standard_normal((5, 12)), None
+    yield "dependent columns", 3, np.hstack([thin, -2 * thin]), None
+    yield "zeros", 0, np.zeros((30, 4)), None
+    yield "long", 8, rng.standard_normal((2000, 8)) @ np.triu(np.ones((8, 8))), None
+    yield "in a metric", 5, V, root @ root.T @ V
+
+
+def orthonormal(normalizer: Any) -> None:
+    """QᵀMQ = I with as many columns as the rank, and Q = V T, on every library, in float64 and float32."""
+    for backend in BACKENDS:
+        if backend.library and not backend.missing():
+            for name, rank, V, MV in blocks():
+                factored(normalizer, backend, f"{name}, {backend.name}", rank, V, MV)
+
+
+def factored(normalizer: Any, backend: Backend, name: str, rank: int, V: Array, MV: Array | None) -> None:
+    """Compare the Q and T of a block with their definition."""
+    block = backend.wrap(V)
+    before, eps = copied(block), float(np.finfo(to_host(block).dtype).eps)
+    Q, T = normalizer.orthonormalize(block, None if MV is None else backend.wrap(MV))
+    require(
+        np.array_equal(before, copied(block)), f"{name}: V must stay as it is; it is changed. Work on a copy"
+    )
+    q, shapes = copied(Q), ((len(V), rank), (V.shape[1], rank))
+    kinds = type(Q), Q.dtype, type(T), (q.shape, T.shape)
+    wanted = type(block), block.dtype, np.ndarray, shapes
+    require(
+        kinds == wanted,
+        f"{name}: Q must be an array like V, T one of NumPy, of rank {rank}: {wanted}; got {kinds}",
+    )
+    room = 2000 * eps if MV is None else 40000 * eps
+    off = np.abs(q.T @ (q if MV is None else MV @ T) - np.eye(rank)).max(initial=0.0)
+    require(off <= room, f"{name}: Q must be orthonormal; QᵀMQ differs from I by {off:.2g}. Sum in float64")
+    off, size = np.abs(q - before @ T).max(initial=0.0), np.abs(V).max() * np.abs(T).max(initial=0.0)
+    require(
+        off <= room * max(1.0, size),
+        f"{name}: Q must be VT; they differ by {off:.2g}. Return the T of this Q",
+    )
+
+
+def refusals(normalizer: Any) -> None:
+    """Data that are not finite, and blocks of wrong shapes, are refused."""
+    good = np.random.default_rng(0).standard_normal((20, 3))
+    bad = good.copy()
+    bad[7, 1] = np.nan
+    for what, block, error in (
+        ("NaN in V", (bad,), errors.NonFiniteData),
+        ("NaN in MV", (good, bad), errors.NonFiniteData),
+        ("a V of one dimension", (good[:, 0],), errors.InvalidProblem),
+        ("a V of integers", (np.ones((20, 3), int),), errors.LinspecError),
+    ):
+        with suppress(error):
+            normalizer.orthonormalize(*block)
+            require(False, f"{what} must raise {error.__name__}; it was taken")
+
+
+def draws(matrix: Any) -> None:
+    """Equal generators give equal entries of the right shape, also as an operator; other ones give others."""
+    for shape in ((40, 9), (5, 12), (23, 1)):
+        first, second, other = (matrix.draw(*shape, np.random.default_rng(seed)) for seed in (7, 7, 8))
+        kind = type(first), first.dtype, first.shape
+        require(
+            kind == (np.ndarray, np.float64, shape),
+            f"draw must be float64 of NumPy, of shape {shape}; got {kind}",
+        )
+        require(
+            np.array_equal(first, second) and not np.array_equal(first, other),
+            "draw must be equal for equal generators and change with the generator. Draw from rng alone",
+        )
+        sketch, A = matrix.operator(*shape, np.random.default_rng(7)), np.ones((4, shape[0]))
+        product = copied(sketch.sketch(ls.as_operator(A)))
+        require(
+            np.array_equal(copied(sketch.dense()), first) and np.allclose(product, A @ first, atol=1e-10),
+            f"operator{shape} must have the entries of draw, and sketch by them; they differ",
+        )
+
+
+def moments(matrix: Any) -> None:
+    """E Ω = 0 and E ΩΩᵀ = l I, within the errors of some hundred draws."""
+    for rows, columns in ((13, 6), (5, 9)):
+        drawn = np.array([matrix.draw(rows, columns, np.random.default_rng([3, i])) for i in range(DRAWS)])
+        products = drawn @ drawn.transpose(0, 2, 1) / columns
+        for what, values in (("E Ω must be 0", drawn), ("E ΩΩᵀ/l must be I", products - np.eye(rows))):
+            error = values.std(axis=0) / DRAWS**0.5 + 1e-12
+            off = np.max(np.abs(values.mean(axis=0)) / error)
+            require(off <= ERRORS, f"{what}; it is {off:.1f} standard errors away")
+
+
+# ---- kinds of data --------------------------------------------------------------------------------
+
+
+def check_operator(data: Any, *, entries: Array | None = None) -> list[str]:
+    """Test an operator, or data that `linspec.as_operator` takes, against the laws of operators.
+
+    Parameters
+    ----------
+    data : data of shape (n, p)
+        Small, since its entries are formed.
+    entries : numpy.ndarray of shape (n, p), optional
+        Its entries, where they are known. By default they are computed by products with the identity.
+
+    Returns
+    -------
+    list of str
+        The faults; empty if there are none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.testing import check_operator
+    >>> check_operator(np.eye(3))
+    []
+    """
+    try:
+        laws(ls.as_operator(data), entries)
+    except CheckFailed as fault:
+        return [str(fault)]
+    return []
+
+
+def formed(A: Any) -> Any:
+    """Return the entries of an operator, by products with the identity."""
+    return A.matmat(A.home.blocks.place(np.eye(A.shape[1])))
+
+
+def same(A: Any, block: Any, wanted: Array, fault: str) -> None:
+    """Compare a block of an operator with the right one, but for rounding in its dtype."""
+    room = 1e3 * float(np.finfo(A.dtype).eps) * np.abs(wanted).max(initial=1e-300)
+    near = block.shape == wanted.shape and np.abs(copied(block) - wanted).max(initial=0.0) <= room
+    require(near, fault)
+
+
+def declared(A: Any, block: Any) -> None:
+    """Products and rows have the dtype of their operator; sums over rows may be more exact."""
+    text = f"an operator must return its declared dtype {A.dtype}; got {block.dtype}. Convert it"
+    require(str(block.dtype).endswith(A.dtype.name), text)
+
+
+def laws(A: Any, entries: Array | None) -> None:
+    """Products are linear and adjoint, and leave their blocks as they are; rows are rows."""
+    try:
+        M = copied(formed(A))
+    except Exception as error:
+        shape = tuple(A.shape)
+        text = f"matmat must multiply a block of {shape[1]} rows, since shape is {shape}; it raised {error!r}"
+        raise CheckFailed(text) from error
+    require(M.shape == tuple(A.shape), f"shape must be {M.shape}, that of the products; got {tuple(A.shape)}")
+    M = M if entries is None else entries
+    rng, (n, p) = np.random.default_rng(0), M.shape
+    V, U = (A.home.place(rng.standard_normal((size, 3)), A.dtype) for size in (p, n))
+    v, u = copied(V), copied(U)
+    forward, adjoint = A.matmat(V), A.rmatmat(U)
+    require(
+        np.array_equal(copied(V), v) and np.array_equal(copied(U), u),
+        "matmat and rmatmat must leave their blocks as they are; one writes into it. Work on a copy",
+    )
+    declared(A, forward)
+    same(A, forward, M @ v, "matmat must be linear, with the products of the entries; it is not")
+    same(A, adjoint, M.T @ u, "rmatmat(U) must be AᵀU, for the A with which matmat multiplies")
+    names = A.column_names
+    texts = names is None or [*map(type, names)] == [str] * p
+    require(texts, f"column_names must be None or a tuple of {p} texts; got {names!r:.60}")
+    rows(A, M)
+
+
+def rows(A: Any, M: Array) -> None:
+    """Rows by their numbers are these rows, in this order and as often."""
+    n = len(M)
+    for chosen in (slice(0, n), slice(n // 3, 2 * n // 3 + 1), np.array([n // 2, 0, n - 1, n // 2])):
+        try:
+            part = A.rows(chosen)
+        except errors.MissingCapability:
+            return
+        block = formed(part)
+        came = [int(np.abs(M - row).sum(axis=1).argmin()) for row in copied(block)]
+        fault = f"rows {chosen} must be these rows, in this order and as often; they come as rows {came}"
+        declared(A, part)
+        same(A, block, M[chosen], fault)
+
+
+def sample_of(spec: Any) -> Any:
+    """Make the sample that the record of an adapter names."""
+    if spec.sample:
+        return resolve_name(spec.sample)()
+    raise errors.BrokenPlugin(
+        "the record must name a function that makes a small object: sample='module:function'"
+    )
+
+
+def adapts(spec: Any) -> None:
+    """The adapter takes its sample, and nothing that is not its own."""
+    sample, operator = sample_of(spec), ls.as_operator(np.eye(2))
+    require(spec.matches(sample) is True, "matches must be True for the sample; it is not")
+    require(
+        isinstance(spec.adapt(sample), ls.LinearOperator), "adapt must return a LinearOperator; it does not"
+    )
+    for other in (np.eye(2), object(), "name", 3, None, [1, 2], operator, RowFiles(("rows.unknown",))):
+        require(
+            not spec.matches(other),
+            f"matches must be False for {type(other).__name__} of others, and files of other formats; it is True. Look"
+            " at the class of the data, and compare the suffix",
+        )
+
+
+CHECKS: dict[str, dict[str, Callable[[Any], None]]] = {
+    "normalizer": {
+        "orthonormal": orthonormal,
+        "bad-data": refusals,
+    },
+    "test-matrix": {
+        "draws": draws,
+        "moments": moments,
+    },
+    "operator": {
+        "adapts": adapts,
+        "laws": lambda spec: laws(spec.adapt(sample_of(spec)), None),
+    },
+    "problem": PROBLEM_CHECKS,
+    "solver": SOLVER_CHECKS,
+}
+"""The checks of parts by kind and name."""
