@@ -27,9 +27,9 @@ import published
 import scipy.linalg
 import scipy.sparse.linalg
 import sklearn.cross_decomposition
-import sklearn.decomposition
 from showing import Claim, Report, arguments, at_most
 from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
@@ -106,11 +106,6 @@ def mapped(given: Any) -> Data:
         datasets.write_planted(path, n, p, factors=20, weakest=1.0)
     M = np.load(path, mmap_mode="r")
     return Data(X=M[:, : p // 2], Y=M[:, p // 2 :], ridge=0.0)
-
-
-def halves(given: Any) -> Data:
-    X, Y = datasets.mnist_halves(given)
-    return Data(X=X, Y=Y, ridge=0.005 * len(X))
 
 
 def weights(found: Any) -> tuple[Any, Any]:
@@ -199,11 +194,9 @@ def svds(data: Data, solver: str) -> Any:
     return scipy.sparse.linalg.svds(data.X, data.k, solver=solver, random_state=0)[2]
 
 
-PCA: dict[str, Callable[[Data], Any]] = {
+COMPONENTS: dict[str, Callable[[Data], Any]] = {
     "linspec": lambda data: ls.solve(ls.SVD(data.X, K, center=True), rng=0, tol=1e-8).Vh,
-    "sklearn": lambda data: (
-        sklearn.decomposition.PCA(K, svd_solver="arpack", random_state=0).fit(data.X).components_
-    ),
+    "sklearn": lambda data: PCA(K, svd_solver="arpack", random_state=0).fit(data.X).components_,
     "scipy": lambda data: scipy.sparse.linalg.svds(published.centred(data.X), k=K, random_state=0)[2],
 }
 
@@ -212,12 +205,8 @@ SVD: dict[str, Callable[[Data], Any]] = {
     "sklearn": lambda data: randomized_svd(data.X, data.k, n_iter=10, random_state=0)[2],
     "ARPACK": partial(svds, solver="arpack"),
     "PROPACK": partial(svds, solver="propack"),
-    "dashSVD": lambda data: published.dash_svd(
-        data.X, data.k, more=10, powers=11, rng=np.random.default_rng(0)
-    )[2],
-    "PCAone's windows": lambda data: published.window_svd(
-        data.X, data.k, more=10, epochs=12, rng=np.random.default_rng(0)
-    )[2],
+    "dashSVD": lambda data: published.dash_svd(data.X, data.k, more=10, powers=11)[2],
+    "PCAone's windows": lambda data: published.window_svd(data.X, data.k, more=10, epochs=12)[2],
 }
 
 
@@ -245,9 +234,8 @@ def low_rank(given: Any) -> Data:
 
 def objective(data: Data, answer: Any) -> float:
     """The objective of ridge regression with intercepts, its sign changed, so that more is better."""
-    x = answer
-    rest = data.B - data.A @ x
-    return -float(np.sum((rest - rest.mean(axis=0)) ** 2) + data.ridge * np.sum(x**2))
+    rest = data.B - data.A @ answer
+    return -float(np.sum((rest - rest.mean(axis=0)) ** 2) + data.ridge * np.sum(answer**2))
 
 
 def ridge_linspec(data: Data) -> Any:
@@ -277,9 +265,7 @@ RIDGE: dict[str, Callable[[Data], Any]] = {
 }
 
 REDUCED: dict[str, Callable[[Data], Any]] = {
-    "linspec": lambda data: ls.solve(
-        ls.ReducedRankRegression(data.A, data.B, 5, data.ridge), rng=0
-    ).coefficients(),
+    "linspec": lambda data: ls.solve(ls.ReducedRankRegression(data.A, data.B, 5, 1.0)).coefficients(),
     "scipy": reduced_scipy,
 }
 
@@ -422,36 +408,25 @@ def folds_scipy(data: Data) -> Any:
     return found
 
 
-class Listed(np.random.Generator):
-    """A generator whose draws of counts are listed, so that two programs have the same."""
-
-    def __init__(self, counts: np.ndarray) -> None:
-        super().__init__(np.random.PCG64(0))
-        self.counts = list(counts)
-
-    def multinomial(self, *_args: object, **_named: object) -> np.ndarray:  # type: ignore[override]
-        return self.counts.pop(0)
-
-
-def draws(given: Any) -> Data:
-    """Rows of two views with clear correlations, and how often each row is drawn."""
-    rng, n = np.random.default_rng(0), 1000
-    X, Y = rng.standard_normal((2, n, 10))
+def pairs(given: Any) -> Data:
+    """Rows of two views with clear correlations, and how often rows are drawn."""
+    X, Y = np.random.default_rng(0).standard_normal((2, 1000, 10))
     Y[:, :3] += X[:, :3] * np.array([3.0, 1.5, 0.8])
-    return Data(X=X, Y=Y, counts=rng.multinomial(n, np.full(n, 1 / n), size=20 if given.quick else 300))
+    return Data(X=X, Y=Y, draws=20 if given.quick else 300)
 
 
 def draws_linspec(data: Data) -> Any:
     """Ends of the percentile intervals of three correlations."""
-    options = {"draws": len(data.counts), "method": "percentile", "rng": Listed(data.counts)}
+    options = {"draws": data.draws, "method": "percentile", "rng": np.random.default_rng(0)}
     return ls.bootstrap(ls.CCA(data.X, data.Y, 3), "gram", **options).correlations
 
 
 def draws_scipy(data: Data) -> Any:
-    """A decomposition for each draw, and quantiles."""
-    found = []
-    for counts in data.counts:
-        rows = (np.sqrt(counts)[:, None] * (A - counts @ A / counts.sum()) for A in (data.X, data.Y))
+    """The same rows, a decomposition for each draw, and quantiles."""
+    found, rng, n = [], np.random.default_rng(0), len(data.X)
+    for _ in range(data.draws):
+        counts = rng.multinomial(n, np.full(n, 1 / n))
+        rows = (np.sqrt(counts)[:, None] * (A - counts @ A / n) for A in (data.X, data.Y))
         P, Q = (np.linalg.qr(A)[0] for A in rows)
         found.append(np.linalg.svd(P.T @ Q, compute_uv=False)[:3])
     return np.quantile(found, [0.025, 0.975], axis=0)
@@ -492,9 +467,8 @@ CASES = {
     ),
     "regression": Case("ridge with intercept, sparse, 10 targets", regression, objective, RIDGE),
     "dense": Case("CCA, dense, 50,000 x (400 + 400)", dense, correlations, CCA),
-    "components": Case("PCA, sparse, 50,000 x 10,000", words, variance, PCA),
+    "components": Case("PCA, sparse, 50,000 x 10,000", words, variance, COMPONENTS),
     "digits": Case("CCA with a ridge, 1797 digits, 32 + 32 columns", digits, correlations, DIGITS),
-    "halves": Case("CCA of halves of 60,000 digits", halves, correlations, CCA),
     "posts": Case("ridge of posts, 20 targets", posts, objective, RIDGE),
     "svd": Case("SVD of stories, 50 triplets", stories, length, SVD),
     "reduced-rank": Case("reduced rank, dense", low_rank, objective, REDUCED),
@@ -510,7 +484,7 @@ CASES = {
         {"linspec": folds_linspec, "scipy": folds_scipy},
     ),
     "bootstrap": Case(
-        "intervals of correlations", draws, itself, {"linspec": draws_linspec, "scipy": draws_scipy}
+        "intervals of correlations", pairs, itself, {"linspec": draws_linspec, "scipy": draws_scipy}
     ),
 }
 

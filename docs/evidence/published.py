@@ -39,11 +39,11 @@ WINDOWS = 64
 """How many windows there are at most."""
 
 
-def dash_svd(A: Any, k: int, *, more: int, powers: int, rng: np.random.Generator) -> Triplets:
+def dash_svd(A: Any, k: int, *, more: int, powers: int, rng: Any = 0) -> Triplets:
     """Decompose by power iterations with dynamic shifts."""
     if A.shape[0] < A.shape[1]:
         return _turned(dash_svd(A.T, k, more=more, powers=powers, rng=rng))
-    Q, _, _ = _eig_svd(A.T @ rng.standard_normal((A.shape[0], k + more)))
+    Q, _, _ = _eig_svd(A.T @ np.random.default_rng(rng).standard_normal((A.shape[0], k + more)))
     alpha = 0.0
     for _ in range(powers):
         Q, S, _ = _eig_svd(A.T @ (A @ Q) - alpha * Q)
@@ -53,10 +53,11 @@ def dash_svd(A: Any, k: int, *, more: int, powers: int, rng: np.random.Generator
     return U[:, :k], S[:k], (Q @ V[:, :k]).T
 
 
-def window_svd(A: Any, k: int, *, more: int, epochs: int, rng: np.random.Generator) -> Triplets:
+def window_svd(A: Any, k: int, *, more: int, epochs: int, rng: Any = 0) -> Triplets:
     """Decompose by power iterations on growing windows of rows."""
     if A.shape[0] < A.shape[1]:
         return _turned(window_svd(A.T, k, more=more, epochs=epochs, rng=rng))
+    rng = np.random.default_rng(rng)
     rows = rng.permutation(A.shape[0])
     count = _windows(A.shape[0], epochs)
     blocks = [A[part] for part in np.array_split(rows, count)]
