@@ -55,8 +55,6 @@ from linspec.linalg import whitening
 
 K, ENDLESS = 20, 1e-300
 
-# ---- correlations captured, after how much work -----------------------------------------------------
-
 
 class Judge:
     """The canonical correlations of blocks of weights on given rows, by an exact small CCA of the variates."""
@@ -87,8 +85,8 @@ class Followed:
 def follow(
     problem: Any,
     solver: str,
-    judges: tuple[Judge, ...] = (),
-    due: Callable[[int], bool] = lambda _: True,
+    judges: Any = (),
+    due: Any = lambda _: True,
     cpu: float = np.inf,
     **options: Any,
 ) -> Followed:
@@ -113,9 +111,8 @@ def follow(
     found = ls.solve(problem, solver, callback=look, **options)
     used = time.process_time() - begin - judging
     rows = {int(row["iteration"]): row for row in found.history}
-    looks = [
-        (at, float(rows[at]["passes"]), float(rows[at]["flops"]), *seen[at]) for at in seen if at in rows
-    ]
+    costs = {at: [float(row[name]) for name in ("passes", "flops")] for at, row in rows.items()}
+    looks = [(at, *costs[at], *seen[at]) for at in seen if at in rows]
     captured = totals(found.x_weights, found.y_weights)
     looks.append((found.iterations, found.passes, found.flops, used, captured))
     return Followed(found, looks, used)
@@ -128,8 +125,6 @@ def exact_solution(problem: ls.CCA, tol: float) -> Any:
     return ls.solve(problem, "lobpcg", tol=tol, rng=1)
 
 
-# ---- equal time -------------------------------------------------------------------------------------
-
 RPCCA, LCCA, GCCA, DCCA, OURS, HELD = "RPCCA", "L-CCA", "G-CCA", "D-CCA", "lobpcg", "lobpcg, Gram"
 THREE, PRINTED, EQUAL = (RPCCA, LCCA, GCCA), "as printed", "equal time"
 
@@ -140,7 +135,6 @@ ALIKE, TRIALS, MOST_COMPONENTS = 0.1, 4, 1500
 
 
 def cca_at_equal_time(report: Report) -> None:
-    """Figures 3.1 and 3.2."""
     columns = "data case method time setting cpu::.2f passes::.1f flops::.1e share::.4f correlation exact"
     found = report.rows("correlations", columns, raced(report))
     for name, rows in found.by("data").items():
@@ -285,14 +279,11 @@ def claims_on_cuts(found: dict[str, list[float]]) -> Iterator[Claim]:
     yield Claim(text, held, f"behind the best by {listed(behind, '.3f')}")
 
 
-# ---- convergence ------------------------------------------------------------------------------------
-
 FIRST, SMALLEST, LAST = 1e-2, 1e-10, 3
 """The sine from which convergence is looked at, where a run ends, and the last iterations that give the factor."""
 
 
 def cca_convergence(report: Report) -> None:
-    """Alternating least squares, and the soft threshold."""
     given, parts = report.given, chosen(report, "als", "sparse")
     if "als" in parts:
         size = 300 if given.quick else 2000
@@ -300,14 +291,12 @@ def cca_convergence(report: Report) -> None:
         columns = "case measured::.5f theorem::.5f straight::.4f"
         report.say(claims_on_rates(report.rows("rates", columns, rates(steps))))
     if "sparse" in parts:
-        shapes = (
-            ((500, 20), (100, 150)) if given.quick else ((1000, 50), (1000, 200), (1000, 500), (300, 500))
-        )
+        large = (1000, 50), (1000, 200), (1000, 500), (300, 500)
+        shapes = ((500, 20), (100, 150)) if given.quick else large
         seeds = given.seeds or (1 if given.quick else 3)
         found = (row for n, p in shapes for row in thresholded(n, p, seeds))
-        report.say(
-            claims_on_threshold(report.rows("sparse", "n columns method f1::.3f held_out::.3f", found))
-        )
+        columns = "n columns method f1::.3f held_out::.3f"
+        report.say(claims_on_threshold(report.rows("sparse", columns, found)))
 
 
 def gaps() -> Iterator[tuple[str, np.ndarray, dict[str, Any], int]]:
@@ -392,9 +381,8 @@ def thresholded(n: int, p: int, seeds: int) -> Measured:
         X, Y = sparse_views(n + 2000, p, seed)
         problem, test = ls.CCA(X[:n], Y[:n], k=2), (X[n : n + 1000], Y[n : n + 1000])
         answers = {name: ls.solve(problem, name, rng=0) for name in ("sparse-appgrad", "appgrad")}
-        answers["exact, best ridge"] = ls.ridge_path(
-            problem, (1.0, 10.0, 100.0, 1000.0), test=test
-        ).best_solution
+        path = ls.ridge_path(problem, (1.0, 10.0, 100.0, 1000.0), test=test)
+        answers["exact, best ridge"] = path.best_solution
         for name, answer in answers.items():
             picked = [np.any(weights != 0, axis=1) for weights in (answer.x_weights, answer.y_weights)]
             f1 = np.mean([2 * view[:6].sum() / (view.sum() + 6) for view in picked])
@@ -417,8 +405,6 @@ def claims_on_threshold(found: Rows) -> Iterator[Claim]:
         yield every(text, leads, POSITIVE, form="+.3f")
 
 
-# ---- gradients --------------------------------------------------------------------------------------
-
 BATCH, STOCHASTIC, AS_PRINTED = "appgrad", "stochastic-appgrad", "stochastic, as printed"
 HEURISTICS = "nw-cca", "dw-cca", "rpcca"
 
@@ -440,16 +426,13 @@ DUE = frozenset(round(1.09**power) for power in range(140)) | AUTHORS.keys()
 
 
 def cca_gradients(report: Report) -> None:
-    """Figures 4.1 and 4.2, and Example 4.2.3."""
     parts = chosen(report, *PARTS)
     measured = (row for part in parts for row in PARTS[part][0](report.given))
     columns = "part data method iteration passes flops cpu captured captured_held_out"
     found = report.rows("captured", columns, measured, "part data method", shown=False)
     for (part, data), rows in found.by("part", "data").items():
-        head = [f"to {level}::.1e" for level in LEVELS]
-        table = report.table(
-            "method", *head, "captured::.4f", "held out::.4f", "flops::.1e", "CPU s::.1f", title=data
-        )
+        head = [f"to {level}::.1e" for level in LEVELS] + ["captured::.4f", "held out::.4f"]
+        table = report.table("method", *head, "flops::.1e", "CPU s::.1f", title=data)
         for method, own in rows.by("method").items():
             ends = (own[-1][name] for name in ("captured", "captured_held_out", "flops", "cpu"))
             table.row(method, *(work(rows, method, level) for level in LEVELS), *ends)
@@ -481,7 +464,6 @@ class Task:
         return cls(part, data, task.problem, judges, tuple(totals))
 
     def shared(self) -> ls.CCA:
-        """The problem with the Gram matrices of the first judge."""
         return ls.CCA(self.judges[0].moments, k=K, ridge=self.problem.ridge, center=False)
 
     def points(self, method: str, run: Followed, flops: Any = lambda _, own: own) -> Measured:
@@ -529,10 +511,8 @@ def heuristics(given: argparse.Namespace) -> Measured:
     """Titles and queries, and the wide pair (Figure 4.2); the thesis has 1200 components, the wide pair fewer here."""
     titles = datasets.Views(*datasets.titles_and_queries(given))
     wide = datasets.wide_words(given, given.rows, given.columns)
-    for data, views, ridge, form, most in (
-        ("titles", titles, 1.0, "sparse", 1200),
-        ("wide", wide, 50.0, "implicit", 300),
-    ):
+    stated = ("titles", titles, 1.0, "sparse", 1200), ("wide", wide, 50.0, "implicit", 300)
+    for data, views, ridge, form, most in stated:
         task = Task.of("heuristics", data, views, ridge, ridge, form)
         for method in HEURISTICS:
             more = {"components": 40 if given.quick else most} if method == "rpcca" else {}
@@ -545,15 +525,13 @@ NAIVE: dict[str, dict[str, Any]] = {"naive-gradient": {}, "appgrad": {"auxiliary
 
 
 def naive(given: argparse.Namespace) -> Measured:
-    """Images, from a random start and from the exact answer."""
     views = datasets.split_halves(given)
     task = Task.of("naive", "images", views, 0.005 * views.X.shape[0], 0.0, "dense")
     exact = exact_solution(task.shared(), 1e-7)
     for place, (solver, more) in product(("random start", "exact start"), NAIVE.items()):
         start = start_at(exact) if place == "exact start" else None
-        yield from task.on_grams(
-            f"{solver}, {place}", solver, 20 if given.quick else 2000, start, step=0.05, **more
-        )
+        most = 20 if given.quick else 2000
+        yield from task.on_grams(f"{solver}, {place}", solver, most, start, step=0.05, **more)
     yield from task.swept(OURS, "lobpcg", form="implicit", tol=1e-7)
 
 
@@ -571,20 +549,19 @@ def start_at(answer: Any) -> ls.TestMatrix:
 
 def work(rows: Rows, method: str, level: float) -> float:
     """Return the flops to capture a share of the training rows; infinite if it is never reached."""
-    return min(
-        (row["flops"] for row in rows.where(method=method) if row["captured"] >= level), default=np.inf
-    )
+    reached = (row["flops"] for row in rows.where(method=method) if row["captured"] >= level)
+    return min(reached, default=np.inf)
 
 
 def claims_on_size(rows: Rows) -> Iterator[Claim]:
     """Section 4.4.3: of the words there are more."""
     both = [rows.where(data=data) for data in ("images", "words")]
     for method in (AS_PRINTED, STOCHASTIC):
-        pairs = {
-            level: [(work(one, BATCH, level), work(one, method, level)) for one in both]
-            for level in (*LOWER, *LEVELS)
-        }
-        gains = {level: [a / b for a, b in pair] for level, pair in pairs.items() if np.isfinite(pair).all()}
+        gains = {}
+        for level in (*LOWER, *LEVELS):
+            pairs = [(work(one, BATCH, level), work(one, method, level)) for one in both]
+            if np.isfinite(pairs).all():
+                gains[level] = [a / b for a, b in pairs]
         told = "; ".join(f"to {level}: {b:.2g} against {a:.2g} times" for level, (a, b) in gains.items())
         held = bool(gains) and all(b > a for a, b in gains.values())
         text = f"the larger the data, the more {method} gains (words against images)"
@@ -596,18 +573,14 @@ def claims_on_stochastic(rows: Rows) -> Iterator[Claim]:
     for method in (BATCH, AS_PRINTED, STOCHASTIC, OURS):
         last = rows.where(method=method)[-1]
         captured, place = (last["captured"], last["captured_held_out"]), f"iteration {last['iteration']}"
-        text, told = (
-            f"{method} captures nearly all, in sample and out of it",
-            f"after {last['flops']:.1e} flops",
-        )
-        yield every(text, captured, 0.9, form=".4f", told=f"{{}} {told}, {place}")
+        text = f"{method} captures nearly all, in sample and out of it"
+        told = f"{{}} after {last['flops']:.1e} flops, {place}"
+        yield every(text, captured, 0.9, form=".4f", told=told)
     for method in (AS_PRINTED, STOCHASTIC, OURS):
         costs = {level: (work(rows, BATCH, level), work(rows, method, level)) for level in LEVELS}
         known = {level: pair for level, pair in costs.items() if np.isfinite(pair).any()}
         held = bool(known) and all(own <= 0.5 * batch for batch, own in known.values())
-        told = "; ".join(
-            f"{level}: {own:.1e} against {batch:.1e} flops" for level, (batch, own) in known.items()
-        )
+        told = "; ".join(f"{at}: {own:.1e} against {batch:.1e} flops" for at, (batch, own) in known.items())
         text = f"{method} captures the same as batch AppGrad with much less work"
         yield Claim(text, held, told or "neither gets there")
     if rows[0]["data"] == "images":
@@ -622,9 +595,8 @@ def claims_on_heuristics(rows: Rows) -> Iterator[Claim]:
     """Section 4.4.3."""
     rivals = {name: rows.where(method=name)[-1] for name in HEURISTICS}
     best = max(row["captured"] for row in rivals.values())
-    told = ", ".join(
-        f"{name} {row['captured']:.3f} at {row['flops']:.1e} flops" for name, row in rivals.items()
-    )
+    ends = ((name, row["captured"], row["flops"]) for name, row in rivals.items())
+    told = ", ".join(f"{name} {captured:.3f} at {flops:.1e} flops" for name, captured, flops in ends)
     for method in (AS_PRINTED, STOCHASTIC, OURS):
         last, cheap = rows.where(method=method)[-1], work(rows, method, best + 1e-10)
         text = f"{method} captures significantly more than NW-CCA, DW-CCA and PCA-CCA"
@@ -681,7 +653,6 @@ PARTS: dict[str, tuple[Callable[..., Iterator[Any]], Callable[[Rows], Iterator[C
     "naive": (naive, claims_on_naive),
 }
 
-# ---- sparse kernel CCA ------------------------------------------------------------------------------
 
 SLOW = {"published": 100_000, "nystrom-kcca": 100_000, "rff-kcca": 100_000, "dcca": 10_000}
 MOST_ROWS = SLOW | {"kcca-preimage": 1_000, "kcca": 1_000}
@@ -722,9 +693,8 @@ def noise(given: argparse.Namespace) -> Measured:
     """Every relation, share of noise variables, method and seed: 60, 80, 96 and 98 % of the columns are noise."""
     n, seeds = (240, 1) if given.quick else (1000, given.seeds or 5)
     sizes = (5, 10) if given.quick else (5, 10, 50, 100)
-    for (case, (relation, kernel)), p, method, seed in product(
-        RELATIONS.items(), sizes, METHODS, range(seeds)
-    ):
+    grid = product(RELATIONS.items(), sizes, METHODS, range(seeds))
+    for (case, (relation, kernel)), p, method, seed in grid:
         data = related(relation, 2 * n // 3, n - 2 * n // 3, p, seed)
         yield "noise", case, method, p, seed, *judged(method, *data, kernel, seed)
 
@@ -803,17 +773,16 @@ def claims_on_noise(rows: Rows) -> Iterator[Claim]:
             for name in ("f1", "auc", "train", "test")
         }
         for method, name in product((GRAD, PUBLISHED), ("f1", "auc")):
-            text = (
-                f"{case}: the {name.upper()} of gradKCCA ({method}) holds from 60 % to 98 % noise variables"
-            )
-            yield every(text, found[method, name], 0.9)
-        for text, name, other, slack in (
-            ("selects no worse than", "f1", NEAR, 0.02),
-            ("selects no worse than", "f1", HSIC, 0.02),
-            ("has a larger correlation on rows left out than", "test", NEAR, 0.005),
-            ("has a larger correlation on rows left out than", "test", EXACT, 0.005),
+            text = f"the {name.upper()} of gradKCCA ({method}) holds from 60 % to 98 % noise variables"
+            yield every(f"{case}: {text}", found[method, name], 0.9)
+        larger = "has a larger correlation on rows left out than"
+        for text, name, slack, others in (
+            ("selects no worse than", "f1", 0.02, (NEAR, HSIC)),
+            (larger, "test", 0.005, (NEAR, EXACT)),
         ):
-            yield below(f"{case}: gradKCCA {text} {other}", found[GRAD, name], found[other, name], -slack)
+            for other in others:
+                text_of = f"{case}: gradKCCA {text} {other}"
+                yield below(text_of, found[GRAD, name], found[other, name], -slack)
         near, whole = found[NEAR, "train"], found[EXACT, "train"]
         text = f"{case}: the correlation of KCCA's preimages is below that of its functions"
         claim = below(text, near, whole, -np.inf)
@@ -840,9 +809,8 @@ def claims_on_rows(rows: Rows) -> Iterator[Claim]:
         seconds = some.medians("cpu", "method")
         own = seconds.pop(GRAD)
         faster = faster and own <= min(seconds.values())
-        told.append(
-            f"{size}: {own:.2f}, " + ", ".join(f"{name} {s:.2f}" for name, s in sorted(seconds.items()))
-        )
+        others = ", ".join(f"{name} {value:.2f}" for name, value in sorted(seconds.items()))
+        told.append(f"{size}: {own:.2f}, {others}")
     yield Claim("gradKCCA is the fastest at every number of rows", faster, "; ".join(told))
 
 

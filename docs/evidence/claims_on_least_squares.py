@@ -42,7 +42,6 @@ import linspec as ls
 
 EPS = float(np.finfo(np.float64).eps)
 
-# ---- ridge regression -------------------------------------------------------------------------------
 
 MODELS: dict[str, Callable[..., Any]] = {
     "steep": ls.datasets.steep_spectrum,
@@ -153,21 +152,18 @@ def trajectory(curve: str, model: str, problem: Any, seed: int) -> Measured:
 def claims_on_risk(model: str, rows: Rows, exact: float) -> Iterator[Claim]:
     """Section 2.4.1, on the flops of the cheapest setting with which a curve comes close; infinite where none does."""
     least = {curve: min(own.of("risk")) for curve, own in rows.by("curve").items()}
-    costs = {
-        curve: min((row["flops"] for row in own if row["risk"] <= CLOSE), default=np.inf)
-        for curve, own in rows.by("curve").items()
-    }
+    costs = dict.fromkeys(least, np.inf)
+    for row in rows:
+        if row["risk"] <= CLOSE:
+            costs[row["curve"]] = min(costs[row["curve"]], row["flops"])
     gd, svrg, pcr, ling = (costs[curve] for curve in ("gd", SVRG, "pcr", LING))
 
     def claim(text: str, held: bool, *curves: str) -> Claim:
         reached = (f"close after {costs[curve]:.2e} flops" for curve in curves)
         told = (one if "inf" not in one else "never close" for one in reached)
-        pairs = zip(curves, told, strict=True)
-        return Claim(
-            text,
-            held,
-            "; ".join(f"{curve}: {one}, least risk {least[curve]:.3g} x ridge" for curve, one in pairs),
-        )
+        triples = zip(curves, told, (least[curve] for curve in curves), strict=True)
+        figures = (f"{curve}: {one}, least risk {risk:.3g} x ridge" for curve, one, risk in triples)
+        return Claim(text, held, "; ".join(figures))
 
     if model == "steep":
         yield claim("PCR comes close at less cost than ridge regression", pcr < exact, "pcr")
@@ -199,8 +195,6 @@ def claims_on_reference(row: Row) -> Iterator[Claim]:
         text = f'the converged predictions of LING, variant "{form}", are those of ridge regression'
         yield at_most(text, row[name], 1e-6, "largest relative distance {value:.1e}")
 
-
-# ---- two stages -------------------------------------------------------------------------------------
 
 TARGETS: dict[str, Callable[[Any], Any]] = {
     "LDA": ls.targets.lda,
@@ -260,7 +254,6 @@ WAYS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def two_stage_equivalence(report: Report) -> None:
-    """Table 2."""
     columns = "data technique way ridge::g absolute::.1e relative::.1e allowed::.1e rank columns"
     found = report.rows("differences", columns, differences(report), "data technique way")
     for way in WAYS:
@@ -313,10 +306,8 @@ def claims_on_differences(way: str, rows: Rows) -> Iterator[Claim]:
     if ratios:
         ratio, worst = max(ratios, key=lambda pair: pair[0])
         near, below = (sum(one <= bound for one, _ in ratios) for bound in (10, 1))
-        told = (
-            f"{near} of {len(ratios)}, no larger than printed in {below}; worst {worst['absolute']:.1e} for "
-        )
-        told += f"{source[place(worst)]:.1e}, {place(worst)}"
+        told = f"{near} of {len(ratios)}, no larger than printed in {below}; "
+        told += f"worst {worst['absolute']:.1e} for {source[place(worst)]:.1e}, {place(worst)}"
         yield at_most(f"{way}: as small as the source prints, to a factor of 10", ratio, 10, told)
 
 
@@ -324,13 +315,10 @@ def place(row: Row) -> str:
     return f"{row['data']} {row['technique']} γ = {row['ridge']:g}"
 
 
-# ---- a classifier -----------------------------------------------------------------------------------
-
 USED = {"yeast": ("CCA", "OPLS", "HSL clique", "HSL star"), "wine": ("LDA",)}
 
 
 def two_stage_use(report: Report) -> None:
-    """Figures 1 and 2."""
     columns = "data technique way split ridge::g score::.4f"
     found = report.rows("scores", columns, scored(report), "data technique way split")
     for (data, technique), rows in found.by("data", "technique").items():
@@ -374,10 +362,8 @@ def score(rows: np.ndarray, labels: np.ndarray, learnt: np.ndarray) -> float:
 def claim_on_use(what: str, technique: str, rows: Rows) -> Claim:
     """Section 5.2, Figures 1 and 2; scores are the same when they differ by no more than 1e-4 in any split."""
     direct, other = (rows.where(way=way).by("ridge") for way in ("direct", "two-stage"))
-    gaps = {
-        ridge: float(np.abs(np.subtract(direct[ridge].of("score"), other[ridge].of("score"))).max())
-        for ridge in direct
-    }
+    pairs = {ridge: (some.of("score"), other[ridge].of("score")) for ridge, some in direct.items()}
+    gaps = {ridge: float(np.abs(np.subtract(*pair)).max()) for ridge, pair in pairs.items()}
     curve = {ridge: float(np.mean(some.of("score"))) for ridge, some in direct.items()}
     worst, best, least = max(gaps, key=gaps.get), max(curve, key=curve.get), min(curve, key=curve.get)
     none = sum(gap == 0 for gap in gaps.values())
@@ -385,8 +371,6 @@ def claim_on_use(what: str, technique: str, rows: Rows) -> Claim:
     told += f"; best {curve[best]:.4f} at γ = {best:g}, worst {curve[least]:.4f} at γ = {least:g}"
     return Claim(f"r{technique}: two-stage always classifies as well as direct", gaps[worst] <= 1e-4, told)
 
-
-# ---- seconds ----------------------------------------------------------------------------------------
 
 PRINTED_DIRECT, PRINTED_TWO_STAGE = "direct as printed", "two-stage as printed"
 DIRECT, BY_LSQR, SWEPT = "direct", "two-stage, lsqr", "two-stage, implicit"
@@ -417,7 +401,6 @@ TIMED: dict[str, Callable[[Any, Any], np.ndarray]] = {
 
 
 def two_stage_scaling(report: Report) -> None:
-    """Figures 3 to 5."""
     columns = "figure data technique way n d nnz targets cpu::.3f off::.0e"
     found = report.rows("seconds", columns, grown(report), "figure data technique way")
     for (figure, technique), rows in found.by("figure", "technique").items():
@@ -461,6 +444,5 @@ def claims_on_seconds(grows: str, rows: Rows) -> Iterator[Claim]:
 
 
 if __name__ == "__main__":
-    sys.exit(
-        run_study(__doc__, ridge_risk, two_stage_equivalence, two_stage_use, two_stage_scaling, ridge=float)
-    )
+    studies = ridge_risk, two_stage_equivalence, two_stage_use, two_stage_scaling
+    sys.exit(run_study(__doc__, *studies, ridge=float))

@@ -53,7 +53,6 @@ MATRICES: dict[str, ls.TestMatrix] = {
 }
 """Kinds of Ω."""
 
-# ---- the subspace of both ---------------------------------------------------------------------------
 
 FORMS: dict[str, tuple[int, dict[str, Any]]] = {"bare": (0, {"whiten": False}), "default": (10, {})}
 """Columns of Ω beyond k, and options of lazy-spca."""
@@ -73,7 +72,6 @@ ROOM, LOUD = 100.0, 1e-10
 
 
 def lazy_subspace(report: Report) -> None:
-    """On data, and where laziness loses."""
     parts = chosen(report, "newsgroups", "titles", "mnist", "sweep")
     if parts != ["sweep"]:
         measured = (row for name in parts if name != "sweep" for row in equalities(report.given, name))
@@ -82,9 +80,8 @@ def lazy_subspace(report: Report) -> None:
         report.say(claims_on_equality(report.rows("equality", columns, measured)))
     if "sweep" in parts:
         columns = "dtype solver seed wanted ratio::.0e returned distance::.1e orthogonality::.1e status"
-        report.say(
-            claims_on_losses(report.rows("loss", columns, losses(report.given), "dtype solver seed wanted"))
-        )
+        lost = report.rows("loss", columns, losses(report.given), "dtype solver seed wanted")
+        report.say(claims_on_losses(lost))
 
 
 def equalities(given: argparse.Namespace, name: str) -> Measured:
@@ -94,27 +91,21 @@ def equalities(given: argparse.Namespace, name: str) -> Measured:
     A = datasets.images(given) if center else readers[name](given)[0]
     plain = A - A.mean(axis=0) if center else A
     rows = plain[np.sort(np.random.default_rng(0).permutation(A.shape[0])[:400])]
-    sample = np.unique(
-        rows.toarray() if scipy.sparse.issparse(rows) else rows, axis=0
-    )  # equal ones have no distance
-    for k in (
-        (5, 10) if given.quick else {"newsgroups": (100, 500), "titles": (100,), "mnist": (50, 100)}[name]
-    ):
+    # Rows that are equal have no distance.
+    sample = np.unique(rows.toarray() if scipy.sparse.issparse(rows) else rows, axis=0)
+    sizes = {"newsgroups": (100, 500), "titles": (100,), "mnist": (50, 100)}
+    for k in (5, 10) if given.quick else sizes[name]:
         problem = ls.SVD(A, k, center=center)
         truth = ls.solve(problem, "block-krylov", rng=0, tol=1e-4).Vh.T
         for (label, matrix), (form, (extra, options)) in product(MATRICES.items(), FORMS.items()):
             shared = {"oversampling": extra, "test_matrix": matrix}
             runs = ("spca", 0, shared), ("lazy-spca", 0, shared | options), ("lazy-spca", 1, shared | options)
-            V, W, other = (
-                np.asarray(ls.solve(problem, way, rng=seed, **more).Vh.T) for way, seed, more in runs
-            )
+            answers = (ls.solve(problem, way, rng=seed, **more) for way, seed, more in runs)
+            V, W, other = (np.asarray(answer.Vh.T) for answer in answers)
             Omega = matrix.draw(A.shape[1], k + extra, np.random.default_rng(0))
             D, projection = by_definition(plain, Omega, k), np.linalg.qr(Omega[:, :k])[0]
-            pairs = (V, W), (D, V), (D, W), (V, other)
-            distances, truths = (
-                (chordal(*pair) for pair in pairs),
-                (chordal(truth, B) for B in (W, projection)),
-            )
+            distances = (chordal(*pair) for pair in ((V, W), (D, V), (D, W), (V, other)))
+            truths = chordal(truth, W), chordal(truth, projection)
             yield name, k, label, form, *distances, pairs_differ(sample @ V, sample @ W), *truths
 
 
@@ -181,26 +172,19 @@ def claims_on_losses(found: Rows) -> Iterator[Claim]:
         rows, name = found.where(solver=solver, dtype=dtype), f"{solver}, {dtype}"
         eps = float(np.finfo(dtype).eps)
         if rows[0]["status"] == "SweptOnce":
-            yield Claim(
-                f"{name}: what it returns is off by the order of eps (σ₁/σ_k)²",
-                None,
-                "it reads several times",
-            )
+            text = f"{name}: what it returns is off by the order of eps (σ₁/σ_k)²"
+            yield Claim(text, None, "it reads several times")
             continue
         power = 2 if solver.startswith("lazy") or solver.endswith("one sweep") else 1
         worst = max(rows, key=lambda row: row["distance"] / row["ratio"] ** power)
-        share, order = (
-            worst["distance"] / (eps * worst["ratio"] ** power),
-            ("eps σ₁/σ_k", "eps (σ₁/σ_k)²")[power - 1],
-        )
+        share = worst["distance"] / (eps * worst["ratio"] ** power)
+        order = ("eps σ₁/σ_k", "eps (σ₁/σ_k)²")[power - 1]
         told = f"largest share {share:.2g}, at {worst['ratio']:.0e}"
         yield at_most(f"{name}: what it returns is off by the order of {order}", share, ROOM, told)
         off, text = max(rows.of("orthogonality")), f"{name}: the rows of Vh are orthonormal to rounding"
         yield at_most(text, off, 100 * eps, "off by {value:.1e} at most")
         silent = [row for row in rows if silently_lost(row, eps)]
-        told = "; ".join(
-            f"σ₁/σ_k {row['ratio']:.0e}: {row['distance']:.1e}, {row['status']}" for row in silent[:9]
-        )
+        told = "; ".join(f"{row['ratio']:.0e}: {row['distance']:.1e}, {row['status']}" for row in silent[:9])
         text = f"{name}: what is lost beyond {ROOM:g} eps σ₁/σ_k and {LOUD:g}, or missing, is said"
         yield Claim(text, not silent, told or "nothing silent")
 
@@ -210,8 +194,6 @@ def silently_lost(row: Row, eps: float) -> bool:
     lost = row["distance"] > max(LOUD, ROOM * eps * row["ratio"]) or row["returned"] < row["wanted"]
     return lost and row["status"] in {"CONVERGED", "APPROXIMATE", "EXACT"}
 
-
-# ---- a classifier of reduced rows -------------------------------------------------------------------
 
 RP, SPCA, LAZY, SPCA_QR, TRUE, WHOLE = "RP", "spca", "lazy-spca", "spca, QR", "block-krylov", "no reduction"
 
@@ -224,16 +206,14 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def lazy_accuracy(report: Report) -> None:
-    """Experiments 1 and 2."""
     readers = {"newsgroups": datasets.all_newsgroups, "homedepot": datasets.relevant_titles}
     names, data = chosen(report, *readers), {}
     if not report.given.recorded:
         data = {name: readers[name](report.given) for name in names}
     for name in names:
         columns = "data method matrix k seed accuracy::.4f reduce_cpu::.2f certificate_cpu::.2f fit_cpu::.2f"
-        report.say(
-            claims_on_accuracy(report.rows(name, columns, outcomes(report.given, name, data.get(name)))), name
-        )
+        found = report.rows(name, columns, outcomes(report.given, name, data.get(name)))
+        report.say(claims_on_accuracy(found), name)
 
 
 def outcomes(given: argparse.Namespace, name: str, data: Any) -> Measured:
@@ -261,10 +241,8 @@ def reduced_and_fitted(data: Any, method: str, label: str, k: int, seed: int) ->
     elif method != WHOLE:
         drawn = {"test_matrix": MATRICES[label]} if label else {}
         with reducing:
-            s = ls.solve(
-                ls.SVD(rows, k), method.split(",", maxsplit=1)[0], rng=seed, **OPTIONS[method], **drawn
-            )
-            V = np.asarray(s.Vh).T
+            solver, problem = method.partition(",")[0], ls.SVD(rows, k)
+            V = np.asarray(ls.solve(problem, solver, rng=seed, **OPTIONS[method], **drawn).Vh).T
             reduced = rows @ V
         with certifying:
             ls.Moments(rows).products(V)
@@ -316,18 +294,14 @@ def by_k(found: Rows, method: str, label: str, name: str, reduce: Any) -> np.nda
     return np.array([float(reduce(groups[k].of(name))) for k in sorted(groups)])
 
 
-# ---- a stream ---------------------------------------------------------------------------------------
-
 BOTH = "spca", "lazy-spca"
 
 
 def lazy_stream(report: Report) -> None:
     """Seconds, memory and distances; growth from twice as many rows on: small slices are gathered."""
     n, p, ks = (4000, 300, (5, 10, 20)) if report.given.quick else (160_000, 4000, (25, 100, 400))
-    shapes = [
-        *((solver, n, k) for k in ks for solver in BOTH),
-        *(("lazy-spca", rows, ks[1]) for rows in (2 * n, 8 * n)),
-    ]
+    shapes = [(solver, n, k) for k in ks for solver in BOTH]
+    shapes += [("lazy-spca", rows, ks[1]) for rows in (2 * n, 8 * n)]
     measured = ((solver, rows, p, k, *streamed(solver, rows, p, k)) for solver, rows, k in shapes)
     runs = report.rows("runs", "solver rows columns k cpu::.2f peak_mb::.1f", measured)
     apart = ((k, chordal(*(np.asarray(swept(solver, n, p, k).Vh.T) for solver in BOTH))) for k in ks)
@@ -383,13 +357,10 @@ def claims_on_stream(runs: Rows, distances: Rows) -> Iterator[Claim]:
     yield at_most(text, farthest, 1e-6, "chordal distance {value:.1e} at most")
 
 
-# ---- sketches ---------------------------------------------------------------------------------------
-
 SKETCHES = ("srht", "gaussian", "sparse-sign", "count-sketch")
 
 
 def sketch_quality(report: Report) -> None:
-    """Hadamard sketches, and hashing."""
     quick, parts = report.given.quick, chosen(report, "srht", "hashing")
     data = datasets.all_newsgroups(report.given) if "hashing" in parts and not report.given.recorded else None
     if "srht" in parts:
@@ -400,13 +371,11 @@ def sketch_quality(report: Report) -> None:
         report.say(claims_on_srht(kept, costs))
     if "hashing" in parts:
         columns = "vectors m draws exact::.4f mean::.4f error::.1e variance::.2e formula::.2e"
-        inner = report.rows(
-            "inner", columns, inner_products(*((200, 50, 400) if quick else (2000, 256, 4000)))
-        )
+        sizes = (200, 50, 400) if quick else (2000, 256, 4000)
+        inner = report.rows("inner", columns, inner_products(*sizes))
         bits = (6, 9, 13) if quick else (8, 10, 12, 14, 16)
-        report.say(
-            claims_on_hashing(inner, report.rows("accuracy", "m accuracy::.4f", accuracies(data, bits)))
-        )
+        reached = report.rows("accuracy", "m accuracy::.4f", accuracies(data, bits))
+        report.say(claims_on_hashing(inner, reached))
 
 
 def sketched(n: int, k: int, draws: int) -> Measured:
@@ -415,8 +384,7 @@ def sketched(n: int, k: int, draws: int) -> Measured:
     bases = {
         "random": np.linalg.qr(np.random.default_rng(0).standard_normal((n, k)))[0],
         "coordinates": np.eye(n, k),
-        "hadamard": scipy.linalg.hadamard(n)[:, :k]
-        / np.sqrt(n),  # which, without signs, would be coordinates
+        "hadamard": scipy.linalg.hadamard(n)[:, :k] / np.sqrt(n),  # without signs these are coordinates
     }
     for (basis, V), matrix, width in product(bases.items(), SKETCHES, (2 * k, 4 * k, 16 * k, enough)):
         drawn = (ls.project(V.T, width, matrix, rng=seed) for seed in range(draws))
@@ -484,10 +452,11 @@ def claims_on_hashing(inner: Rows, accuracy: Rows) -> Iterator[Claim]:
     yield at_most(text, off, 4, "off by {value:.1f} standard errors at most")
     # The variance of a sample variance of n nearly normal numbers is 2/n of its square; hashed ones have longer tails.
     ratios, room = [row["variance"] / row["formula"] for row in inner], 8 * np.sqrt(2 / inner[0]["draws"])
-    told = f"{min(ratios):.3f} to {max(ratios):.3f} times it"
-    yield Claim(
-        "and the variance of the formula (Lemma 2)", max(abs(ratio - 1) for ratio in ratios) <= room, told
+    told, farthest = (
+        f"{min(ratios):.3f} to {max(ratios):.3f} times it",
+        max(abs(ratio - 1) for ratio in ratios),
     )
+    yield at_most("and the variance of the formula (Lemma 2)", farthest, room, told)
     reached = accuracy.medians("accuracy", "m")
     most = max(reached)
     text = "with enough bits a linear classifier of hashed words is as accurate as one of all words, within a point"

@@ -13,7 +13,6 @@ on which figures mean nothing. All sets are public; texts and counts are kept by
 - `newsgroups20/X.npz`, `meta.npz`: word counts of 18846 posts (75878 words), and `y`, the group of each, and `is_test`,
   whether it is one of the last 7532, which are usually held out ("bydate");
 - `reuters21578/X.npz`, `Y.npz`: word counts of 12902 stories, 9603 of them for training, and their 118 topics;
-- `uci_regression/NAME.npz`: X and y of keggundirected, protein, kin40k, pol, gas (UCI);
 - `wine`, `ionosphere`, `optdigits` (X and y), `satimage` (X_train, y_train, X_test, y_test), `usps` (X_train_x1000,
   X_test_x1000, a thousand times the grey values, y_train, y_test), `scene`, `yeast` (X and Y of zeros and ones, _train
   and _test), each as `NAME/NAME.npz` (UCI, Statlog, Mulan).
@@ -286,23 +285,6 @@ def images(given: argparse.Namespace) -> np.ndarray:
     if not given.quick:
         return np.load(find(given, "mnist/mnist.npz"))["X_train"].reshape(-1, 784) / 255.0
     return 1.0 + generated("SVD", 0, 600, 120)[0]
-
-
-def uci_regression(given: argparse.Namespace, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """One regression set as it is, float64."""
-    if not given.quick:
-        held = np.load(find(given, f"uci_regression/{name}.npz"))
-        return held["X"].astype(np.float64), held["y"].astype(np.float64)
-    X, y = generated("ridge", 0, 1500, 12)
-    return X, y.ravel()
-
-
-def standardized(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Columns of mean 0 and deviation 1; those without spread are left out."""
-    spread = X.std(axis=0)
-    there = spread > 1e-12 * np.abs(X).max(axis=0)
-    X = np.ascontiguousarray((X[:, there] - X[:, there].mean(axis=0)) / spread[there])
-    return X, (y - y.mean()) / y.std()
 
 
 CLASSES = {"yeast": 14, "scene": 6, "wine": 3, "optdigits": 10, "satimage": 6, "usps": 10, "ionosphere": 2}

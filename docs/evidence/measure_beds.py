@@ -120,9 +120,8 @@ def claims(total: Counter[str], what: str) -> Iterator[Claim]:
     told = f"{total['overstated']} of {right} right answers"
     yield Claim("no error is ten times what is claimed", not total["overstated"], told, own=True)
     told = f"{total['alarm']} of {right} right answers"
-    yield Claim(
-        "at most 2 % of right ones are called otherwise", total["alarm"] <= 0.02 * right, told, own=True
-    )
+    text = "at most 2 % of right ones are called otherwise"
+    yield Claim(text, total["alarm"] <= 0.02 * right, told, own=True)
 
 
 def with_spectrum(n: int, p: int, s: Any, rng: np.random.Generator) -> np.ndarray:
@@ -135,17 +134,8 @@ def dense(A: Any, dtype: Any = np.float64) -> np.ndarray:
     return np.asarray(A.toarray() if sp.issparse(A) else A, dtype=dtype)
 
 
-# ---- spectra, and what they have in common with correlations ----------------------------------------
-
-
 def counted_values(
-    found: Any,
-    case: Case,
-    exact: np.ndarray,
-    values: np.ndarray,
-    unit: np.ndarray,
-    floor: float,
-    loose: float,
+    found: Any, case: Case, exact: Any, values: Any, unit: Any, floor: float, loose: float
 ) -> tuple[str, float]:
     """How values of these units count, above the rounding of the exact ones; a tolerance is worth `loose`."""
     gaps = np.abs(np.r_[values, np.zeros(max(0, len(exact) - len(values)))][: len(exact)] - exact)
@@ -178,7 +168,6 @@ def svd(name: str, A: Any, k: int, options: Any = None, **problem: Any) -> Case:
 
 
 def hard_spectra(rng: np.random.Generator) -> Iterator[Case]:
-    """Spectra that are hard to see or to settle."""
     for n, p in ((300, 40), (60, 200)):
         m = min(n, p)
         for name, s in {
@@ -195,9 +184,8 @@ def hard_spectra(rng: np.random.Generator) -> Iterator[Case]:
         }.items():
             yield svd(f"{name}, {n} x {p}", with_spectrum(n, p, s, rng), 5, left=bool(rng.integers(2)))
     for e in (2, 4, 6, 8):
-        yield svd(
-            f"graded columns 1e-{e}", rng.standard_normal((200, 12)) * np.geomspace(1, 10.0**-e, 12), 12
-        )
+        A = rng.standard_normal((200, 12)) * np.geomspace(1, 10.0**-e, 12)
+        yield svd(f"graded columns 1e-{e}", A, 12)
 
 
 def kinds_of_matrices(rng: np.random.Generator) -> Iterator[Case]:
@@ -221,9 +209,6 @@ def spectra_ended_early(rng: np.random.Generator) -> Iterator[Case]:
     for name, values in {"max_passes": (2, 4, 8), "tol": (1e-1, 1e-2, 1e-4)}.items():
         for value in values:
             yield svd(f"{name} {value:g}", A, 5, {name: value, "form": "implicit"})
-
-
-# ---- correlations -----------------------------------------------------------------------------------
 
 
 def counted_correlations(found: Any, case: Case, exact: np.ndarray) -> tuple[str, float]:
@@ -276,7 +261,6 @@ def views(n: int, rho: Any, p: int, q: int, s: Any, rng: np.random.Generator) ->
 
 
 def hard_correlations(rng: np.random.Generator) -> Iterator[Case]:
-    """Correlations that are hard to tell apart, or to find."""
     for name, rho in {
         "clear": [0.9, 0.8, 0.7, 0.3, 0.2],
         "flat": np.linspace(0.5, 0.4, 12),
@@ -340,9 +324,6 @@ def correlations_ended_early(rng: np.random.Generator) -> Iterator[Case]:
             yield cca(f"{name} {value:g}", X, Y, 4, {name: value})
 
 
-# ---- least squares ----------------------------------------------------------------------------------
-
-
 def counted_coefficients(found: Any, case: Case, exact: np.ndarray) -> tuple[str, float]:
     error = float(np.linalg.norm(np.ravel(found.x) - exact) / np.linalg.norm(exact))
     if found.converged and found.status.name in case.statuses:
@@ -379,9 +360,7 @@ def refined(A: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.asarray(x, dtype=np.float64)
 
 
-def noisy(
-    name: str, A: Any, x: np.ndarray, rng: np.random.Generator, *levels: float, **more: Any
-) -> Iterator[Case]:
+def noisy(name: str, A: Any, x: Any, rng: Any, *levels: float, **more: Any) -> Iterator[Case]:
     """A case for each level of noise, relative to the right-hand side."""
     b = A @ x
     size = np.linalg.norm(b) / np.sqrt(len(b))
@@ -440,7 +419,6 @@ def sparse_copies(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def float32(rng: np.random.Generator) -> Iterator[Case]:
-    """Data of float32."""
     pairs = [(f"near copy 1e-{e}", *near_copy(rng, e), 1e-2) for e in (1, 2, 3, 4, 5)]
     pairs += [(f"Vandermonde {p}", np.vander(np.linspace(0, 1, 300), p), np.ones(p), 0.1) for p in (5, 6, 8)]
     for name, A, x, noise in pairs:

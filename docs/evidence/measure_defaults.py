@@ -102,7 +102,6 @@ def regret(report: Report) -> None:
 
 
 def columns(report: Report) -> None:
-    """In memory, and where rows are read anew."""
     A, groups = newsgroups(report.given)
     head = "ridges", "solver", "random columns", "steps", "passes", "CPU s::.2f", "residual::.1e"
     table, found = report.table(*head), {}

@@ -176,7 +176,6 @@ class Account:
 
 
 def dask(report: Report) -> None:
-    """A pass, and decompositions."""
     import dask.array as da
     from distributed import Client, LocalCluster
 
@@ -188,9 +187,8 @@ def dask(report: Report) -> None:
     (rows,) = generated("SVD", k, n, p + q)
     whole = np.array_split(rows.astype(np.float32), parts)
     views = [BlockOperator([np.ascontiguousarray(A[:, side]) for A in whole]) for side in sides(p)]
-    table = report.table(
-        *Account.HEAD[:-1], title=f"a pass of X and Y, {n} x ({p} + {q}) float32, k = {k} each"
-    )
+    title = f"a pass of X and Y, {n} x ({p} + {q}) float32, k = {k} each"
+    table = report.table(*Account.HEAD[:-1], title=title)
     swept(table, "no dask", views, None, k)
     for count in (1,) if quick else (1, 2):
         cluster = LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=":0")
@@ -243,10 +241,8 @@ def decompositions(report: Report, X: Any, client: Any, k: int) -> None:
 def of_file(path: Path, problem: str, solver: str, options: dict[str, Any]) -> Row:
     """CCA of the two halves of the file, or a sketch of its first quarter."""
     warnings.simplefilter("ignore")
-    small = (
-        ls.CCA(np.eye(99, 4), np.eye(99, 3), 1, ridge=1.0) if problem == "CCA" else ls.SVD(np.eye(99, 40), 1)
-    )
-    ls.solve(small, solver, rng=0)  # imports
+    pair = ls.CCA(np.eye(99, 4), np.eye(99, 3), 1, ridge=1.0)
+    ls.solve(pair if problem == "CCA" else ls.SVD(np.eye(99, 40), 1), solver, rng=0)  # imports
     with Peak() as peak:
         M = np.load(path, mmap_mode="r")
         half = M.shape[1] // 2
@@ -275,10 +271,8 @@ def of_wide_pair(n: int, p: int) -> Row:
 
 def memory(report: Report) -> None:
     scale = 100 if report.given.quick else 1
-    table, few = (
-        report.table("run", "MiB::.0f", "beyond MiB::.0f", "clock::.2f", "said"),
-        {"form": "implicit"},
-    )
+    table = report.table("run", "MiB::.0f", "beyond MiB::.0f", "clock::.2f", "said")
+    few = {"form": "implicit"}
     runs = ("CCA", "gram", {}), ("CCA", "appgrad", {}), ("CCA", "appgrad", few | {"max_iterations": 5})
     calls: dict[str, Callable[[], Row]] = {}
     with tempfile.TemporaryDirectory(dir=report.given.scratch) as folder:

@@ -48,7 +48,6 @@ ALLOWED = 2**30
 
 
 def measure(task: str, library: str, given: argparse.Namespace) -> dict[str, Any]:
-    """Run one method in this process."""
     warnings.simplefilter("ignore")
     case, method = TASKS[task], TASKS[task].methods[library]
     importlib.import_module(library if library != "scipy" else "scipy.linalg")
@@ -148,9 +147,7 @@ def write_table(results: dict[str, Any]) -> None:
 
 def main() -> int:
     parser = arguments(__doc__)
-    parser.add_argument(
-        "--table", action="store_true", help="write the table from the results that there are"
-    )
+    parser.add_argument("--table", action="store_true", help="write the table from these results")
     parser.add_argument("--only", nargs="+", choices=TASKS, help="measure these tasks anew")
     parser.add_argument("--limit", type=float, default=60.0, help="processor seconds for a method")
     parser.add_argument("--folder", type=Path, help="for the file of 2 GB; a temporary one by default")

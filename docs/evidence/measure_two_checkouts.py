@@ -94,7 +94,6 @@ def serve(given: Any) -> None:
 
 
 def main() -> int:
-    """Start both, and let them take turns."""
     parser = arguments(__doc__)
     parser.add_argument("--before", help="the other checkout")
     parser.add_argument("--pairs", type=int, default=PAIRS)
@@ -111,10 +110,8 @@ def main() -> int:
         parser.error("name the other checkout with --before")
     table = report.table("task", "ratio::.3f", "from::.3f", "to::.3f")
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-        both = [
-            _started(Path(given.before), given, Path(one)),
-            _started(Path(__file__).parents[2], given, Path(other)),
-        ]
+        sides = (Path(given.before), Path(one)), (Path(__file__).parents[2], Path(other))
+        both = [_started(folder, given, declared) for folder, declared in sides]
         names, _ = (json.loads(process.stdout.readline()) for process in both)
         for name in names:
             ratios = []

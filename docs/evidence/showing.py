@@ -16,6 +16,7 @@ import json
 import math
 import os
 import platform
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -115,12 +116,7 @@ def at_most(
 
 
 def every(
-    text: str,
-    values: Any,
-    least: float = -math.inf,
-    most: float = math.inf,
-    form: str = ".2f",
-    told: str = "{}",
+    text: str, values: Any, least: float, most: float = math.inf, form: str = ".2f", told: str = "{}"
 ) -> Claim:
     """A claim that all values, by name or in a list, lie between bounds; `told` says them."""
     numbers = list(values.values()) if isinstance(values, Mapping) else list(values)
@@ -165,14 +161,10 @@ class Report:
 
     def __init__(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--record", action="store_true", help="keep the numbers in recorded/NAME.json")
-        parser.add_argument(
-            "--recorded", action="store_true", help="judge the rows of that file; measure none"
-        )
+        parser.add_argument("--recorded", action="store_true", help="judge its rows again; measure none")
         self.given = parser.parse_args()
         if self.given.record and (self.given.quick or self.given.recorded):
-            parser.error(
-                "--record would overwrite the numbers of the whole experiment: leave the other option out"
-            )
+            parser.error("--record would overwrite the numbers of the whole experiment")
         self.name = getattr(self.given, "study", None) or Path(sys.argv[0]).stem
         self.versions = versions()
         self.tables: list[Table] = []
@@ -230,13 +222,7 @@ class Report:
             **(_in_json(self.kept) if self.kept else {"tables": tables}),
         }
         text = json.dumps(found, ensure_ascii=False)
-        for short, long in {
-            "}, {": "},\n  {",
-            ": [{": ": [\n  {",
-            '"], "': '"],\n"',
-            "}], ": "}],\n",
-        }.items():
-            text = text.replace(short, long)
+        text = re.sub(r'(\}, |: \[|"\], |\}\], )(?=[{"])', lambda found: found[1].rstrip() + "\n", text)
         path = HERE / "recorded" / f"{self.name}.json"
         path.write_text(text + "\n", encoding="utf-8")
         return path
