@@ -409,18 +409,14 @@ BATCH, STOCHASTIC, AS_PRINTED = "appgrad", "stochastic-appgrad", "stochastic, as
 HEURISTICS = "nw-cca", "dw-cca", "rpcca"
 
 AUTHORS_OPTIONS = {"step": 0.05, "batch": 50, "normalizer_rows": 200, "averaging": False, "epochs": 1e6}
+# One step for all columns and the last iterate, as printed; size of batches and step from the data.
 PLAIN_OPTIONS = {"scaling": "none", "averaging": False}
-"""One step for all columns and the last iterate, as printed; size of batches and step from the data."""
-
+# Readings of all rows by `stochastic-appgrad`.
 EPOCHS = {"images": 30.0, "words": 60.0, "titles": 60.0, "wide": 20.0}
-"""Readings of all rows by `stochastic-appgrad`."""
-
+# Shares that the authors' code has captured on MNIST, by the number of stochastic steps.
 AUTHORS = {100: 0.768, 300: 0.856, 500: 0.890, 1000: 0.929, 3000: 0.968, 4000: 0.976}
-"""Shares that the authors' code has captured on MNIST, by the number of stochastic steps."""
-
+# Shares at which the work is compared, and further ones at which there are gains.
 LEVELS, LOWER = (0.8, 0.9, 0.95, 0.99), (0.6, 0.7)
-"""Shares at which the work is compared, and further ones at which there are gains."""
-
 DUE = frozenset(round(1.09**power) for power in range(140)) | AUTHORS.keys()
 """Iterations that are looked at: about eight in each doubling, and those of AUTHORS."""
 
@@ -655,9 +651,8 @@ PARTS: dict[str, tuple[Callable[..., Iterator[Any]], Callable[[Rows], Iterator[C
 
 
 SLOW = {"published": 100_000, "nystrom-kcca": 100_000, "rff-kcca": 100_000, "dcca": 10_000}
+# Methods that are not given more, for the time that they take.
 MOST_ROWS = SLOW | {"kcca-preimage": 1_000, "kcca": 1_000}
-"""Methods that are not given more, for the time that they take."""
-
 GRAD, PUBLISHED, HSIC, NEAR, EXACT = "gradkcca", "published", "scca-hsic", "kcca-preimage", "kcca"
 METHODS = (GRAD, PUBLISHED, HSIC, NEAR, EXACT)
 DEEP = ("dcca",) if importlib.util.find_spec("torch") else ()
@@ -667,8 +662,8 @@ RELATIONS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], Any]] = {
     "monotone": (np.exp, ls.kernels.linear()),
     "not monotone": (np.square, QUADRATIC),
 }
+# Both views.
 Pair = list[np.ndarray]
-"""Both views."""
 
 
 def sparse_kernel_cca(report: Report) -> None:

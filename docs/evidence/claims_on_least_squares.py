@@ -48,12 +48,10 @@ MODELS: dict[str, Callable[..., Any]] = {
     "flat": ls.datasets.flat_spectrum,
     "spiked": ls.datasets.spiked_spectrum,
 }
+# The ratio of risks that is close, draws of the noise, and components of LING.
 CLOSE, DRAWS, K2 = 1.1, 50, 20
-"""The ratio of risks that is close, draws of the noise, and components of LING."""
-
+# Iterations at which conjugate gradients are stopped.
 KRYLOV = (1, 2, 3, 5, 8, 13, 20, 30, 50, 80)
-"""Iterations at which conjugate gradients are stopped."""
-
 SVRG, LING = "svrg as printed", "ling as printed"
 SWEEPING: dict[str, Any] = {"tol": 1e-15, "form": "implicit"}  # AᵀA is not formed: the cost is that of sweeps
 
@@ -240,9 +238,8 @@ class Oracle:
 RIDGES = (0.0, 1e-6, 1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6)
 SETS = (*datasets.NORMAL, "scene", "yeast", "wine", "satimage", "ionosphere", "optdigits", "usps")
 
+# Differences that are allowed from γ = 1 on, and where the first stage stops early.
 EQUAL, EARLY = 1e-12, 1e-8
-"""Differences that are allowed from γ = 1 on, and where the first stage stops early."""
-
 DEFAULT = "two-stage"
 TO_THE_END = ls.get_solver("lsqr", "least-squares")(max_iterations=20_000)
 WAYS: dict[str, tuple[str, dict[str, Any]]] = {

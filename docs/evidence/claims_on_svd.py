@@ -46,17 +46,17 @@ from linspec_sketches.gaussian import Gaussian
 from linspec_sketches.sparse import VerySparse
 
 PAPERS = "very sparse, 1/√p"
+# Kinds of Ω.
 MATRICES: dict[str, ls.TestMatrix] = {
     "gaussian": Gaussian(),
     PAPERS: VerySparse(rule="square-root"),
     "very sparse, log(p)/p": VerySparse(rule="logarithm"),
 }
-"""Kinds of Ω."""
 
 
+# Columns of Ω beyond k, and options of lazy-spca.
 FORMS: dict[str, tuple[int, dict[str, Any]]] = {"bare": (0, {"whiten": False}), "default": (10, {})}
-"""Columns of Ω beyond k, and options of lazy-spca."""
-
+# Solvers with options; for one sweep the data come as an iterator of row slices, which can be read once.
 SWEPT: dict[str, dict[str, Any]] = {
     "direct": {},
     "spca": {"rng": 0},
@@ -65,8 +65,6 @@ SWEPT: dict[str, dict[str, Any]] = {
     "lazy-spca, one sweep": {"rng": 0},
     "lazy-spca, bare": {"rng": 0, "whiten": False, "oversampling": 0},
 }
-"""Solvers with options; for one sweep the data come as an iterator of row slices, which can be read once."""
-
 ROOM, LOUD = 100.0, 1e-10
 """How many times eps σ₁/σ_k, or its square, a loss of that order may be, and the loss that has to be said beyond it."""
 

@@ -288,9 +288,8 @@ def images(given: argparse.Namespace) -> np.ndarray:
 
 
 CLASSES = {"yeast": 14, "scene": 6, "wine": 3, "optdigits": 10, "satimage": 6, "usps": 10, "ionosphere": 2}
+# Sets whose rows have any number of labels; the others have classes.
 SEVERAL = ("reuters21578", "yeast", "scene")
-"""Sets whose rows have any number of labels; the others have classes."""
-
 NORMAL = {"syn1": (100, False), "syn2": (5000, False), "syn3": (100, True), "syn4": (5000, True)}
 """Sets of normal entries: columns, and whether a row may have several of five labels. Sun, Ceran & Ye 2010, Table 1."""
 

@@ -6,19 +6,10 @@
 is called right if its status says so. "silent" is a wrong answer that is called right, "alarm" a right one that is
 called otherwise, "overstated" a right one with over ten times the error of the digits that it claims.
 
-correlations: clustered and equal correlations, correlations near one and near zero, columns and singular values that
-fall steeply, dependent columns, fewer rows than columns, means of up to 1e8 deviations, float32, sparse and one-hot
-views, weights with confounds and scale, few passes, loose tolerances. Exact ones by Björck & Golub (1973) in extended
-precision. Wrong: off by a thousandth, or missing; right: by less than a millionth.
-
-least-squares: columns and spectra of falling lengths, near copies of columns, polynomials, blurs, few short directions
-among many, sparse designs with near copies, float32, dependent columns, fewer rows than columns; right-hand sides that
-are consistent or have noise. Exact coefficients by a QR decomposition with refinement in extended precision (Björck
-1967, doi:10.1007/BF01939322). Wrong: off by a hundredth of their length; right: by less than a thousandth.
-
-spectra: flat, steep, clustered and repeated spectra, a tie at the cut, dependent columns, values below the rounding of
-squares, columns of falling lengths, means of up to 1e8 deviations, float32, sparse matrices, few passes, loose
-tolerances. Exact values by LAPACK. Wrong: off by a thousandth of the largest, or missing; right: by a millionth.
+correlations: exact ones by Björck & Golub (1973) in extended precision. Wrong: off by a thousandth, or missing; right:
+by less than a millionth. least-squares: exact coefficients by a QR decomposition with refinement in extended precision
+(Björck 1967, doi:10.1007/BF01939322). Wrong: off by a hundredth of their length; right: by less than a thousandth.
+spectra: exact values by LAPACK. Wrong: off by a thousandth of the largest, or missing; right: by a millionth.
 """
 
 from __future__ import annotations
@@ -39,8 +30,8 @@ import linspec as ls
 
 KINDS = "silent", "alarm", "overstated", "told", "right", "refused"
 SEEDLESS = "auto", "gram", "direct", "cg", "lsqr", "gd"
+# Solvers without random numbers, and those that take the options of a case; others are not given such cases.
 ITERATIVE = "als", "lobpcg", "block-krylov", "lanczos"
-"""Solvers without random numbers, and those that take the options of a case; others are not given such cases."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +116,6 @@ def claims(total: Counter[str], what: str) -> Iterator[Claim]:
 
 
 def with_spectrum(n: int, p: int, s: Any, rng: np.random.Generator) -> np.ndarray:
-    """A matrix of shape (n, p) with these singular values."""
     U, V = (np.linalg.qr(rng.standard_normal((m, len(s))))[0] for m in (n, p))
     return (U * s) @ V.T
 
@@ -153,7 +143,6 @@ def counted_values(
 
 
 def counted_spectra(found: Any, case: Case, exact: np.ndarray) -> tuple[str, float]:
-    """Values count relative to themselves."""
     return counted_values(found, case, exact, found.S, exact, 1e-14 * exact[0], 1.0)
 
 
@@ -189,7 +178,6 @@ def hard_spectra(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def kinds_of_matrices(rng: np.random.Generator) -> Iterator[Case]:
-    """Large means, float32, sparse matrices, units."""
     for e in (2, 5, 8):
         A = with_spectrum(400, 10, np.linspace(20, 1, 10), rng) + 10.0**e * (1 + rng.random(10))
         yield svd(f"means of 1e{e} deviations", A, 4, center=True)
@@ -288,7 +276,6 @@ def hard_correlations(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def kinds_of_views(rng: np.random.Generator) -> Iterator[Case]:
-    """Large means, float32, sparse views, ridges, weights, units."""
     X, Y = views(500, [0.95, 0.8, 0.6, 0.2], 30, 20, np.geomspace(1, 1e-2, 30), rng)
     X, Y = X * 30, Y * 20
     for e in (2, 5, 8):

@@ -10,34 +10,26 @@ chosen one; only a converged answer takes part.
 
 columns: passes that random columns beside the targets save conjugate gradients. Tf-idf of 11,314 posts x 75,878 words,
 the first group as the only target, not centred: ridge 1, and a path of 50 ridges from 1 to 1000, each to a residual of
-1e-8, by `cg` with 0 to 40 random columns, beside `nystrom-pcg` and `lsqr`. Then what the default gains where rows are
-read anew for each pass: 3000 digits, in memory and from compressed files, with 1, 5 and 20 targets.
+1e-8, by `cg` with 0 to 40 random columns, beside `nystrom-pcg` and `lsqr`.
 """
 
 from __future__ import annotations
 
 import statistics
 import sys
-import tempfile
 from functools import partial
-from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from datasets import PROBLEMS, generated, images, newsgroups
+from datasets import PROBLEMS, generated, newsgroups
 from showing import Claim, Report, arguments, at_most
 from timing import alternate, timed
 
 import linspec as ls
-from linspec.rows import Passes
-from linspec.solving.on_rows import moments_of
 from linspec.solving.select import estimated
-from linspec_lstsq.conjugate_gradients import columns_beside
 
+# How many times the time of the chosen one a solver may state, seconds of a run that is not repeated, and of any.
 HOPELESS, LONG, MOST = 20.0, 1.0, 10.0
-"""How many times the time of the chosen one a solver may state, seconds of a run that is not repeated, and of any."""
-
 SHAPES = """
 SVD 3 200 10; SVD 10 2000 200; SVD 10 20000 100; SVD 5 1000 1000; SVD 5 300 5000; SVD 10 3000 1500
 SVD 10 20000 2000 10; SVD 10 5000 20000 40; SVD 5 50000 300 5
@@ -120,32 +112,6 @@ def columns(report: Report) -> None:
     text = "20 random columns save 1.6 times the passes"
     report.say([Claim(text, saved >= 1.6, f"{saved:.2f}", own=True)])
     report.say([at_most("50 ridges take the passes of one", more, 0, "{value:g} more", own=True)])
-    with tempfile.TemporaryDirectory() as folder:
-        read_anew(report, Path(folder))
-
-
-def read_anew(report: Report, folder: Path) -> None:
-    """Seconds with the default number of random columns over those with none."""
-    X, rng = images(report.given)[:3000], np.random.default_rng(0)
-    B = X @ rng.standard_normal((X.shape[1], 20)) + rng.standard_normal((len(X), 20))
-    for number, block in enumerate(np.array_split(X, 10)):
-        np.savez_compressed(folder / f"{number}.npz", block)
-    paths = sorted(folder.glob("*.npz"))
-    sources = {"memory": X, "files": lambda: (np.load(path)["arr_0"] for path in paths)}
-    head = "source", "targets", "ridge::g", "default", "passes without", "with", "CPU::.2f", "worst::.2f"
-    table, gaps, more = report.table(*head), [], []
-    for (source, A), m, size in product(sources.items(), (1, 5, 20), (1000.0, 10.0)):
-        problem = ls.LeastSquares(A, B[:, :m], ridge=size)
-        default = columns_beside(problem, moments_of(problem, Passes()))
-        sweep = partial(ls.solve, problem, "cg", form="implicit", rng=0)
-        none, some = alternate({"none": partial(sweep, random_columns=0), "some": sweep}, 3).values()
-        passes = none.answer.passes, some.answer.passes
-        table.row(source, m, size, default, *passes, *some.over(none))
-        more.append(passes[1] - passes[0])
-        gaps.append(float(np.abs(some.answer.x - none.answer.x).max() / np.abs(none.answer.x).max()))
-    text = "the answers differ by the tolerance of 1e-8"
-    report.say([at_most(text, max(gaps), 1e-5, "{value:.0e}", own=True)])
-    report.say([at_most("the default takes no more passes", max(more), 0, "{value:g} more", own=True)])
 
 
 PARTS = {"regret": regret, "columns": columns}

@@ -12,7 +12,6 @@ same answer is what is tried. `measure_readme.py` runs some of the cases in proc
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import sys
 from collections.abc import Callable
@@ -34,6 +33,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.utils.extmath import randomized_svd
 from timing import alternate
 
@@ -378,33 +378,25 @@ def targets_sklearn(data: Data) -> Any:
     return np.max(total, axis=0)
 
 
-def folds(given: Any) -> Data:
-    """Two small dense views, folds and ridges."""
-    data = dense(argparse.Namespace(quick=True))
-    data.labels, data.ridges = np.arange(len(data.X)) % 5, np.geomspace(1, 1e4, 4 if given.quick else 20)
-    return data
+def sparse_rows(given: Any) -> Data:
+    """Sparse rows and a target, ridges and folds."""
+    A, b = datasets.generated("ridge", 0, 600 if given.quick else 3000, 500 if given.quick else 2000, 30)
+    return Data(A=A, b=b.ravel(), ridges=np.geomspace(1e-2, 1e3, 11), folds=KFold(5))
 
 
 def folds_linspec(data: Data) -> Any:
-    """Every fold, ridge and number of pairs."""
-    grid = {"ridges": data.ridges, "ks": range(1, K + 1), "splitter": data.labels}
-    return ls.cross_validate(ls.CCA(data.X, data.Y, K), score="tcc", **grid).scores
+    """Mean squared errors by ridge, their sign changed."""
+    problem, options = ls.LeastSquares(data.A, data.b), {"ridges": data.ridges, "splitter": data.folds}
+    return -ls.cross_validate(problem, score="mse", **options).scores.mean(axis=0)
 
 
-def folds_scipy(data: Data) -> Any:
-    """A fit for each fold and ridge; correlations of the variates of the rows left out, about the training means."""
-    found = np.empty((5, len(data.ridges), K))
-    for fold in range(5):
-        held = data.labels == fold
-        (X, new_x), (Y, new_y) = (
-            (A[~held] - A[~held].mean(axis=0), A[held] - A[~held].mean(axis=0)) for A in (data.X, data.Y)
-        )
-        for at, ridge in enumerate(data.ridges):
-            x, y = whitened(X.T @ X, Y.T @ Y, X.T @ Y, ridge)
-            for k in range(K):
-                P, Q = np.linalg.qr(new_x @ x[:, : k + 1])[0], np.linalg.qr(new_y @ y[:, : k + 1])[0]
-                found[fold, at, k] = np.linalg.svd(P.T @ Q, compute_uv=False).sum()
-    return found
+def folds_sklearn(data: Data) -> Any:
+    model, options = (
+        Ridge(fit_intercept=False, tol=1e-8),
+        {"scoring": "neg_mean_squared_error", "refit": False},
+    )
+    search = GridSearchCV(model, {"alpha": data.ridges}, cv=data.folds, **options)
+    return search.fit(data.A, data.b).cv_results_["mean_test_score"]
 
 
 def pairs(given: Any) -> Data:
@@ -452,6 +444,9 @@ MULTISET: dict[str, Callable[[Data], Any]] = {
 }
 DIGITS = {name: CCA[name] for name in ("linspec", "cca_zoo", "scipy")}
 KERNEL = {"linspec": kernel_linspec, "sklearn": kernel_sklearn}
+MAPPED = {**CCA, "scipy": cca_scipy_mapped}
+DRAWS = {"linspec": draws_linspec, "scipy": draws_scipy}
+FOLDS = {"linspec": folds_linspec, "sklearn": folds_sklearn}
 TARGETS = {"linspec": targets_linspec, "sklearn": targets_sklearn}
 
 
@@ -461,9 +456,7 @@ def stories(given: Any) -> Data:
 
 CASES = {
     "words": Case("CCA with a ridge, sparse, 50,000 x (10,000 + 5,000)", words, correlations, CCA),
-    "mapped": Case(
-        "CCA, a file of 2 GB, 1 GiB of memory", mapped, correlations, {**CCA, "scipy": cca_scipy_mapped}
-    ),
+    "mapped": Case("CCA, a file of 2 GB, 1 GiB of memory", mapped, correlations, MAPPED),
     "regression": Case("ridge with intercept, sparse, 10 targets", regression, objective, RIDGE),
     "dense": Case("CCA, dense, 50,000 x (400 + 400)", dense, correlations, CCA),
     "components": Case("PCA, sparse, 50,000 x 10,000", words, variance, COMPONENTS),
@@ -476,15 +469,8 @@ CASES = {
     "multiset": Case("multiset CCA of four views", four_views, common_part, MULTISET),
     "discriminant": Case("LDA of posts", common_words, between_classes, LDA),
     "many-targets": Case("a ridge for each target", brain, itself, TARGETS),
-    "cross-validation": Case(
-        "CCA, every ridge and k on five folds",
-        folds,
-        itself,
-        {"linspec": folds_linspec, "scipy": folds_scipy},
-    ),
-    "bootstrap": Case(
-        "intervals of correlations", pairs, itself, {"linspec": draws_linspec, "scipy": draws_scipy}
-    ),
+    "cross-validation": Case("ridge, every ridge on five folds, sparse", sparse_rows, itself, FOLDS),
+    "bootstrap": Case("intervals of correlations", pairs, itself, DRAWS),
 }
 
 

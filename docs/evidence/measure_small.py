@@ -15,9 +15,8 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -28,15 +27,13 @@ from timing import Turns, alternate
 
 import linspec as ls
 
+# Rounds, and times the processor time of a rival that a small solve may take.
 ROUNDS, LIMIT = 5, 1.5
-"""Rounds, and times the processor time of a rival that a small solve may take."""
-
 FEW, MANY, STEP_ROUNDS = 10, 40, 11
 """Steps of two runs whose difference is measured, and how often."""
 
 
-@dataclass(frozen=True)
-class Small:
+class Small(NamedTuple):
     """A problem, its rival, and the figures that both are to give."""
 
     make: Callable[[], Any]

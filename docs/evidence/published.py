@@ -31,8 +31,8 @@ import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
 
+# U, S and Vh.
 Triplets = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""U, S and Vh."""
 
 
 WINDOWS = 64
@@ -110,9 +110,8 @@ def _turned(found: Triplets) -> Triplets:
     return Vh.T, S, U.T
 
 
+# Starts, and the limit of the turns of all of them together.
 STARTS, MOST_TURNS = 8, 10_000
-"""Starts, and the limit of the turns of all of them together."""
-
 GAIN, CHANGE, SHORTEST = 1e-4, 1e-8, 1e-13
 """The share of the value that a step must gain, the last relative change, and the least step."""
 

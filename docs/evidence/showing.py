@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 
 HERE = Path(__file__).parent
+# The least number above zero: a bound for what is to be more than zero.
 POSITIVE = math.ulp(0.0)
-"""The least number above zero: a bound for what is to be more than zero."""
 
 
 def arguments(description: str | None) -> argparse.ArgumentParser:
@@ -42,8 +42,8 @@ def arguments(description: str | None) -> argparse.ArgumentParser:
 
 
 Row = dict[str, Any]
+# Rows as they are measured, without the names.
 Measured = Iterator[tuple[Any, ...]]
-"""Rows as they are measured, without the names."""
 
 
 class Rows(list[Row]):
