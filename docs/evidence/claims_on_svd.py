@@ -5,17 +5,14 @@
 `--recorded` judges the recorded rows again. `docs/evidence/experiments.md` tells of the papers. The first three are
 about Wojnowicz 2017: `spca` orthonormalises a matrix with as many rows as the data, `lazy-spca` does not.
 
-lazy_subspace (newsgroups, titles, mnist, sweep): both find the same subspace with one Ω, in the form of the paper
-("bare": Ω has k columns) and in the default form. Chordal distances ‖sin θ‖: of both; of each from orth(Aᵀ orth(AΩ)) by
-NumPy and SciPy; with another seed, so that zero means something; from the true components. And the largest relative
-difference of the distances between 400 projected rows. In the sweep matrices of rank k have σ₁/σ_k from 10 to 1e10,
-`--seeds` (3) of each: how far what is returned is from the true span and from orthonormal, and what the solver says.
+lazy_subspace (newsgroups, titles, mnist, sweep): chordal distances ‖sin θ‖ of both subspaces with one Ω, in the form of
+the paper ("bare": Ω has k columns) and in the default form; from orth(Aᵀ orth(AΩ)) by NumPy and SciPy; with another
+seed, so that zero means something. In the sweep matrices of rank k have σ₁/σ_k from 10 to 1e10, `--seeds` (3) of each.
 
-lazy_accuracy (newsgroups, homedepot): rows are reduced to k numbers by a random projection (RP, A Ω/√k), by SPCA and
-lazy SPCA with the same Ω, by the true components, or not at all; then scikit-learn's logistic regression, L2 penalty
-with C = 10, is judged on rows held out. Reduced rows are multiplied by one number, so that the penalty means the same.
-`--ks` (10 to 1000), `--seeds` (3) of Ω; above 100 columns there is one seed, above 300 one kind of Ω. Seconds are of
-the processor, the least of the seeds, without the sweep in which linspec certifies. "spca, QR" is timed only.
+lazy_accuracy (newsgroups, homedepot): rows are reduced to `--ks` (10 to 1000) numbers by a random projection (RP,
+A Ω/√k), by both with `--seeds` (3) of the same Ω, by the true components, or not at all; then scikit-learn's logistic
+regression (L2, C = 10) is judged on rows held out. Above 100 columns there is one seed, above 300 one kind of Ω.
+Seconds are without the sweep in which linspec certifies. "spca, QR" is timed only.
 
 lazy_stream: CPU seconds of both on sparse rows that are made anew in each sweep, less those of making them, by k and by
 rows; the peak of what is held, by tracemalloc. `spca` no longer takes rows that can be read only once.

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -191,25 +190,18 @@ def wide_words(given: argparse.Namespace, rows: int, columns: int) -> Views:
     return Views(views.X, views.Y)
 
 
-def write_planted(
-    path: Path, rows: int, columns: int, *, factors: int = 10, weakest: float = 0.3, offset: float = 0.0
-) -> None:
+def write_planted(path: Path, rows: int, columns: int, *, factors: int = 10, weakest: float = 0.3) -> None:
     """Write float32 rows with shared factors of strengths from 1 to the weakest, and noise, as a file to be mapped."""
-    file = np.lib.format.open_memmap(path, "w+", np.float32, (rows, columns))
-    for start, block in _planted(rows, columns, factors, weakest):
-        file[start : start + len(block)] = block + np.float32(offset)
-    file.flush()
-
-
-def _planted(rows: int, columns: int, factors: int, weakest: float) -> Iterator[tuple[int, np.ndarray]]:
-    """Blocks of 50,000 rows, and where they begin."""
-    rng = np.random.default_rng(0)
+    file, rng = np.lib.format.open_memmap(path, "w+", np.float32, (rows, columns)), np.random.default_rng(0)
     loadings = rng.standard_normal((factors, columns), dtype=np.float32)
     loadings *= np.linspace(1.0, weakest, factors, dtype=np.float32)[:, None]
     for start in range(0, rows, 50_000):
         n = min(50_000, rows - start)
         shared = rng.standard_normal((n, factors), dtype=np.float32) @ loadings
-        yield start, shared + np.float32(2.0) * rng.standard_normal((n, columns), dtype=np.float32)
+        file[start : start + n] = shared + np.float32(2.0) * rng.standard_normal(
+            (n, columns), dtype=np.float32
+        )
+    file.flush()
 
 
 PROBLEMS: dict[str, Any] = {

@@ -142,12 +142,7 @@ def counted_values(
     return ("overstated" if beyond.any() else "right"), error
 
 
-def counted_spectra(found: Any, case: Case, exact: np.ndarray) -> tuple[str, float]:
-    return counted_values(found, case, exact, found.S, exact, 1e-14 * exact[0], 1.0)
-
-
 def svd(name: str, A: Any, k: int, options: Any = None, **problem: Any) -> Case:
-
     def exact() -> np.ndarray:
         B = dense(A, np.longdouble)
         B = B - B.mean(axis=0) if problem.get("center") else B
@@ -199,14 +194,7 @@ def spectra_ended_early(rng: np.random.Generator) -> Iterator[Case]:
             yield svd(f"{name} {value:g}", A, 5, {name: value, "form": "implicit"})
 
 
-def counted_correlations(found: Any, case: Case, exact: np.ndarray) -> tuple[str, float]:
-    """Correlations count as they are, missing ones as zero; a tolerance is one of their sum."""
-    values = np.r_[found.correlations, np.zeros(max(0, len(exact) - len(found.correlations)))]
-    return counted_values(found, case, exact, values, np.ones(len(exact)), 1e-13, exact.sum())
-
-
 def cca(name: str, X: Any, Y: Any, k: int, options: Any = None, **problem: Any) -> Case:
-
     def exact() -> np.ndarray:
         bases = [canonical_basis(view, **problem) for view in (X, Y)]
         return np.linalg.svd(bases[0].T @ bases[1], compute_uv=False)[:k]
@@ -428,6 +416,15 @@ def dependent(rng: np.random.Generator) -> Iterator[Case]:
         yield from noisy(f"dummies {repeat}", A, rng.standard_normal(9), rng, 1.0, **known)
         A = rng.standard_normal((30, 50))
         yield from noisy(f"wide {repeat}", A, rng.standard_normal(50), rng, 1.0)
+
+
+def counted_spectra(found: Any, case: Case, exact: np.ndarray) -> tuple[str, float]:
+    return counted_values(found, case, exact, found.S, exact, 1e-14 * exact[0], 1.0)
+
+
+def counted_correlations(found: Any, case: Case, exact: np.ndarray) -> tuple[str, float]:
+    values = np.r_[found.correlations, np.zeros(max(0, len(exact) - len(found.correlations)))]
+    return counted_values(found, case, exact, values, np.ones(len(exact)), 1e-13, exact.sum())
 
 
 CORRELATIONS = hard_correlations, kinds_of_views, correlations_ended_early

@@ -182,9 +182,9 @@ def dask(report: Report) -> None:
     os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", LINSPEC_NUM_THREADS="1")
     quick = report.given.quick
     n, p, q, parts, k = (4800, 40, 10, 4, 5) if quick else (240_000, 400, 100, 12, 20)
-    (rows,) = generated("SVD", k, n, p + q)
+    (rows,), sides = generated("SVD", k, n, p + q), (slice(0, p), slice(p, None))
     whole = np.array_split(rows.astype(np.float32), parts)
-    views = [BlockOperator([np.ascontiguousarray(A[:, side]) for A in whole]) for side in sides(p)]
+    views = [BlockOperator([np.ascontiguousarray(A[:, side]) for A in whole]) for side in sides]
     title = f"a pass of X and Y, {n} x ({p} + {q}) float32, k = {k} each"
     table = report.table(*Account.HEAD[:-1], title=title)
     swept(table, "no dask", views, None, k)
@@ -192,14 +192,10 @@ def dask(report: Report) -> None:
         cluster = LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=":0")
         with cluster, Client(cluster) as client:
             lazy = da.concatenate([da.from_array(A) for A in whole])
-            X, Y = (lazy[:, side].persist() for side in sides(p))
+            X, Y = (lazy[:, side].persist() for side in sides)
             swept(table, f"{count} workers", [X, Y], client, k)
             if count == (1 if quick else 2):
                 decompositions(report, X[: n // 2].persist(), client, k)
-
-
-def sides(p: int) -> tuple[slice, slice]:
-    return slice(0, p), slice(p, None)
 
 
 def swept(table: Table, name: str, views: list[Any], client: Any, k: int) -> None:
@@ -260,7 +256,7 @@ def memory(report: Report) -> None:
     runs = ("CCA", "gram", {}), ("CCA", "appgrad", {}), ("CCA", "appgrad", few), ("SVD", "spca", {})
     with tempfile.TemporaryDirectory(dir=report.given.scratch) as folder:
         path = Path(folder) / "views.npy"
-        write_planted(path, rows, 200, offset=1.0)
+        write_planted(path, rows, 200)
         for problem, solver, options in (*runs, ("SVD", "lazy-spca", {})):
             found = apart(of_file, path, problem, solver, options)
             figures = (found.get(field) for field in ("memory", "before", "clock", "said"))

@@ -26,6 +26,7 @@ import published
 import scipy.linalg
 import scipy.sparse.linalg
 import sklearn.cross_decomposition
+from scipy.sparse.linalg import svds
 from showing import Claim, Report, arguments, at_most
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
@@ -159,7 +160,7 @@ def whitened(Sx: Any, Sy: Any, C: Any, ridge: float) -> Any:
     T = scipy.linalg.solve_triangular(Lx, C, lower=True)
     T = scipy.linalg.solve_triangular(Ly, T.T, lower=True).T
     if min(T.shape) > 2000:  # all singular vectors would take minutes
-        U, s, Vt = scipy.sparse.linalg.svds(T, k=K)
+        U, s, Vt = svds(T, k=K)
         order = np.argsort(-s)
         U, Vt = U[:, order], Vt[order]
     else:
@@ -189,22 +190,17 @@ def length(data: Data, Vh: Any) -> float:
     return float(np.sum((data.X @ np.linalg.qr(np.asarray(Vh).T)[0]) ** 2))
 
 
-def svds(data: Data, solver: str) -> Any:
-    """SciPy's decomposition of the rows themselves."""
-    return scipy.sparse.linalg.svds(data.X, data.k, solver=solver, random_state=0)[2]
-
-
 COMPONENTS: dict[str, Callable[[Data], Any]] = {
     "linspec": lambda data: ls.solve(ls.SVD(data.X, K, center=True), rng=0, tol=1e-8).Vh,
     "sklearn": lambda data: PCA(K, svd_solver="arpack", random_state=0).fit(data.X).components_,
-    "scipy": lambda data: scipy.sparse.linalg.svds(published.centred(data.X), k=K, random_state=0)[2],
+    "scipy": lambda data: svds(published.centred(data.X), k=K, random_state=0)[2],
 }
 
 SVD: dict[str, Callable[[Data], Any]] = {
     "linspec": lambda data: ls.solve(ls.SVD(data.X, data.k), rng=0).Vh,
     "sklearn": lambda data: randomized_svd(data.X, data.k, n_iter=10, random_state=0)[2],
-    "ARPACK": partial(svds, solver="arpack"),
-    "PROPACK": partial(svds, solver="propack"),
+    "ARPACK": lambda data: svds(data.X, data.k, random_state=0)[2],
+    "PROPACK": lambda data: svds(data.X, data.k, solver="propack", random_state=0)[2],
     "dashSVD": lambda data: published.dash_svd(data.X, data.k, more=10, powers=11)[2],
     "PCAone's windows": lambda data: published.window_svd(data.X, data.k, more=10, epochs=12)[2],
 }

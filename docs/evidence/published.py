@@ -4,10 +4,9 @@
 singular value of the block, is subtracted from AᵀA; two products a power, and two more.
 Source: Feng, Yu, Xie & Tang 2024, ACM TOMS Algorithm 1043, doi:10.1145/3660629, and the authors' program.
 
-`window_svd`: rows in random order, cut into windows. An epoch reads all of them once: G_b = A_b Ω, H += A_bᵀ G_b, and Ω
-becomes orth(H) after each half of a band of windows, with H from the last two halves. Bands have two windows in the
-first epoch and twice as many in each that follows, until a band is everything. Then G = QR = AΩ and H = AᵀG have one Ω,
-and the decomposition of R⁻ᵀHᵀ = QᵀA ends it. Two products an epoch.
+`window_svd`: an epoch reads all windows of rows in random order: G_b = A_b Ω, H += A_bᵀ G_b, and Ω becomes orth(H)
+after each half of a band of windows. Bands have two windows in the first epoch and twice as many in each that follows,
+until a band is everything; then the decomposition of R⁻ᵀHᵀ = QᵀA ends it, with QR = AΩ. Two products an epoch.
 Source: Li, Meisner & Albrechtsen 2023, doi:10.1101/gr.277525.122. As in the authors' program columns of Ω keep their
 signs, and the last half band of an epoch counts once more in a quarter of the first band of the next one.
 
