@@ -90,10 +90,7 @@ def follow(
     cpu: float = np.inf,
     **options: Any,
 ) -> Followed:
-    """Run a solver, judge the iterates that are due, and stop where the seconds are used up.
-
-    What judging takes counts for nothing. The answer itself is the last look.
-    """
+    """Run a solver, judge iterates that are due and the answer, at no cost, and stop where the seconds are used up."""
     judging, seen, begin = 0.0, {}, time.process_time()
 
     def totals(x: Any, y: Any) -> list[float]:

@@ -43,11 +43,7 @@ import linspec as ls
 EPS = float(np.finfo(np.float64).eps)
 
 
-MODELS: dict[str, Callable[..., Any]] = {
-    "steep": ls.datasets.steep_spectrum,
-    "flat": ls.datasets.flat_spectrum,
-    "spiked": ls.datasets.spiked_spectrum,
-}
+MODELS = "steep", "flat", "spiked"
 # The ratio of risks that is close, draws of the noise, and components of LING.
 CLOSE, DRAWS, K2 = 1.1, 50, 20
 # Iterations at which conjugate gradients are stopped.
@@ -90,8 +86,8 @@ def averages(report: Report, n: int, p: int, references: list[Any]) -> Measured:
     for name in chosen(report, *MODELS):
         points, exact = Rows(), Rows()
         for repeat in range(given.seeds or (2 if given.quick else 20)):
-            rng = np.random.default_rng([repeat, list(MODELS).index(name)])
-            model = MODELS[name](rng, n=n, p=p)
+            rng = np.random.default_rng([repeat, MODELS.index(name)])
+            model = getattr(ls.datasets, f"{name}_spectrum")(rng, n=n, p=p)
             Y = np.column_stack([model.draw(rng) for _ in range(DRAWS)])
             for ridge in given.ridge or [1.0, float(n)]:
                 exact.append({"ridge": ridge, **reference(model, Y, ridge)})
@@ -337,14 +333,11 @@ def scored(report: Report) -> Measured:
 
 
 def score(rows: np.ndarray, labels: np.ndarray, learnt: np.ndarray) -> float:
-    """Mean AUC over labels that both halves have, or the share of classes that are right, on the rows not learnt from.
-
-    Rows are multiplied by one number, so that the penalty of the classifier means the same for every γ.
-    """
+    """Mean AUC over labels that both halves have, or the share of classes that are right, on the other rows."""
     from sklearn.metrics import roc_auc_score
     from sklearn.svm import LinearSVC
 
-    rows = rows / np.sqrt(np.mean(rows[learnt] ** 2))
+    rows = rows / np.sqrt(np.mean(rows[learnt] ** 2))  # so that the penalty means the same for every γ
     model = LinearSVC(C=1.0, dual=False)
     if labels.ndim == 1:
         return float(model.fit(rows[learnt], labels[learnt]).score(rows[~learnt], labels[~learnt]))

@@ -111,11 +111,9 @@ def titles_and_queries(given: argparse.Namespace) -> tuple[Any, Any]:
 
 
 def relevant_titles(given: argparse.Namespace) -> Classified:
-    """Titles, queries and the words that both have, whether the product is relevant, a fifth of the rows held out.
+    """Words of titles, of queries, and of both, tf-idf, with the class whether the product's score is above the median.
 
-    Three blocks of columns, tf-idf with unit rows each: words of the title, words of the query, and words of both,
-    counted as often as the one that has them less often. A product is called relevant for the query where
-    its score is above the median of all.
+    Words of both count as often as in the one that has them less often. A fifth of the rows is held out.
     """
     titles, queries = titles_and_queries(given)
     if given.quick:
@@ -166,10 +164,7 @@ def _one_hot(columns: np.ndarray, size: int) -> Any:
 
 
 def next_words(given: argparse.Namespace, words: int, *, halves: bool = False) -> Views:
-    """Words and the words that follow, one-hot; of those that follow the most frequent ones only, with their rows.
-
-    With `halves`, the second half of the text is held out.
-    """
+    """Words and the most frequent of those that follow, one-hot; with `halves`, the second half is held out."""
     ids, size = _text(given)
     first, second = ids[:-1], ids[1:]
     place = np.full(size, -1, dtype=np.int32)
@@ -264,12 +259,6 @@ def split_halves(given: argparse.Namespace) -> Views:
         return Views(*_mnist(given, "train"), _mnist(given, "test"))
     X, Y = generated("CCA", 0, 4000, 96)
     return Views(X[:3000], Y[:3000], (X[3000:], Y[3000:]))
-
-
-def mnist_halves(given: argparse.Namespace) -> tuple[np.ndarray, np.ndarray]:
-    """Left and right halves of the training images."""
-    views = split_halves(given)
-    return views.X, views.Y
 
 
 def images(given: argparse.Namespace) -> np.ndarray:

@@ -106,13 +106,12 @@ def solved(bed: Bed, name: str, case: Case, exact: np.ndarray) -> tuple[str, Any
 
 def claims(total: Counter[str], what: str) -> Iterator[Claim]:
     right = total["right"] + total["alarm"]
-    told = f"{total['silent']} of {total.total()} answers"
-    yield Claim(f"no wrong {what} are called converged", not total["silent"], told, own=True)
-    told = f"{total['overstated']} of {right} right answers"
-    yield Claim("no error is ten times what is claimed", not total["overstated"], told, own=True)
-    told = f"{total['alarm']} of {right} right answers"
-    text = "at most 2 % of right ones are called otherwise"
-    yield Claim(text, total["alarm"] <= 0.02 * right, told, own=True)
+    for kind, text, most, among in (
+        ("silent", f"no wrong {what} are called converged", 0, f"{total.total()} answers"),
+        ("overstated", "no error is ten times what is claimed", 0, f"{right} right answers"),
+        ("alarm", "at most 2 % of right ones are called otherwise", 0.02 * right, f"{right} right answers"),
+    ):
+        yield Claim(text, total[kind] <= most, f"{total[kind]} of {among}", own=True)
 
 
 def with_spectrum(n: int, p: int, s: Any, rng: np.random.Generator) -> np.ndarray:

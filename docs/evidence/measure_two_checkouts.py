@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from datasets import images, mnist_halves, newsgroups, titles_and_queries
+from datasets import images, newsgroups, split_halves, titles_and_queries
 from measure_readme import TASKS
 from measure_small import problems
 from showing import Report, arguments
@@ -45,7 +45,7 @@ def tasks(given: Any) -> dict[str, Callable[[], Any]]:
             found[f"auto, {label}"] = partial(_repeated, small.make, "auto")
         return found
     X, Y = titles_and_queries(given)
-    left, right = mnist_halves(given)
+    left, right, _ = split_halves(given)
     words, groups = newsgroups(given)
     pixels = images(given)[:20000]
     halves = ls.CCA(left[:20000], right[:20000], 20, ridge=300.0, center=False)

@@ -103,10 +103,6 @@ class Claim:
         verdict = "SKIPPED" if self.held is None else "HELD" if self.held else "FAILED"
         return f"{self.text}: {verdict} ({self.figures})"
 
-    def about(self, part: str) -> Claim:
-        """Return the claim with the name of the part of the script to which it belongs."""
-        return dataclasses.replace(self, text=f"{part}: {self.text}") if part else self
-
 
 def at_most(
     text: str, value: float, bound: float, figures: str = "{value:.3g}", *, own: bool = False
@@ -185,8 +181,7 @@ class Report:
     def rows(self, name: str, columns: str, found: Measured, by: str = "", *, shown: bool = True) -> Rows:
         """Print what is found, row by row, keep it under a name, and return it; with `--recorded` that of the record.
 
-        `columns` are their names, with formats, between blanks; rows that have equal values in the columns `by` are
-        recorded as one.
+        Columns are names with formats. Rows that have equal values in the columns `by` are recorded as one.
         """
         if self.given.recorded:
             old = json.loads((HERE / "recorded" / f"{self.name}.json").read_text("utf-8")).get(name, [])
@@ -205,7 +200,7 @@ class Report:
         print()
         for claim in claims:
             print(f"CLAIM ({part}) {claim}" if part else f"CLAIM {claim}", flush=True)
-            self.claims.append(claim.about(part))
+            self.claims.append(dataclasses.replace(claim, text=f"{part}: {claim.text}") if part else claim)
 
     def end(self) -> int:
         if self.given.record:

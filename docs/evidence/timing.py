@@ -71,10 +71,7 @@ class Turns:
 def alternate(
     calls: Mapping[Any, Callable[[], Any]], rounds: int, *, enough: float = float("inf"), warm: bool = False
 ) -> dict[Any, Turns]:
-    """Run all methods once a round, but for those that have had `enough` seconds of the processor, or refuse.
-
-    With `warm` a method's first run does not count where it has others.
-    """
+    """Run methods once a round until they refuse or had `enough` CPU seconds; `warm`: a first run does not count."""
     found = {name: Turns() for name in calls}
     for _ in range(rounds):
         for name, turns in found.items():
@@ -122,10 +119,6 @@ class Peak:
         self.watch.__exit__()
         self.memory = max(0.0, resident("VmHWM") - self.before)
 
-    def figures(self) -> dict[str, float]:
-        seconds = {"cpu": self.watch.cpu, "clock": self.watch.clock}
-        return seconds | {"memory": self.memory, "before": self.before}
-
 
 def apart(call: Callable[..., dict[str, Any]], *given: Any, seconds: float | None = None) -> dict[str, Any]:
     """Call a function of a module in a fresh process; return {"said": why} if it refuses, dies, or takes too long."""
@@ -155,10 +148,7 @@ def _answer(pipe: Any, call: Callable[..., dict[str, Any]], given: tuple[Any, ..
 
 
 def environment_of(folder: Path, declared: Path) -> dict[str, str]:
-    """The environment of a process that imports linspec and its plugins from a checkout, and no others.
-
-    `declared` is an empty folder, which will say what plugins the checkout has: what is installed may have others.
-    """
+    """The environment in which a checkout is imported; `declared`, an empty folder, will say what plugins it has."""
     project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
     source = (folder / "linspec" / "__init__.py").read_text("utf-8")
     found = re.search(r'(?m)^__version__ = "(.+)"', source)
