@@ -12,13 +12,13 @@ data and is stopped after the seconds of L-CCA; "lobpcg, Gram" holds the Gram ma
 cca_convergence (als, sparse): alternating least squares on views with planted correlations, with exact regressions and
 with such as reduce the error tenfold; the soft threshold of sparse AppGrad on `--seeds` (3) views of each shape.
 
-cca_gradients (stochastic, heuristics, naive): the share of the exact sum that gradient methods capture against their
-work, Figures 4.1 and 4.2 and Example 4.2.3 of Lu 2015. `--rows` and `--columns` are those of a generated pair. Flops
-are those of products with the data; batch methods, which run on Gram matrices, have those of sweeps.
+cca_gradients (stochastic, heuristics, naive): the share of the exact sum that gradient methods capture against flops of
+products with the data, Lu 2015, chapter 4. `--rows` and `--columns` are those of a generated pair. Batch methods run on
+Gram matrices and have the flops of sweeps.
 
-sparse_kernel_cca (noise, rows, images): gradKCCA of Uurtio, Bhadra & Rousu 2019 among noise variables (`--seeds`, 5),
-on up to `--most` rows, and on `--images` halves of digits. X and Y are uniform on (-1, 1), and Y1 = f(X1 + X2) - Y2 +
-.05 noise with the exponential or the square. "published" is the search of its authors. MediaMill is not here.
+sparse_kernel_cca (noise, rows, images): gradKCCA among noise variables (`--seeds`, 5), on up to `--most` rows, and on
+`--images` halves of digits. X and Y are uniform on (-1, 1), and Y1 = f(X1 + X2) - Y2 + .05 noise with the exponential
+or the square. "published" is the search of its authors (Uurtio, Bhadra & Rousu 2019). MediaMill is not here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import cycle, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import datasets
 import numpy as np
@@ -73,8 +73,7 @@ class Judge:
         return np.concatenate([found, np.zeros(x.shape[1] - len(found))])
 
 
-@dataclass(frozen=True)
-class Followed:
+class Followed(NamedTuple):
     """A run, and at the iterates that were looked at: iteration, passes, flops, seconds, and the captured totals."""
 
     solution: Any
@@ -260,7 +259,6 @@ def claims_on_words(found: dict[str, list[float]]) -> Iterator[Claim]:
 
 
 def claims_on_cuts(found: dict[str, list[float]]) -> Iterator[Claim]:
-    """Figure 3.2."""
     three = {method: found[method] for method in THREE}
     top, best = np.max(list(three.values()), axis=0), np.argmax(list(three.values()), axis=0)
     text = "D-CCA does not have the largest correlations"
@@ -448,7 +446,6 @@ class Task:
 
     @classmethod
     def of(cls, part: str, data: str, views: Any, ridge: float, scored: float, form: str) -> Task:
-        """Solve exactly, and keep what that captures."""
         pairs = [(views.X, views.Y), *([views.held_out] if views.held_out else [])]
         judges = tuple(Judge(*pair, scored, form) for pair in pairs)
         task = cls(part, data, ls.CCA(views.X, views.Y, K, ridge=ridge, center=False), judges)
@@ -585,7 +582,6 @@ def claims_on_stochastic(rows: Rows) -> Iterator[Claim]:
 
 
 def claims_on_heuristics(rows: Rows) -> Iterator[Claim]:
-    """Section 4.4.3."""
     rivals = {name: rows.where(method=name)[-1] for name in HEURISTICS}
     best = max(row["captured"] for row in rivals.values())
     ends = ((name, row["captured"], row["flops"]) for name, row in rivals.items())

@@ -4,24 +4,19 @@
 
 `--recorded` judges the recorded rows again. `docs/evidence/experiments.md` tells of the papers.
 
-ridge_risk (steep, flat, spiked): risk against cost, Figures 2.1 to 2.3 of Lu 2015. Three models, 2000 x 1500, new in
-each of `--seeds` (20) repeats. Solvers compute the ridge solution and are stopped at the settings of Table 2.1; the
-risk of the iterate, ‖Aβ − A x‖² / n, stands beside that of exact ridge regression. Not printed in the thesis, and
-chosen here: the noise (σ = 1), the small singular values of the first model (U(0.5, 13.8)), the ridges (`--ridge`, 1
-and n), and that 1.1 times the risk is close. Flops are those of products with A, with the certificate.
+ridge_risk (steep, flat, spiked): three models of Lu 2015, 2000 x 1500, new in each of `--seeds` (20) repeats. Solvers
+are stopped at the settings of Table 2.1; the risk of the iterate, ‖Aβ − A x‖² / n, stands beside that of exact ridge
+regression. Not printed in the thesis, and chosen here: the noise (σ = 1), the small singular values of the first model
+(U(0.5, 13.8)), the ridges (`--ridge`, 1 and n), and that 1.1 times the risk is close. Flops are those of products with
+A, with the certificate.
 
-The others compare WWᵀ, which is the same for all rotations of W, after Sun, Ceran & Ye 2010.
+two_stage_equivalence (data sets): ‖W₀W₀ᵀ − WWᵀ‖₂ beside Table 2 of Sun, Ceran & Ye 2010. W₀ is the oracle of Theorem 4,
+from an SVD of the centred X by NumPy. Called equal: a relative difference of at most 1e-12 from γ = 1 on, of 10 eps κ
+below, κ the condition number of XᵀX + γI within the span of the rows; 1e-8 by the defaults of `two-stage`.
 
-two_stage_equivalence (data sets): ‖W₀W₀ᵀ − WWᵀ‖₂ beside Table 2. W₀ is the oracle of Theorem 4, from an SVD of the
-centred X = UΣVᵀ by NumPy: V(Σ² + γ)^(-1/2) with the right singular vectors of HᵀUΣ(Σ² + γ)^(-1/2). Called equal: a
-relative difference of at most 1e-12 from γ = 1 on, of 10 eps κ below, κ the condition number of XᵀX + γI within the
-span of the rows; 1e-8 by the defaults of `two-stage`, whose first stage stops at 1e-10.
-
-two_stage_use (yeast, wine): a classifier does not see which way a subspace was found. Half of the rows, in `--seeds`
-(5) random splits, are learnt from: the subspace, then scikit-learn's LinearSVC; the other half judges.
-
-two_stage_scaling (3, 4, 5, the figures): seconds against rows n and columns d, tf-idf, γ = 1, by a factor and Lanczos
-and by LSQR, a column after the other, both as printed, and by linspec.
+two_stage_use (yeast, wine): the subspace and scikit-learn's LinearSVC learn from half of the rows, in `--seeds` (5)
+random splits; the other half judges. two_stage_scaling (3, 4, 5, the figures): seconds against rows n and columns d,
+tf-idf, γ = 1, by a factor and Lanczos and by LSQR, a column after the other, both as printed, and by linspec.
 """
 
 from __future__ import annotations

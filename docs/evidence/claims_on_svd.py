@@ -284,7 +284,6 @@ def claims_on_accuracy(found: Rows) -> Iterator[Claim]:
 
 
 def by_k(found: Rows, method: str, label: str, name: str, reduce: Any) -> np.ndarray:
-    """A figure of one method, over its seeds, by k."""
     groups = found.where(method=method, matrix=label).by("k")
     return np.array([float(reduce(groups[k].of(name))) for k in sorted(groups)])
 
@@ -396,7 +395,6 @@ def products(rows: int, p: int, width: int) -> Measured:
 
 
 def claims_on_srht(found: Rows, costs: Rows) -> Iterator[Claim]:
-    """The theorem, narrow sketches, and time."""
     own, enough = found.where(matrix="srht"), max(found.of("columns"))
     wide = own.where(columns=enough)
     low, high = min(wide.of("least")), max(wide.of("largest"))

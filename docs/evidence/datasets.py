@@ -66,7 +66,6 @@ def _topical(rows: int, words: int, topics: int, lift: float = 0.1, seed: int = 
 
 
 def _newsgroups(given: argparse.Namespace) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Counts, groups, and which rows are held out."""
     if given.quick:
         counts, groups = _topical(900, 1500, 20)
         return counts, groups, np.arange(900) >= 600
@@ -103,7 +102,6 @@ def news_stories(given: argparse.Namespace) -> Any:
 
 
 def titles_and_queries(given: argparse.Namespace) -> tuple[Any, Any]:
-    """Word counts of titles and of queries, sparse."""
     if given.quick:
         return _topical(4000, 500, 40, 0.3)[0], _topical(4000, 300, 40, 0.3, seed=1)[0]
     X, Y = (_counts(given, f"homedepot/{name}_counts.npz") for name in ("title", "query"))
@@ -228,7 +226,7 @@ def generated(family: str, k: int, n: int, p: int, each: int = 0) -> tuple[Any, 
 
 
 def _falling(n: int, p: int) -> np.ndarray:
-    """Rows with a spectrum that falls like 1/j, and noise."""
+    """The spectrum falls like 1/j."""
     rng, r = np.random.default_rng(0), min(n, p, 50)
     signal = (rng.standard_normal((n, r)) / np.arange(1, r + 1)) @ rng.standard_normal((r, p))
     return signal + 0.1 * rng.standard_normal((n, p))

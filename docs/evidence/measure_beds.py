@@ -92,7 +92,6 @@ def left_out(name: str, case: Case) -> bool:
 
 
 def solved(bed: Bed, name: str, case: Case, exact: np.ndarray) -> tuple[str, Any, float]:
-    """What the answer of a solver counts as, it, and its error."""
     options = {} if name in SEEDLESS else {"rng": 0, **case.options}
     if name in ("als", "lobpcg"):
         options["form"] = "implicit"
@@ -126,7 +125,7 @@ def dense(A: Any, dtype: Any = np.float64) -> np.ndarray:
 def counted_values(
     found: Any, case: Case, exact: Any, values: Any, unit: Any, floor: float, loose: float
 ) -> tuple[str, float]:
-    """How values of these units count, above the rounding of the exact ones; a tolerance is worth `loose`."""
+    """How values of these units count, above the rounding of exact ones; a tolerance is worth `loose`."""
     gaps = np.abs(np.r_[values, np.zeros(max(0, len(exact) - len(values)))][: len(exact)] - exact)
     error = float(gaps.max() / unit[0])
     if not (found.converged and found.status.name in case.statuses):

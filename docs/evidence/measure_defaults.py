@@ -114,15 +114,12 @@ def columns(report: Report) -> None:
     report.say([at_most("50 ridges take the passes of one", more, 0, "{value:g} more", own=True)])
 
 
-PARTS = {"regret": regret, "columns": columns}
-
-
 def main() -> int:
     parser = arguments(__doc__)
-    parser.add_argument("part", choices=list(PARTS), help="what is chosen")
+    parser.add_argument("part", choices=("regret", "columns"), help="what is chosen")
     parser.add_argument("--only", default="", help="shapes of regret that have this text")
     report = Report(parser)
-    PARTS[report.given.part](report)
+    (regret if report.given.part == "regret" else columns)(report)
     return report.end()
 
 

@@ -2,14 +2,11 @@
 
     python docs/evidence/measure_elsewhere.py gpu|dask|memory [--quick]
 
-gpu: beside the same call on the host's cores, and beside CuPy's own routines. It takes some minutes and 8 GB of the
-device's memory. Figures are seconds of the clock with the device waited for, the median and the worst of the turns
-after a first one, which compiles kernels. Errors are relative to what the host finds exactly.
+gpu: beside the same call on the host's cores, and beside CuPy's own routines, with 8 GB of the device's memory. Seconds
+are of the clock with the device waited for, of turns after a first one. Errors are relative to the host's answer.
 
 dask: a pass over two views of float32 rows, 240,000 x (400 + 100) in 12 blocks, in this process and by one and two
-workers of one thread each; then the truncated SVD of X beside those of dask, each with the residual of what it returns.
-All workers run on this machine, so that processor seconds count, those of this process and of the workers, and moved
-bytes. Needs distributed and psutil.
+workers of one thread each, on this machine; then truncated SVDs beside those of dask. Needs distributed and psutil.
 
 memory: a file of 5,000,000 x 200 float32 (4 GB in `--scratch`), two views of 100 columns, which is never loaded, and
 sketches of its first quarter. Every run is a fresh process, whose peak resident set is its own.
@@ -46,12 +43,7 @@ TASKS: dict[tuple[Any, ...], tuple[str, ...]] = {
     ("SVD", 10, 400_000, 20_000, 60): ("auto", "block-krylov", "lanczos"),
     ("ridge", 1, 400_000, 20_000, 60): ("auto", "cg", "lsqr"),
 }
-FIGURES: dict[str, Callable[[Any], Any]] = {
-    "SVD": lambda s: s.S,
-    "CCA": lambda s: s.correlations,
-    "ridge": lambda s: s.x,
-    "LDA": lambda s: s.eigenvalues,
-}
+FIGURES = {"SVD": "S", "CCA": "correlations", "ridge": "x", "LDA": "eigenvalues"}
 
 
 def rivals(family: str, sparse: bool) -> dict[str, Callable[..., Any]]:
@@ -94,7 +86,7 @@ def gpu(report: Report) -> None:
             n, p = n // 100, p // 5
         data, name = generated(family, k, n, p, each), f"{family}, {n:,} x {p:,}{', sparse' * (each > 0)}"
         answer, seconds = waited(lambda: ls.solve(PROBLEMS[family](k, *data), solvers[1], rng=0))  # noqa: B023
-        exact, best = to_host(FIGURES[family](answer)), {"linspec": np.inf}
+        exact, best = to_host(getattr(answer, FIGURES[family])), {"linspec": np.inf}
         there = [on_device(array) for array in data]
         calls: dict[tuple[str, str], Callable[[], Any]] = {
             ("linspec", solver): partial(on_data, family, k, there, solver) for solver in solvers
@@ -108,7 +100,7 @@ def gpu(report: Report) -> None:
                 continue
             middle, own = statistics.median(turns), who == "linspec"
             best[who] = min(best.get(who, np.inf), middle)
-            values = np.sort(to_host(FIGURES[family](found) if own else found), axis=0)
+            values = np.sort(to_host(getattr(found, FIGURES[family]) if own else found), axis=0)
             off = float(np.abs(values - np.sort(exact, axis=0)).max() / np.abs(exact).max())
             said = f"{found.solver} {found.status.name}, {found.passes:g} passes" if own else ""
             table.row(name, f"{who}, {method}", middle, max(turns), off, said, min(seconds) / middle)
@@ -123,7 +115,6 @@ def on_data(family: str, k: int, data: list[Any], solver: str) -> Any:
 
 
 def on_device(array: Any) -> Any:
-    """Data of the host as CuPy's."""
     import cupy as cp
     from cupyx.scipy import sparse
 
@@ -162,7 +153,6 @@ class Account:
         return np.array([times[0], sum(times[1:]), self.moved(pernic=True)["lo"].bytes_sent / 1e6])
 
     def read(self) -> np.ndarray:
-        """Seconds of this process, seconds of all workers, megabytes."""
         return self._now() - self.before
 
 
@@ -256,15 +246,12 @@ def memory(report: Report) -> None:
             table.row(f"{problem}, {solver}, {options}", *figures)
 
 
-PARTS = {"gpu": gpu, "dask": dask, "memory": memory}
-
-
 def main() -> int:
     parser = arguments(__doc__)
-    parser.add_argument("part", choices=list(PARTS), help="where the solves run")
+    parser.add_argument("part", choices=("gpu", "dask", "memory"), help="where the solves run")
     parser.add_argument("--scratch", default=tempfile.gettempdir(), help="folder for the file of memory")
     report = Report(parser)
-    PARTS[report.given.part](report)
+    {"gpu": gpu, "dask": dask, "memory": memory}[report.given.part](report)
     return report.end()
 
 

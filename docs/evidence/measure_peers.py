@@ -15,10 +15,9 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace as Data
-from typing import Any
+from typing import Any, NamedTuple
 
 import datasets
 import numpy as np
@@ -44,13 +43,12 @@ K, SAME = 10, 1e-6
 LIBRARIES = {"linspec": "linspec", "sklearn": "scikit-learn", "cca_zoo": "cca-zoo", "scipy": "SciPy by hand"}
 
 
-@dataclass(frozen=True)
-class Case:
-    """What is asked, the data, figures of an answer (more is better), and the methods."""
+class Case(NamedTuple):
+    """What is asked, the data, figures of an answer (None: it; more is better), and the methods."""
 
     words: str
     make: Callable[[Any], Data]
-    figures: Callable[[Data, Any], Any]
+    figures: Callable[[Data, Any], Any] | None
     methods: dict[str, Callable[[Data], Any]]
 
 
@@ -62,11 +60,6 @@ def scores(A: Any, W: Any) -> Any:
 
 def span_of(A: Any, W: Any) -> np.ndarray:
     return np.linalg.qr(scores(A, np.asarray(W)))[0]
-
-
-def mean_of(A: Any) -> np.ndarray:
-    """The column means, also of sparse rows."""
-    return np.asarray(A.mean(axis=0)).ravel()
 
 
 def digits(_: Any) -> Data:
@@ -133,14 +126,12 @@ def cca_zoo(data: Data) -> Any:
 
 def cca_scipy(data: Data) -> Any:
     """Dense Gram matrices, also of sparse views, Cholesky factors and the decomposition of what they leave of XᵀY."""
-    n, means = data.X.shape[0], {"X": mean_of(data.X), "Y": mean_of(data.Y)}
-
-    def gram(a: str, b: str) -> Any:
-        product = getattr(data, a).T @ getattr(data, b)
-        dense = product.toarray() if scipy.sparse.issparse(product) else product
-        return dense - n * np.outer(means[a], means[b])
-
-    return whitened(gram("X", "X"), gram("Y", "Y"), gram("X", "Y"), data.ridge)
+    n, products = data.X.shape[0], []
+    for A, B in ((data.X, data.X), (data.Y, data.Y), (data.X, data.Y)):
+        product, (a, b) = A.T @ B, (np.asarray(V.mean(axis=0)).ravel() for V in (A, B))
+        product = product.toarray() if scipy.sparse.issparse(product) else product
+        products.append(product - n * np.outer(a, b))
+    return whitened(*products, data.ridge)
 
 
 def cca_scipy_mapped(data: Data) -> Any:
@@ -325,7 +316,6 @@ def common_words(given: Any) -> Data:
 
 
 def lda_sklearn(data: Data) -> Any:
-    """It takes no sparse rows."""
     model = LinearDiscriminantAnalysis().fit(data.X.toarray(), data.labels)
     return model.scalings_[:, : len(model.classes_) - 1]
 
@@ -413,10 +403,6 @@ def draws_scipy(data: Data) -> Any:
     return np.quantile(found, [0.025, 0.975], axis=0)
 
 
-def itself(_: Data, answer: Any) -> Any:
-    return answer
-
-
 LDA: dict[str, Callable[[Data], Any]] = {
     "linspec": lambda data: ls.solve(ls.Discriminant(data.X, ls.targets.lda(data.labels)), rng=0).weights,
     "sklearn": lda_sklearn,
@@ -452,13 +438,13 @@ CASES = {
     "digits": Case("CCA with a ridge, 1797 digits, 32 + 32 columns", digits, correlations, DIGITS),
     "svd": Case("SVD of stories, 50 triplets", stories, length, SVD),
     "reduced-rank": Case("reduced rank, dense", low_rank, objective, REDUCED),
-    "kernel": Case("kernel ridge, predictions of rows held out", kernel_rows, itself, KERNEL),
+    "kernel": Case("kernel ridge, predictions of rows held out", kernel_rows, None, KERNEL),
     "pls": Case("PLS-SVD, dense", dense, covariances, PLS),
     "multiset": Case("multiset CCA of four views", four_views, common_part, MULTISET),
     "discriminant": Case("LDA of posts", common_words, between_classes, LDA),
-    "many-targets": Case("a ridge for each target", brain, itself, TARGETS),
-    "cross-validation": Case("ridge, every ridge on five folds, sparse", sparse_rows, itself, FOLDS),
-    "bootstrap": Case("intervals of correlations", pairs, itself, DRAWS),
+    "many-targets": Case("a ridge for each target", brain, None, TARGETS),
+    "cross-validation": Case("ridge, every ridge on five folds, sparse", sparse_rows, None, FOLDS),
+    "bootstrap": Case("intervals of correlations", pairs, None, DRAWS),
 }
 
 
@@ -470,7 +456,8 @@ def run(report: Report, case: Case, name: str) -> None:
             calls[library] = partial(method, data)
     turns = alternate(calls, 1 if report.given.quick else report.given.rounds + 1, enough=60.0, warm=True)
     able = {way: taken for way, taken in turns.items() if not taken.said}
-    figures = {way: np.ravel(case.figures(data, taken.answer)) for way, taken in able.items()}
+    read = case.figures or (lambda _, answer: answer)
+    figures = {way: np.ravel(read(data, taken.answer)) for way, taken in able.items()}
     best = max(figures.values(), key=np.sum)
     head = "CPU s::.3f", "worst::.3f", "linspec over it::.2f", "worst::.2f", "off::.1e"
     table, claims = report.table("method", *head, title=f"{name}: {case.words}"), []

@@ -5,12 +5,11 @@ cca-zoo==4.0.1`). It takes some minutes and 2 GB of disk, writes `docs/evidence/
 machine, and the table into README.md. `--table` writes the table alone, `--only mapped` measures one task anew and
 keeps the others, `--quick` takes small data and prints what it would write. The tasks are cases of `measure_peers.py`.
 
-Every method has a process of its own, one thread, and data that are generated or come with scikit-learn. Processor
-seconds are those of the fit, without imports and without reading or making the data. Memory is the peak of the resident
-set during the fit, less what is resident before it; Linux says both. In the task "mapped" each process may allocate
-1 GiB, less than the data in the file. A method that ends in an error, or not within `--limit` processor seconds, is
-entered with the first line of what it says. Errors are relative to the best value found: the sum of the correlations or
-of the explained variances, and of regressions the objective.
+Every method has a process of its own, and one thread. Processor seconds are those of the fit, without imports and
+without reading or making the data. Memory is the peak of the resident set during the fit, less what is resident before
+it. In the task "mapped" each process may allocate 1 GiB, less than the data in the file. A method that ends in an
+error, or not within `--limit` processor seconds, is entered with the first line of what it says. Errors are relative to
+the best value found.
 """
 
 from __future__ import annotations

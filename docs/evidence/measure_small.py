@@ -123,10 +123,6 @@ def step() -> list[Turns]:
     return found
 
 
-def solved(make: Callable[[], Any], name: str) -> Any:
-    return ls.solve(make(), name)
-
-
 def main() -> int:
     report = Report(arguments(__doc__))
     count = 5 if report.given.quick else 100
@@ -136,7 +132,7 @@ def main() -> int:
     table, claims = report.table("problem", "solver", *columns, *head), []
     for label, small in problems().items():
         name = ls.select(small.make()).name
-        own = [partial(solved, small.make, solver) for solver in (name, "auto")]
+        own = [partial(lambda make, way: ls.solve(make(), way), small.make, way) for way in (name, "auto")]
         calls = dict(zip(ways, (small.make, *own, small.rival), strict=True))
         alternate(calls, 3)
         rounds = [alternate(calls, count) for _ in range(ROUNDS)]

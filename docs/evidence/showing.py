@@ -162,7 +162,8 @@ class Report:
         if self.given.record and (self.given.quick or self.given.recorded):
             parser.error("--record would overwrite the numbers of the whole experiment")
         self.name = getattr(self.given, "study", None) or Path(sys.argv[0]).stem
-        self.versions = versions()
+        packages = (f"{name} {version(name)}" for name in ("linspec", "numpy", "scipy"))
+        self.versions = ", ".join([*packages, f"Python {platform.python_version()}"])
         self.tables: list[Table] = []
         self.kept: dict[str, list[Row]] = {}
         self.claims: list[Claim] = []
@@ -221,12 +222,6 @@ class Report:
         path = HERE / "recorded" / f"{self.name}.json"
         path.write_text(text + "\n", encoding="utf-8")
         return path
-
-
-def versions() -> str:
-    """Return the versions of the packages that computed the figures."""
-    named = ", ".join(f"{name} {version(name)}" for name in ("linspec", "numpy", "scipy"))
-    return f"{named}, Python {platform.python_version()}"
 
 
 def _in_json(value: Any) -> Any:
