@@ -199,6 +199,7 @@ def write_planted(path: Path, rows: int, columns: int, *, factors: int = 10, wea
 
 PROBLEMS: dict[str, Any] = {
     "SVD": lambda k, A: ls.SVD(A, k, center=True),
+    "triplets": lambda k, A: ls.SVD(A, k),
     "ridge": lambda _, A, b: ls.LeastSquares(A, b, ridge=1.0),
     "CCA": lambda k, X, Y: ls.CCA(X, Y, k, ridge=1e-3 * X.shape[0]),
     "LDA": lambda _, X, y: ls.Discriminant(X, ls.targets.lda(y), ridge=1.0),
@@ -213,7 +214,7 @@ def generated(family: str, k: int, n: int, p: int, each: int = 0) -> tuple[Any, 
     """
     q = 3 * p // 4 if family == "CCA" else 0
     A = _falling(n, p + q) if not each else _skewed(n, p, each)
-    if family == "SVD":
+    if family in ("SVD", "triplets"):
         return (A,)
     if family == "CCA" and each:
         return A, _skewed(n, q, each // 2, seed=1)

@@ -40,32 +40,30 @@ TASKS: dict[tuple[Any, ...], tuple[str, ...]] = {
     ("CCA", 10, 500_000, 200, 0): ("auto", "gram", "lobpcg", "als", "two-stage"),
     ("ridge", 1, 1_000_000, 200, 0): ("auto", "direct", "cg", "lsqr", "sketch-precondition"),
     ("LDA", 20, 1_000_000, 200, 0): ("auto", "direct", "two-stage"),
-    ("SVD", 10, 400_000, 20_000, 60): ("auto", "block-krylov", "lanczos"),
+    ("triplets", 10, 400_000, 20_000, 60): ("auto", "block-krylov", "lanczos"),
     ("ridge", 1, 400_000, 20_000, 60): ("auto", "cg", "lsqr"),
 }
-FIGURES = {"SVD": "S", "CCA": "correlations", "ridge": "x", "LDA": "eigenvalues"}
+FIGURES = {"SVD": "S", "triplets": "S", "CCA": "correlations", "ridge": "x", "LDA": "eigenvalues"}
 
 
 def rivals(family: str, sparse: bool) -> dict[str, Callable[..., Any]]:
-    """What one writes with CuPy, without a ridge for the pairs, and without centring for sparse rows."""
+    """What one writes with CuPy."""
     import cupy as cp
     from cupyx.scipy.sparse.linalg import lsmr, svds
 
     def canonical(X: Any, Y: Any) -> Any:
-        Qx, Qy = (cp.linalg.qr(M - M.mean(axis=0))[0] for M in (X, Y))
+        corner = (1e-3 * X.shape[0]) ** 0.5  # of the ridge
+        rows = (cp.concatenate([M - M.mean(axis=0), corner * cp.eye(M.shape[1])]) for M in (X, Y))
+        Qx, Qy = (cp.linalg.qr(M)[0][: X.shape[0]] for M in rows)
         return cp.linalg.svd(Qx.T @ Qy, compute_uv=False)[:10]
 
-    def normal(A: Any, b: Any) -> Any:
-        return cp.linalg.solve(A.T @ A + cp.eye(A.shape[1]), A.T @ b)
-
-    if sparse and family == "SVD":
-        return {"svds": lambda A: svds(A, k=10, return_singular_vectors=False)[::-1]}
-    if sparse:
+    if sparse and family == "ridge":
         return {"lsmr": lambda A, b: lsmr(A, b[:, 0], damp=1.0, atol=1e-8, btol=1e-8)[0][:, None]}
     known: dict[str, dict[str, Callable[..., Any]]] = {
         "SVD": {"svd": lambda A: cp.linalg.svd(A - A.mean(axis=0), full_matrices=False)[1][:10]},
+        "triplets": {"svds": lambda A: svds(A, k=10, return_singular_vectors=False)[::-1]},
         "CCA": {"qr and svd": canonical},
-        "ridge": {"solve of the normal equations": normal},
+        "ridge": {"normal equations": lambda A, b: cp.linalg.solve(A.T @ A + cp.eye(A.shape[1]), A.T @ b)},
     }
     return known.get(family, {})
 
