@@ -15,28 +15,25 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
 from showing import Claim, Report, arguments
-from sklearn.cross_decomposition import CCA
-from sklearn.decomposition import PCA
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.linear_model import Ridge
 from timing import Turns, alternate
 
 import linspec as ls
 
-ROUNDS = 5
+# Rounds, and times the processor time of a rival that a small solve may take.
+ROUNDS, LIMIT = 5, 1.5
+FEW, MANY, STEP_ROUNDS = 10, 40, 11
+"""Steps of two runs whose difference is measured, and how often."""
 
 
-@dataclass(frozen=True)
-class Small:
+class Small(NamedTuple):
     """A problem, its rival, and the figures that both are to give."""
 
     make: Callable[[], Any]
@@ -45,13 +42,19 @@ class Small:
     ours: Callable[[Any], Any]
     theirs: Callable[[Any], Any]
 
-    def error(self, found: Any) -> float:
-        """The largest relative difference."""
-        return float(np.max(np.abs(np.asarray(found) / self.exact - 1)))
+    def errors(self) -> list[float]:
+        """The largest relative differences of both."""
+        found = self.ours(ls.solve(self.make())), self.theirs(self.rival())
+        return [float(np.max(np.abs(np.asarray(figures) / self.exact - 1))) for figures in found]
 
 
 def problems() -> dict[str, Small]:
     """Return functions that make each problem, and the call of scikit-learn for it."""
+    from sklearn.cross_decomposition import CCA
+    from sklearn.decomposition import PCA
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+    from sklearn.linear_model import Ridge
+
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200, 10))
     Y = X[:, :8] + rng.standard_normal((200, 8))
@@ -63,9 +66,8 @@ def problems() -> dict[str, Small]:
     ratios = scipy.linalg.eigh(means.T @ means, (Zc - means).T @ (Zc - means), eigvals_only=True)[:-3:-1]
 
     def correlated(model: Any) -> Any:
-        return np.sort(np.abs([np.corrcoef(u, v)[0, 1] for u, v in zip(*(Z.T for Z in model), strict=True)]))[
-            ::-1
-        ]
+        pairs = zip(*(Z.T for Z in model.transform(X, Y)), strict=True)
+        return np.sort(np.abs([np.corrcoef(u, v)[0, 1] for u, v in pairs]))[::-1]
 
     return {
         "CCA, 200 x 10 + 8": Small(
@@ -73,7 +75,7 @@ def problems() -> dict[str, Small]:
             lambda: CCA(n_components=3).fit(X, Y),
             np.linalg.svd(bases[0].T @ bases[1], compute_uv=False)[:3],
             lambda s: s.correlations,
-            lambda m: correlated(m.transform(X, Y)),
+            correlated,
         ),
         "PCA, 200 x 10": Small(
             lambda: ls.SVD(X, k=3, center=True),
@@ -99,11 +101,7 @@ def problems() -> dict[str, Small]:
     }
 
 
-FEW, MANY, STEP_ROUNDS = 10, 40, 11
-"""Steps of two runs whose difference is measured, and how often."""
-
-
-def step() -> tuple[Turns, Turns]:
+def step() -> list[Turns]:
     """Processor seconds of a step of cg, and of SciPy's lsqr."""
     rng = np.random.default_rng(0)
     A = scipy.sparse.random_array((6000, 2000), density=0.02, format="csr", rng=rng)
@@ -117,26 +115,15 @@ def step() -> tuple[Turns, Turns]:
     def theirs(steps: int) -> None:
         scipy.sparse.linalg.lsqr(A, b, atol=0, btol=0, conlim=0, iter_lim=steps)
 
-    calls = {
-        f"{call.__name__} {steps}": partial(call, steps) for call in (ours, theirs) for steps in (FEW, MANY)
-    }
-    turns = alternate(calls, STEP_ROUNDS)
-    pairs = [[turns[f"{who} {steps}"].cpu for steps in (FEW, MANY)] for who in ("ours", "theirs")]
-    seconds = [[(b - a) / (MANY - FEW) for a, b in zip(*pair, strict=True)] for pair in pairs]
-    return Turns(seconds[0]), Turns(seconds[1])
-
-
-LIMIT = 1.5
-"""Times the processor time of scikit-learn that a small solve may take."""
-
-
-def solved(make: Callable[[], Any], name: str) -> Any:
-    """The answer of a problem that is stated anew."""
-    return ls.solve(make(), name)
+    calls = {(call, steps): partial(call, steps) for call in (ours, theirs) for steps in (FEW, MANY)}
+    turns, found = alternate(calls, STEP_ROUNDS), []
+    for call in (ours, theirs):
+        pairs = zip(turns[call, FEW].cpu, turns[call, MANY].cpu, strict=True)
+        found.append(Turns([(many - few) / (MANY - FEW) for few, many in pairs]))
+    return found
 
 
 def main() -> int:
-    """Measure and print."""
     report = Report(arguments(__doc__))
     count = 5 if report.given.quick else 100
     ways = "stated", "by name", 'by "auto"', "scikit-learn"
@@ -144,32 +131,24 @@ def main() -> int:
     head = ("ratio::.2f", "worst::.2f", "errors::.0e", "scikit-learn's::.0e")
     table, claims = report.table("problem", "solver", *columns, *head), []
     for label, small in problems().items():
-        make = small.make
-        name = ls.select(make()).name
-        calls = {
-            "stated": make,
-            "by name": partial(solved, make, name),
-            'by "auto"': partial(solved, make, "auto"),
-            "scikit-learn": small.rival,
-        }
+        name = ls.select(small.make()).name
+        own = [partial(lambda make, way: ls.solve(make(), way), small.make, way) for way in (name, "auto")]
+        calls = dict(zip(ways, (small.make, *own, small.rival), strict=True))
         alternate(calls, 3)
         rounds = [alternate(calls, count) for _ in range(ROUNDS)]
         medians = {way: Turns([one[way].median for one in rounds]) for way in ways}
         times = (1e3 * t for turns in medians.values() for t in (turns.median, max(turns.cpu)))
         ratio, worst = medians['by "auto"'].over(medians["scikit-learn"])
-        errors = small.error(small.ours(ls.solve(make()))), small.error(small.theirs(small.rival()))
-        table.row(label, name, *times, ratio, worst, *errors)
+        table.row(label, name, *times, ratio, worst, *small.errors())
         text = f"{label}: a solve takes at most {LIMIT} times the time of scikit-learn"
-        claims.append(
-            Claim(text, ratio <= LIMIT, f"{ratio:.2f} in the median, {worst:.2f} at worst", own=True)
-        )
+        told = f"{ratio:.2f} in the median, {worst:.2f} at worst"
+        claims.append(Claim(text, ratio <= LIMIT, told, own=True))
     ours, theirs = step()
     ratio, worst = ours.over(theirs)
     times = f"{1e3 * ours.median:.2f} ms and {1e3 * theirs.median:.2f} ms"
-    figures = f"{times}, {ratio:.2f} in the median, {worst:.2f} at worst"
     text = f"a step of cg on sparse 6000 x 2000 takes at most {LIMIT} times the time of SciPy's lsqr"
-    claims.append(Claim(text, ratio <= LIMIT, figures, own=True))
-    report.say(claims)
+    told = f"{times}, {ratio:.2f} in the median, {worst:.2f} at worst"
+    report.say([*claims, Claim(text, ratio <= LIMIT, told, own=True)])
     return report.end()
 
 

@@ -2,16 +2,18 @@
 
 Methods take turns, so that a slow spell of the machine falls on all of them, and are compared round by round: the
 median and the worst of the ratios of paired runs. Seconds of the processor count; those of the clock are kept beside
-them.
+them. A process may have this checkout or another one.
 """
 
 from __future__ import annotations
 
 import multiprocessing
-import resource
+import os
+import re
 import statistics
 import sys
 import time
+import tomllib
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -58,49 +60,22 @@ class Turns:
 
     @property
     def median(self) -> float:
-        """Median CPU seconds."""
         return statistics.median(self.cpu)
 
     def over(self, other: Turns) -> tuple[float, float]:
-        """Median and worst of the ratios to another method's seconds of the processor, round by round."""
-        return ratios(self.cpu, other.cpu)
-
-
-def ratios(these: list[float], those: list[float]) -> tuple[float, float]:
-    """Median and worst of the ratios of paired seconds; where one list is longer, of the pairs that there are."""
-    found = [a / max(b, 1e-9) for a, b in zip(these, those, strict=False)]
-    return (statistics.median(found), max(found)) if found else (float("nan"), float("nan"))
+        """Median and worst of the ratios to another method's seconds of the processor, of the rounds of both."""
+        found = [a / max(b, 1e-9) for a, b in zip(self.cpu, other.cpu, strict=False)]
+        return (statistics.median(found), max(found)) if found else (float("nan"), float("nan"))
 
 
 def alternate(
-    calls: Mapping[str, Callable[[], Any]],
-    rounds: int | Mapping[str, int],
-    *,
-    enough: float = float("inf"),
-    warm: bool = False,
-) -> dict[str, Turns]:
-    """Run all methods once a round.
-
-    Parameters
-    ----------
-    calls : mapping of str to callable
-    rounds : int or mapping of str to int
-        For all methods, or for each.
-    enough : float, default inf
-        Seconds of the processor after which a method has no other turn.
-    warm : bool, default False
-        Whether a method's first run does not count where it has others.
-
-    Returns
-    -------
-    dict of str to Turns
-        By method. One that refuses has no seconds, and says why.
-    """
-    most = rounds if isinstance(rounds, Mapping) else dict.fromkeys(calls, rounds)
-    found = {name: Turns() for name in calls if most[name]}
-    for turn in range(max(most.values(), default=0)):
+    calls: Mapping[Any, Callable[[], Any]], rounds: int, *, enough: float = float("inf"), warm: bool = False
+) -> dict[Any, Turns]:
+    """Run methods once a round until they refuse or had `enough` CPU seconds; `warm`: a first run does not count."""
+    found = {name: Turns() for name in calls}
+    for _ in range(rounds):
         for name, turns in found.items():
-            if turn >= most[name] or turns.said or sum(turns.cpu) >= enough:
+            if turns.said or sum(turns.cpu) >= enough:
                 continue
             try:
                 answer, watch = timed(calls[name])
@@ -117,15 +92,11 @@ def alternate(
 
 
 def in_words(error: BaseException) -> str:
-    """Kind and first line of an error."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
 
 
-# ---- memory ----------------------------------------------------------------------------------------
-
-
-def resident(name: str = "VmHWM") -> float:
-    """A line of Linux' account of this process, in MiB: the peak of its resident set, or "VmRSS", what it has now."""
+def resident(name: str) -> float:
+    """A line of Linux' account of this process, in MiB: "VmHWM", its peak resident set, or "VmRSS", that of now."""
     lines = Path("/proc/self/status").read_text("ascii").splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{name}:"))
 
@@ -146,47 +117,20 @@ class Peak:
 
     def __exit__(self, *error: object) -> None:
         self.watch.__exit__()
-        self.memory = max(0.0, resident() - self.before)
-
-    def figures(self) -> dict[str, float]:
-        """Seconds and MiB."""
-        return {
-            "cpu": self.watch.cpu,
-            "clock": self.watch.clock,
-            "memory": self.memory,
-            "before": self.before,
-        }
-
-
-def limit_memory(gigabytes: float) -> None:
-    """Above this, allocations fail with a MemoryError instead of bringing the machine down."""
-    most = int(gigabytes * 2**30)
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
-
-
-# ---- a process of its own --------------------------------------------------------------------------
+        self.memory = max(0.0, resident("VmHWM") - self.before)
 
 
 def apart(call: Callable[..., dict[str, Any]], *given: Any, seconds: float | None = None) -> dict[str, Any]:
-    """Call a function of a script in a fresh process; return {"said": why} if it refuses, dies, or takes too long.
-
-    Parameters
-    ----------
-    call : callable
-        A function of a module, which returns a dict.
-    *given : object
-    seconds : float, optional
-        Of the clock, after which the process is ended.
-    """
+    """Call a function of a module in a fresh process; return {"said": why} if it refuses, dies, or takes too long."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe(duplex=False)
     process = context.Process(target=_answer, args=(there, call, given))
     process.start()
     there.close()
+    found: dict[str, Any] = {"said": f"stopped after {seconds} s"}
     try:
-        found: dict[str, Any] = (
-            here.recv() if here.poll(seconds) else {"said": f"stopped after {seconds:g} s"}
-        )
+        if here.poll(seconds):
+            found = here.recv()
     except EOFError:
         process.join()
         found = {"said": f"the process ended with {process.exitcode}"}
@@ -201,3 +145,19 @@ def _answer(pipe: Any, call: Callable[..., dict[str, Any]], given: tuple[Any, ..
     except REFUSALS as error:
         traceback.print_exc(file=sys.stderr)
         pipe.send({"said": in_words(error)})
+
+
+def environment_of(folder: Path, declared: Path) -> dict[str, str]:
+    """The environment in which a checkout is imported; `declared`, an empty folder, will say what plugins it has."""
+    project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
+    source = (folder / "linspec" / "__init__.py").read_text("utf-8")
+    found = re.search(r'(?m)^__version__ = "(.+)"', source)
+    version = found[1] if found else "0"
+    info = declared / f"linspec-{version}.dist-info"
+    info.mkdir()
+    about = f"Metadata-Version: 2.1\nName: linspec\nVersion: {version}\n"
+    (info / "METADATA").write_text(about, encoding="utf-8")
+    points = [f"{name} = {target}" for name, target in project["entry-points"]["linspec"].items()]
+    (info / "entry_points.txt").write_text("\n".join(["[linspec]", *points, ""]), encoding="utf-8")
+    path = os.pathsep.join(map(str, (declared, folder, folder / "plugins")))
+    return {**os.environ, "PYTHONPATH": path}

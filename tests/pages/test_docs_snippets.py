@@ -262,26 +262,26 @@ def test_commands_run(page: Path, lines: list[tuple[str, str]], folder: Path) ->
 @pytest.mark.slow
 def test_an_experiment_names_the_data_that_it_lacks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LINSPEC_DATA", raising=False)
-    for name, needed in (
-        ("lazy_subspace", "newsgroups20/X.npz"),
-        ("lazy_accuracy", "newsgroups20/X.npz"),
-        ("sketch_quality", "newsgroups20/X.npz"),
-        ("cca_at_equal_time", "ptb/ptb.npz"),
-        ("cca_gradients", "mnist/mnist.npz"),
-        ("sparse_kernel_cca", "mnist/mnist.npz"),
-        ("two_stage_equivalence", "scene/scene.npz"),
-        ("two_stage_use", "yeast/yeast.npz"),
-        ("two_stage_scaling", "newsgroups20/X.npz"),
+    for script, study, needed in (
+        ("svd", "lazy_subspace", "newsgroups20/X.npz"),
+        ("svd", "lazy_accuracy", "newsgroups20/X.npz"),
+        ("svd", "sketch_quality", "newsgroups20/X.npz"),
+        ("cca", "cca_at_equal_time", "ptb/ptb.npz"),
+        ("cca", "cca_gradients", "mnist/mnist.npz"),
+        ("cca", "sparse_kernel_cca", "mnist/mnist.npz"),
+        ("least_squares", "two_stage_equivalence", "scene/scene.npz"),
+        ("least_squares", "two_stage_use", "yeast/yeast.npz"),
+        ("least_squares", "two_stage_scaling", "newsgroups20/X.npz"),
     ):
-        done = run([str(ROOT / f"docs/evidence/{name}.py")], folder)
-        assert done.returncode == 2, name
+        done = run([str(ROOT / f"docs/evidence/claims_on_{script}.py"), study], folder)
+        assert done.returncode == 2, study
         assert done.stderr.startswith(f"{needed} is needed: name the folder"), done.stderr
 
 
 def test_the_numbers_of_an_experiment_on_small_data_are_not_recorded(folder: Path) -> None:
     recorded = ROOT / "docs/evidence/recorded/lazy_stream.json"
     before = recorded.read_bytes()
-    done = run([str(ROOT / "docs/evidence/lazy_stream.py"), "--quick", "--record"], folder)
+    done = run([str(ROOT / "docs/evidence/claims_on_svd.py"), "lazy_stream", "--quick", "--record"], folder)
     assert done.returncode == 2
     assert "--record would overwrite the numbers of the whole experiment" in done.stderr
     assert recorded.read_bytes() == before
@@ -347,7 +347,8 @@ def test_every_figure_has_a_command_that_can_be_found_a_day_and_a_machine_and_is
             assert run["machine"] in machines, name
             script = re.search(r"(?:asv_bench|docs/evidence)/(\w+\.py)", run["command"])  # they moved
             if script and not (ROOT / "docs/evidence" / script[1]).exists():
-                assert re.fullmatch(rf"[0-9a-f]{{7,}}:{script[0]}", run["script"]), name
+                there = rf"[0-9a-f]{{7,}}:(asv_bench|docs/evidence)/{script[1]}"
+                assert re.fullmatch(there, run["script"]), name
             else:
                 assert "script" not in run, name
         assert all(len(row) == len(record["head"]) for row in record["rows"]), name

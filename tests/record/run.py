@@ -63,7 +63,7 @@ def _made(checkout: Path, scratch: Path) -> tuple[str, dict[str, str]]:
 def _shared(checkout: Path, scratch: Path) -> tuple[str, dict[str, str]]:
     """This Python, with the checkout and its plugins in front of what is installed."""
     sys.path.append(str(HERE.parents[1] / "docs" / "evidence"))
-    from checkouts import environment_of
+    from timing import environment_of
 
     (scratch / "declared").mkdir()
     return sys.executable, environment_of(checkout, scratch / "declared")

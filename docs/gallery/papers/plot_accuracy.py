@@ -6,7 +6,7 @@ Wojnowicz (2017) classifies rows that are reduced to k numbers by a random proje
 principal components (SPCA), or by lazy SPCA. His claims: SPCA and lazy SPCA are equally accurate, and both more
 accurate than RP at every k.
 
-The numbers were recorded by ``docs/evidence/lazy_accuracy.py``. The data are posts of 20 newsgroups, and
+The numbers were recorded by ``docs/evidence/claims_on_svd.py``. The data are posts of 20 newsgroups, and
 pairs of products and queries; the accuracy is that of a logistic regression on held-out rows.
 ``docs/evidence/experiments.md`` says which claims held, with more seeds and more k.
 """

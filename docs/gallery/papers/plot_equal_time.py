@@ -6,7 +6,7 @@ Lu's thesis (2015, section 3.5) compares ways to twenty canonical pairs of large
 principal components (RPCCA), gradient descent for the projections of an orthogonal iteration (G-CCA), the same after
 the long directions have been removed (L-CCA), and diagonals in place of Gram matrices (D-CCA).
 
-The numbers come from ``docs/evidence/cca_at_equal_time.py``, which has recorded them: words of product titles and of
+The numbers come from ``docs/evidence/claims_on_cca.py``, which has recorded them: words of product titles and of
 the queries that led to them, without the most frequent words in the second and third panel, as in the thesis. All but
 D-CCA take about as many seconds of the processor as L-CCA. ``docs/evidence/experiments.md`` says which claims held.
 """

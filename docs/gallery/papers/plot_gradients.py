@@ -6,7 +6,7 @@ Ma, Lu & Foster (2015) show that exact canonical pairs are no fixed point of the
 step from normalised weights and normalises the result (Proposition 2.1). AppGrad takes its steps with weights of their
 own that are never normalised, and exact pairs are a fixed point of it (Proposition 2.2).
 
-The numbers come from ``docs/evidence/cca_gradients.py``, which has recorded them: left and right halves of 60,000
+The numbers come from ``docs/evidence/claims_on_cca.py``, which has recorded them: left and right halves of 60,000
 images of digits, twenty pairs, 2000 steps of equal length. Captured is the sum of the correlations over that of the
 exact solution. ``docs/evidence/experiments.md`` has the stochastic form, other data, and the verdicts.
 """

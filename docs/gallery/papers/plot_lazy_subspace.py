@@ -6,7 +6,7 @@ Wojnowicz (2017) proves that lazy SPCA, which makes nothing orthonormal that is 
 directions as SPCA with the same random matrix (Proposition 2). In floating point it squares the data: of singular
 values that fall to σ₁/σ_k it loses eps (σ₁/σ_k)², where SPCA and an exact decomposition lose eps σ₁/σ_k.
 
-The numbers come from ``docs/evidence/lazy_subspace.py``, which has recorded them. On the left, generated matrices of
+The numbers come from ``docs/evidence/claims_on_svd.py``, which has recorded them. On the left, generated matrices of
 rank 60: the distance of the returned directions from the true ones. On the right, words of product titles, k = 100, in
 the form of the paper and in the default form: the distance of both spans for one random matrix Ω, and for another one.
 ``docs/evidence/experiments.md`` says what each claim is and whether it held.

@@ -4,8 +4,8 @@ Preconditioned conjugate gradients reach ridge regression's risk on all three sp
 
 Lu's thesis (2015, section 2.4.1) compares methods for ridge regression on three spectra: singular values that
 fall steeply, that hardly fall, or that hardly fall after fifteen large ones (Figures 2.1 to 2.3). The numbers
-were recorded by ``docs/evidence/ridge_risk.py`` with two repeats at ridge 1; ``docs/evidence/experiments.md`` says
-which claims held, with twenty repeats.
+were recorded by ``docs/evidence/claims_on_least_squares.py`` with two repeats at ridge 1;
+``docs/evidence/experiments.md`` says which claims held, with twenty repeats.
 
 The risk of an estimate is its mean squared distance from the noiseless truth, divided by that of exact ridge
 regression: 1 is as good as exact. As published, gradient descent, SVRG and LING reach 1 on the last two

@@ -2,7 +2,7 @@
 Hadamard sketches keep lengths as the theorem says, and lose coordinates if they are narrow
 ===========================================================================================
 
-The numbers were recorded by ``docs/evidence/sketch_quality.py``; ``docs/evidence/experiments.md`` says which claims
+The numbers were recorded by ``docs/evidence/claims_on_svd.py``; ``docs/evidence/experiments.md`` says which claims
 held. The sketch of ten orthonormal columns should have all singular values near 1.
 
 Tropp (2011) proves bounds of 0.40 and 1.48 for the subsampled randomized Hadamard transform (SRHT) with about

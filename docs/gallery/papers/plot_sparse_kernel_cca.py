@@ -5,7 +5,7 @@ Sparse kernel CCA finds related columns among noise, if its starts are screened
 Uurtio, Bhadra & Rousu (2019) claim for gradKCCA that it finds the columns of two views that belong together among 60
 to 98 % noise variables, for monotone relations and others. Two columns of each view matter here; the others are noise.
 
-The numbers come from ``docs/evidence/sparse_kernel_cca.py``, which has recorded them. F1 says how well the chosen
+The numbers come from ``docs/evidence/claims_on_cca.py``, which has recorded them. F1 says how well the chosen
 columns are those that matter: 1 is perfect. linspec's ``gradkcca`` screens its starts and bounds the ratio of norms;
 "published" has its authors' options. ``docs/evidence/experiments.md`` says which claims held, also on many rows and on
 images.

@@ -7,10 +7,10 @@ correlations with labels and hypergraph spectral learning need no generalised ei
 columns: least squares and an eigenproblem as large as there are labels find the same directions W, up to a rotation,
 with a ridge and without.
 
-The numbers come from ``docs/evidence/two_stage_equivalence.py`` and ``docs/evidence/two_stage_use.py``, which
-have recorded them on public data. On the left, WWᵀ is compared with that of an SVD of the data (the largest relative
-difference of eleven sets and up to five techniques each). On the right, support vector machines judge rows that were
-reduced by either way. ``docs/evidence/experiments.md`` has the verdicts.
+The numbers come from ``docs/evidence/claims_on_least_squares.py``, which has recorded them on public data. On the
+left, WWᵀ is compared with that of an SVD of the data (the largest relative difference of eleven sets and up to five
+techniques each). On the right, support vector machines judge rows that were reduced by either way.
+``docs/evidence/experiments.md`` has the verdicts.
 """
 
 import json
