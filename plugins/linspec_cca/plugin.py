@@ -60,9 +60,9 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             name="d-cca",
             problem="cca",
             target="linspec_cca.cross:DiagonalCCA",
-            summary="Alternating steps with the diagonals of the Gram matrices: exact for one-hot data.",
+            summary="The limit of alternating steps with the diagonals of the Gram matrices: exact for one-hot data.",
             reference="Lu 2015, Fast linear algorithms for machine learning (thesis), section 3.3.1",
-            traits=("iterative", "randomized", "warm-start", "resumable", "approximate"),
+            traits=("iterative", "randomized", "resumable", "approximate"),
         ),
         SolverSpec(
             name="appgrad",
