@@ -264,7 +264,14 @@ class PreimageCCA(OfKernels[PreimageCCASolution]):
 
     def moments_of_its_own(self, passes: Passes) -> PreimageMoments:
         """Views X and Y, used by their products."""
-        return PreimageMoments.of(self, passes)
+        operators = [A.in_blocks(name) for name, A in self.matrices.items()]
+        rows = Moments(
+            operators, None, passes, [*self.matrices], certificate_passes=self.certificate_products
+        )
+        if any(np.isinf(A.shape[0]) for A in operators):
+            rows.settle()
+            self.check_sizes()
+        return PreimageMoments(rows, self, self.kernels.values())
 
     def certify(self, moments: PreimageMoments, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Move points into their sets, remove earlier variates from later ones, and compute residuals.
