@@ -19,7 +19,7 @@ has no triangular solves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -62,6 +62,17 @@ def factorised(G: Array, ridge: float, *, spare: bool = False) -> Apply | None:
         host = _by_cholesky(to_host(G), ridge, spare=spare and home.on_host)
         return None if host is None else lambda rhs: from_host(host(to_host(rhs)), like=rhs)
     return _by_inverse(G, ridge, home)
+
+
+def solved(G: Array, B: Array, ridges: Sequence[float], *, spare: bool = False) -> Array | None:
+    """(G + rI)⁻¹B for all ridges side by side, or None if G is too ill-conditioned for one of them."""
+    found = []
+    for ridge in ridges:
+        apply = factorised(G, ridge, spare=spare)
+        if apply is None:
+            return None
+        found.append(apply(B))
+    return Home.of(B).concat(found)
 
 
 def _by_cholesky(G: HostArray, ridge: float, *, spare: bool) -> Apply | None:
@@ -135,10 +146,8 @@ class DirectLeastSquares(Solver):
     def _primal(self, problem: Any, moments: Moments) -> tuple[Array, None] | None:
         """Solve (AᵀA + rI) x = AᵀB; None if AᵀA is too ill-conditioned."""
         AtA, AtB = map(_dense, moments.gram()[0])
-        solved = [factorised(AtA, ridge) for ridge in problem.ridges]
-        if any(apply is None for apply in solved):
-            return None
-        return moments.operators[0].backend.blocks.concat([apply(AtB) for apply in solved if apply]), None
+        x = solved(AtA, AtB, problem.ridges)
+        return None if x is None else (x, None)
 
     def _by_rows(self, problem: Any, moments: Moments) -> tuple[Array, int]:
         """Solve by the reduced rows [R QᵀB]."""
@@ -156,10 +165,8 @@ class DirectLeastSquares(Solver):
         B = place.place(
             moments.operator(1).matmat(moments.operators[1].backend.blocks.eye(moments.widths[1]))
         )
-        solved = [factorised(K, ridge, spare=len(problem.ridges) == 1) for ridge in problem.ridges]
-        if any(apply is None for apply in solved):
-            return None
-        return A.rmatmat(place.concat([apply(B) for apply in solved if apply])), len(B)
+        x = solved(K, B, problem.ridges, spare=len(problem.ridges) == 1)
+        return None if x is None else (A.rmatmat(x), len(B))
 
     def _cut(self, moments: Moments, ridge: float) -> float:
         if self.rank_tol is not None:
