@@ -65,10 +65,9 @@ class GramCCA(Solver):
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Estimated cost of three Gram matrices, two Cholesky factors, two triangular solves and an SVD."""
         shorter, longer = sorted((float(sizes.p), float(sizes.q)))
-        both = shorter + longer
         rate = SPARSE_RATE if sizes.scattered else DENSE_RATE
-        forming = gram_seconds(sizes) if sizes.readable else 3.0 * sizes.nnz * both / rate
-        flops = (shorter**3 + longer**3) / 3 + longer * shorter * both + 2.0 * longer * shorter**2
-        factoring = flops / CHOLESKY_RATE + shorter**3 / FACTOR_RATE
+        forming = gram_seconds(sizes) if sizes.readable else 3.0 * sizes.nnz * (sizes.p + sizes.q) / rate
+        flops = longer**3 / 3 + 3.0 * shorter * longer**2 + 3.0 * shorter**3
         note = f"{sizes.gram_entries:.2g} Gram entries, {flops:.2g} flops to factor"
-        return Estimate(forming + factoring, 8.0 * (2 * sizes.gram_entries + shorter * longer), note)
+        memory = 8.0 * (2 * sizes.gram_entries + shorter * longer)
+        return Estimate(forming + flops / CHOLESKY_RATE, memory, note)

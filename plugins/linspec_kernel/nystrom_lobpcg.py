@@ -139,11 +139,10 @@ class NystromLOBPCG(Solver):
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Estimated cost of a dozen passes by tiles, the preconditioner, and the algebra of the blocks."""
         n, width, m = float(sizes.n), sizes.k + EXTRA, default_landmarks(sizes.n)
-        entries = n**2 * (sizes.p + sizes.q) / DENSE_RATE + 2 * n**2 * PER_ENTRY
-        each = entries + 4 * n**2 * width / DENSE_RATE + 8 * n * width * (m + KEEP * width) / DENSE_RATE
-        once = 4 * n * m**2 / DENSE_RATE + 20 * float(m) ** 3 / FACTOR_RATE
-        held = 16 * n * m + 32 * n * (KEEP + 2) * width
-        return Estimate(EXPECTED * each + once, held, f"{EXPECTED} passes over the kernels, {m} landmarks")
+        each = n**2 * (2 * PER_ENTRY + (sizes.p + sizes.q + 6 * width) / DENSE_RATE)
+        seconds = EXPECTED * each + 4 * n * m**2 / DENSE_RATE + 20 * float(m) ** 3 / FACTOR_RATE
+        held = 16 * n * (m + 2 * (KEEP + 2) * width)
+        return Estimate(seconds, held, f"{EXPECTED} passes over the kernels, {m} landmarks")
 
 
 def answer(

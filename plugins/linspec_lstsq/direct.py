@@ -195,11 +195,10 @@ class DirectLeastSquares(Solver):
         """Estimated cost of one Gram matrix of the shorter side and its factorisations."""
         if not sizes.readable:
             return None
-        side = min(sizes.n, sizes.p)
-        paths = max(1, sizes.k // max(sizes.q, 1))
-        seconds = gram_seconds(sizes) + paths * side**3 / 3 / CHOLESKY_RATE
-        note = f"Gram matrix of order {side} and its Cholesky factor"
-        return Estimate(seconds, 24.0 * side**2 + 8.0 * sizes.k * (sizes.n + sizes.p), note)
+        side, ridges = min(sizes.n, sizes.p), max(1, sizes.k // max(sizes.q, 1))
+        seconds = gram_seconds(sizes) + ridges * side**3 / 3 / CHOLESKY_RATE
+        memory = 24.0 * side**2 + 8.0 * sizes.k * (sizes.n + sizes.p)
+        return Estimate(seconds, memory, f"Gram matrix of order {side} and its Cholesky factor")
 
 
 def _by_gram(moments: Moments, i: int, ridge: float) -> Apply:

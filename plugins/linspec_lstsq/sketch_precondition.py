@@ -198,12 +198,11 @@ class SketchPrecondition(Solver):
         """Estimated cost of a sketch, its SVD, and a few dozen passes."""
         if not sizes.readable or sizes.n <= 5 * sizes.p:
             return None
-        rows = 4.0 * sizes.p
-        passes = sweeps_estimate(sizes, EXPECTED)
-        entries = float(sizes.n) * (sizes.p + sizes.q)
-        seconds = passes.seconds + 8.0 * entries / SPARSE_RATE + 6.0 * rows * sizes.p**2 / FACTOR_RATE
+        rows, passes = 4.0 * sizes.p, sweeps_estimate(sizes, EXPECTED)
+        sketching = 8.0 * sizes.n * (sizes.p + sizes.q) / SPARSE_RATE + 6.0 * rows * sizes.p**2 / FACTOR_RATE
         memory = passes.bytes + 8.0 * (3 * rows * sizes.p + 4 * sizes.n * sizes.k)
-        return Estimate(seconds, memory, f"SVD of a sketch of {rows:.0f} rows and {EXPECTED} sweeps")
+        note = f"SVD of a sketch of {rows:.0f} rows and {EXPECTED} sweeps"
+        return Estimate(passes.seconds + sketching, memory, note)
 
 
 class Correction(NamedTuple):

@@ -133,9 +133,7 @@ class Gram(Solver):
         """Estimated cost of the moments, of the decompositions, and of the errors of all candidates."""
         if not sizes.readable:
             return None
-        p = float(sizes.p)
-        m = float(sizes.q)
-        sweep = 2.0 * sizes.n * p * (p + m) / DENSE_RATE
+        p, m = float(sizes.p), float(sizes.q)
         each = 20 * p**3 / FACTOR_RATE + (RIDGES + 4) * 2 * p * p * m / DENSE_RATE
-        seconds = sweep + SETTINGS * (FOLDS + 1) * each
+        seconds = 2.0 * sizes.n * p * (p + m) / DENSE_RATE + SETTINGS * (FOLDS + 1) * each
         return Estimate(seconds, 8.0 * (FOLDS + 4) * p * (p + m), "Gram matrices of the folds")

@@ -191,9 +191,9 @@ class Kernel(Solver):
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Estimated cost of the kernels, of the decompositions, and of the errors of all candidates."""
-        if not sizes.readable or not np.isfinite(sizes.n):
-            return None
         n, p, m = float(sizes.n), float(sizes.p), float(sizes.q)
+        if not np.isfinite(n):
+            return None
         each = 20 * n**3 / FACTOR_RATE + 2 * n * n * m * (2 + RIDGES / FOLDS) / DENSE_RATE
         seconds = (FOLDS + 1) * (2 * n * n * p / DENSE_RATE + SETTINGS * each)
         held = 2 * n * p + (FOLDS + 2) * SETTINGS * n * n + 3 * n * m

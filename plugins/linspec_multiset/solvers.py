@@ -122,12 +122,9 @@ class LOBPCGMultiset(Solver):
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Estimated cost of some dozens of products, held or swept, and of the algebra between them."""
-        width = min(sizes.k + OVERSAMPLED, sizes.p + sizes.q)
+        width, side = min(sizes.k + OVERSAMPLED, sizes.p + sizes.q), float(sizes.p + sizes.q)
         _, products = cost.moments_form(sizes, EXPECTED, width)
-        side = float(sizes.p + sizes.q)
-        views = max(side / max(sizes.p, 1), 2.0)  # as if all were as wide as the first
-        small = min(3 * width * views, side)
-        between = EXPECTED * (side * width**2 * 60.0 / cost.DENSE_RATE + 4.0 * small**3 / cost.FACTOR_RATE)
-        held = 8.0 * side * width * BLOCKS_HELD * 3
+        between = EXPECTED * side * width**2 * (60.0 / cost.DENSE_RATE + 100.0 / cost.FACTOR_RATE)
         note = f"some {EXPECTED} products ({products.note}) with blocks of {width} columns"
+        held = 24.0 * side * width * BLOCKS_HELD
         return Estimate(products.seconds + between, products.bytes + held, note)

@@ -50,11 +50,10 @@ class DirectSVD(Solver):
         """Estimated cost of an orthogonal reduction of all rows and the SVD of a square of the shorter side's order."""
         if not sizes.readable:
             return None
-        short, long = sorted((sizes.n, sizes.p))
+        short, long = sorted((float(sizes.n), float(sizes.p)))
         seconds = sizes.shared(2.5 * long * short**2 / FACTOR_RATE) + 20.0 * short**3 / FACTOR_RATE
-        entries = 10.0 * short**2 if sizes.n >= sizes.p else 4.0 * long * short
-        memory = 8.0 * (entries + sizes.k * (sizes.n + sizes.p))
-        return Estimate(seconds, memory, f"orthogonal reduction to order {short}")
+        memory = 8.0 * (10.0 * short**2 if sizes.n >= sizes.p else 4.0 * long * short)
+        return Estimate(seconds, memory, f"orthogonal reduction to order {short:.0f}")
 
 
 def direct(moments: Moments, k: int) -> Iterate:
@@ -100,11 +99,9 @@ class GramSVD(Solver):
         """Estimated cost of the Gram matrix of the shorter side and some of its eigenvectors."""
         side = min(sizes.n, sizes.p)
         forming = gram_seconds(sizes) if sizes.readable else 2.0 * sizes.nnz * side / DENSE_RATE
-        flops = 2.0 * side**3 + 4.0 * side**2 * min(sizes.k, side)
-        entries = 3.0 * side**2 + 2.0 * sizes.k * (sizes.n + sizes.p)
-        return Estimate(
-            forming + flops / FACTOR_RATE, 8.0 * entries, f"Gram matrix of order {side} and its eigenvectors"
-        )
+        seconds = forming + 2.0 * side**2 * (side + 2.0 * sizes.k) / FACTOR_RATE
+        memory = 24.0 * side**2 + 16.0 * sizes.k * (sizes.n + sizes.p)
+        return Estimate(seconds, memory, f"Gram matrix of order {side} and its eigenvectors")
 
 
 def leading(S: Array, k: int, place: Any) -> tuple[HostArray, Array]:

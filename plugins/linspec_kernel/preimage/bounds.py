@@ -95,29 +95,20 @@ def as_bound(given: Any, name: str, columns: int) -> Bound:
     InvalidProblem
         The argument is neither a valid pair, nor a `Bound`, nor None.
     """
+    if isinstance(given, Bound):
+        return given
     pair: Any = ("ratio", math.sqrt(columns)) if given is None else given
-    if isinstance(pair, Bound):
-        pair = pair.kind, pair.size
-    elif isinstance(pair, str):
-        kind, _, number = pair.rpartition(":")
-        with suppress(ValueError):
-            pair = kind or "ratio", float(number)
-    if not isinstance(pair, tuple | list) or len(pair) != 2:
-        raise InvalidProblem(
-            f"{name} must be a pair such as ('ratio', 1.5), ('l1', 1.0) or ('l2', 1.0), or None; got {shown(given)}."
-        )
-    kind, size = pair
-    if kind not in KINDS:
-        raise InvalidProblem(f"{name} must be of the kind {', '.join(KINDS)}; got {shown(kind)}.")
-    finite = isinstance(size, int | float | np.integer | np.floating) and not isinstance(size, bool)
-    if not finite or not 0 < float(size) < math.inf:
-        raise InvalidProblem(f"the number of {name} must be finite and above 0; got {shown(size)}.")
-    if kind == "ratio" and size < 1:
-        raise InvalidProblem(
-            f"{name}=('ratio', s) needs s of at least 1, since |u|₁ is never below |u|₂ = 1; got {float(size):g}. "
-            "1 keeps one column, the square root of the columns restricts nothing."
-        )
-    return Bound(kind, float(size))
+    if isinstance(pair, str):
+        pair = (f"ratio:{pair}" if ":" not in pair else pair).split(":", 1)
+    with suppress(TypeError, ValueError):
+        kind, size = pair[0], float(pair[1])
+        if kind in KINDS and len(pair) == 2 and (1.0 if kind == "ratio" else 0.0) <= size < math.inf and size:
+            return Bound(kind, size)
+    raise InvalidProblem(
+        f"{name} must be None or a pair such as ('ratio', 1.5), ('l1', 1.0) or ('l2', 1.0): the kind is one of "
+        f"{', '.join(KINDS)}, and the number finite and above 0, for 'ratio' at least 1, which keeps one column, while "
+        f"the square root of the columns restricts nothing; got {shown(given)}."
+    )
 
 
 def _on_ratio(Y: HostArray, s: float) -> HostArray:

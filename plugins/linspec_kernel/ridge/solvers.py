@@ -152,14 +152,10 @@ class NystromPCG(Solver):
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Estimated cost of some passes by tiles, the preconditioner, and the algebra of the blocks."""
         n, width, m = float(sizes.n), max(sizes.k, COLUMNS), default_landmarks(sizes.n)
-        each = n**2 * (sizes.p + 2 * width) / DENSE_RATE + n**2 * PER_ENTRY / 2
-        each += 4 * n * width * (m + 3 * width) / DENSE_RATE
-        once = 4 * n * m**2 / DENSE_RATE + 10 * float(m) ** 3 / FACTOR_RATE + n * m * PER_ENTRY
-        return Estimate(
-            EXPECTED * each + once,
-            16 * n * m + 48 * n * width,
-            f"{EXPECTED} passes over the kernel, {m} landmarks",
-        )
+        each = n**2 * (PER_ENTRY / 2 + (sizes.p + 3 * width) / DENSE_RATE)
+        seconds = EXPECTED * each + 4 * n * m**2 / DENSE_RATE + 10 * float(m) ** 3 / FACTOR_RATE
+        held = 16 * n * (m + 3 * width)
+        return Estimate(seconds, held, f"{EXPECTED} passes over the kernel, {m} landmarks")
 
 
 def _answer(moments: Any, arrays: Callable[[], Mapping[str, Array]]) -> dict[str, Array]:
