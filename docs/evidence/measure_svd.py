@@ -208,7 +208,6 @@ def own(case: Case) -> list[Method]:
     settings += [("block-krylov", {"tol": tol, "block": wide}) for tol in (1e-1, 1e-2, 1e-3, 1e-6)]
     settings += [("spca", {"power_iterations": q}) for q in (0, 2, 5, 10)]
     settings += [("lazy-spca", {}), ("lanczos", {}), ("lanczos", {"tol": 1e-12})]
-    settings += [("lanczos", {"method": "propack"}), ("lanczos", {"method": "propack", "tol": 1e-10})]
     settings += [("gram", {})] if min(case.A.shape) < 2000 else []
     label = lambda name, options: name + "".join(f", {key} {value}" for key, value in options.items())  # noqa: E731
     return [
