@@ -42,14 +42,13 @@ from typing import Any
 
 import numpy as np
 
-from linspec import Status, form_option, limit_option, option, part, tol_option
+from linspec import Status, form_option, option, part
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.iteration import ROUNDING, Context, Iterate, solved_by_ridge
-from linspec.linalg import Step, Steps, cg_steps, driven, in_variables
+from linspec.iteration import ROUNDING, Context, Iterate
+from linspec.linalg import Step, Steps, cg_steps, in_variables
 from linspec.rows import Moments
-from linspec.solving import Solver
 from linspec_lstsq.gradient_descent import gd_steps
-from linspec_lstsq.normal_system import rounding_of
+from linspec_lstsq.normal_system import ByProducts, rounding_of
 from linspec_lstsq.principal_components import PrincipalComponents, random_block
 
 
@@ -104,14 +103,12 @@ INNER: dict[str, Callable[[Array], Steps]] = {"cg": cg_steps, "gd": gd_steps}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ling(Solver):
+class Ling(ByProducts):
     """Projection on leading components and an iteration for the rest (Lu 2015, Algorithms 1 and 5)."""
 
     rank: int = option(20, "leading components", at_least=1)
     variant: str = option("deflated", "the one that converges, or one of those printed", choices=VARIANTS)
     inner: str = option("cg", "what iterates", choices=tuple(INNER))
-    tol: float | None = tol_option(1e-8)
-    max_iterations: int = limit_option(1000)
     test_matrix: Any = part("gaussian", "what the randomized SVD multiplies", kind="test-matrix")
     form: str = form_option()
 
@@ -122,26 +119,23 @@ class Ling(Solver):
         Omega = place.place(random_block(self.test_matrix, A.shape[1], self.rank, context.rng))
         (Y, _), (AtB, _) = moments.products(Omega, place.eye(problem.B.shape[1]))
         begin = self._begin(PrincipalComponents.of(Y, moments.gram_product, self.rank))
-        x = None if start is None else place.place(start["x"])
-        rounding = rounding_of(moments, AtB, problem.width)
-        steps = solved_by_ridge(moments.gram_product, AtB, problem.ridges, context, begin, x, **rounding)
+        steps = self.solved(problem, moments, context, start, AtB, begin)
         if self.variant == "deflated":
             yield from steps
             return
         text = f"variant {self.variant!r} does not correct errors of its components; variant 'deflated' converges to "
         context.note(Status.APPROXIMATE, text + "the solution.")
-        near = max(context.tol, ROUNDING * rounding["unit"])
+        near = max(context.tol, ROUNDING * rounding_of(moments, AtB, problem.width)["unit"])
         yield from (each._replace(final=each.residual <= near) for each in steps)
 
-    def begins(
+    def prepared(
         self, moments: Moments, i: int, ridge: float, context: Context
-    ) -> Callable[[Array], Iterator[Step]]:
-        """Compute the components of Xᵢ once; return what solves (XᵢᵀXᵢ + rI) x = G for blocks G, from zero."""
+    ) -> Callable[[float, Array], Steps]:
+        """Compute the components of Xᵢ."""
         A = moments.operators[i]
         product = partial(moments.gram_product, i=i)
         Omega = A.backend.blocks.place(random_block(self.test_matrix, A.shape[1], self.rank, context.rng))
-        begin = self._begin(PrincipalComponents.of(product(Omega), product, self.rank))
-        return lambda G: driven(product, begin(ridge, G))
+        return self._begin(PrincipalComponents.of(product(Omega), product, self.rank))
 
     def _begin(self, leading: PrincipalComponents) -> Callable[[float, Array], Steps]:
         """What begins the iteration of the variant for one ridge."""

@@ -25,28 +25,23 @@ at the iterate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from linspec import limit_option, tol_option
 from linspec.arrays import Array
 from linspec.iteration import Context, Iterate
-from linspec.linalg import Step, cg_steps, driven, golub_kahan, lsqr, stacked
+from linspec.linalg import golub_kahan, lsqr, stacked
 from linspec.rows import Moments
-from linspec.solving import Solver
-from linspec_lstsq.normal_system import NormalEquations
+from linspec_lstsq.normal_system import ByProducts, NormalEquations
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimultaneousLSQR(Solver):
+class SimultaneousLSQR(ByProducts):
     """LSQR for all right-hand sides at once (Paige & Saunders 1982, doi:10.1145/355984.355989)."""
-
-    tol: float | None = tol_option(1e-8)
-    max_iterations: int = limit_option(1000)
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield iterates from zero or the start; begin again where rounding has falsified a residual."""
@@ -89,13 +84,3 @@ class SimultaneousLSQR(Solver):
             return U, roots
         below = place.concat([place.zeros((system.p, w)) if x0 is None else -x0, Z]) * roots
         return place.xp.concat([U, below], axis=0), roots
-
-    def begins(
-        self, moments: Moments, i: int, ridge: float, context: Context
-    ) -> Callable[[Array], Iterator[Step]]:
-        """Return what solves (XᵢᵀXᵢ + rI) x = G for blocks G, from zero, as a part of another solver.
-
-        Without the rows of which G is the product, the iterates of LSQR are those of conjugate gradients.
-        """
-        product = partial(moments.gram_product, i=i)
-        return lambda G: driven(product, cg_steps(G, (ridge,)))

@@ -8,15 +8,56 @@ for the correction of its x₀, whose right-hand side is AᵀB − (AᵀA + rI) 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from linspec import limit_option, tol_option
 from linspec.arrays import Array, HostArray
 from linspec.certificates import metric_pays, needs_metric
-from linspec.iteration import Context
-from linspec.linalg import EPS
+from linspec.iteration import Context, Iterate, solved_by_ridge
+from linspec.linalg import EPS, Step, Steps, cg_steps, driven
 from linspec.rows import Moments
+from linspec.solving import Solver
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByProducts(Solver):
+    """A solver of the normal equations by products with AᵀA, which may be a part of another solver."""
+
+    tol: float | None = tol_option(1e-8)
+    max_iterations: int = limit_option(1000)
+
+    def begins(
+        self, moments: Moments, i: int, ridge: float, context: Context
+    ) -> Callable[[Array], Iterator[Step]]:
+        """Prepare once; return what solves (XᵢᵀXᵢ + rI) x = G for blocks G, from zero."""
+        begin = self.prepared(moments, i, ridge, context)
+        return lambda G: driven(partial(moments.gram_product, i=i), begin(ridge, G))
+
+    def prepared(
+        self, moments: Moments, i: int, ridge: float, context: Context
+    ) -> Callable[[float, Array], Steps]:
+        """What begins an iteration for a ridge and a block: conjugate gradients by default."""
+        return lambda ridge, G: cg_steps(G, (ridge,))
+
+    def solved(
+        self,
+        problem: Any,
+        moments: Moments,
+        context: Context,
+        start: Any,
+        AtB: Array,
+        begin: Callable[[float, Array], Steps],
+    ) -> Iterator[Iterate]:
+        """Yield the iterates of all ridges, each of which `begin` begins anew where rounding has falsified it."""
+        x = None if start is None else moments.operators[0].backend.blocks.place(start["x"])
+        rounding = rounding_of(moments, AtB, problem.width)
+        return solved_by_ridge(moments.gram_product, AtB, problem.ridges, context, begin, x, **rounding)
+
 
 EXPECTED = 20
 """Products that an iteration makes at least: for so many a Gram matrix may pay."""

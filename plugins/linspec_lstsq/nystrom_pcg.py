@@ -30,14 +30,13 @@ from typing import Any
 
 import numpy as np
 
-from linspec import cost, form_option, limit_option, option, part, tol_option
+from linspec import cost, form_option, option, part
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.cost import Estimate, Sizes
-from linspec.iteration import Context, Iterate, solved_by_ridge
-from linspec.linalg import EPS, Step, Steps, cg_steps, driven, in_variables, whitening
+from linspec.iteration import Context, Iterate
+from linspec.linalg import EPS, Step, Steps, cg_steps, in_variables, whitening
 from linspec.rows import Moments
-from linspec.solving import Solver
-from linspec_lstsq.normal_system import rounding_of
+from linspec_lstsq.normal_system import ByProducts
 
 SPREAD = 1e4
 """Columns count as badly scaled above this ratio of the largest to the smallest squared norm, ridge included: to scale
@@ -58,11 +57,9 @@ WIDTH = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class NystromPCG(Solver):
+class NystromPCG(ByProducts):
     """Nyström preconditioned conjugate gradients (Frangella, Tropp & Udell 2023, doi:10.1137/21M1466244)."""
 
-    tol: float | None = tol_option(1e-8)
-    max_iterations: int = limit_option(1000)
     rank: int | None = option(
         None, "columns of the sketch; none: doubled while it pays", kind=int, at_least=1
     )
@@ -77,9 +74,7 @@ class NystromPCG(Solver):
         Omega = self._drawn(A, context)
         (Y, _), (AtB, _) = moments.products(Omega, place.eye(problem.B.shape[1]))
         sketch = self._sketched(moments, 0, min(problem.ridges), problem.width, context, Omega, Y)
-        x = None if start is None else place.place(start["x"])
-        begin, rounding = partial(preconditioned, sketch), rounding_of(moments, AtB, problem.width)
-        yield from solved_by_ridge(moments.gram_product, AtB, problem.ridges, context, begin, x, **rounding)
+        yield from self.solved(problem, moments, context, start, AtB, partial(preconditioned, sketch))
 
     def _drawn(self, A: Any, context: Context, columns: int | None = None) -> Array:
         """Random columns; by default those of the first sketch."""
@@ -125,13 +120,13 @@ class NystromPCG(Solver):
         """Estimated cost of a sketch and about a hundred products."""
         return cost.sweeps_estimate(sizes, EXPECTED, spare=FIRST_RANK)
 
-    def begins(
+    def prepared(
         self, moments: Moments, i: int, ridge: float, context: Context
-    ) -> Callable[[Array], Iterator[Step]]:
-        """Sketch Xᵢ once; return what solves (XᵢᵀXᵢ + rI) x = G for blocks G, from zero."""
-        product, Omega = partial(moments.gram_product, i=i), self._drawn(moments.operators[i], context)
-        sketch = self._sketched(moments, i, ridge, WIDTH, context, Omega, product(Omega))
-        return lambda G: driven(product, preconditioned(sketch, ridge, G))
+    ) -> Callable[[float, Array], Steps]:
+        """Sketch Xᵢ."""
+        Omega = self._drawn(moments.operators[i], context)
+        Y = moments.gram_product(Omega, i=i)
+        return partial(preconditioned, self._sketched(moments, i, ridge, WIDTH, context, Omega, Y))
 
 
 def preconditioned(sketch: NystromSketch, ridge: float, G: Array) -> Steps:
