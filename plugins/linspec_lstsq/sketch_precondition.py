@@ -32,10 +32,11 @@ Method: an SVD of the sketch, S A D⁻¹ = U Σ Vᵀ, where D has column lengths
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from itertools import tee
+from typing import Any
 
 import numpy as np
 
@@ -44,8 +45,6 @@ from linspec.arrays import Array, Home, HostArray, reciprocal
 from linspec.cost import FACTOR_RATE, SPARSE_RATE, Estimate, Sizes, sweeps_estimate
 from linspec.iteration import Context, Iterate, worst
 from linspec.linalg import (
-    Bidiagonal,
-    LongStep,
     golub_kahan,
     lsqr,
     rank_cut,
@@ -161,24 +160,40 @@ class SketchPrecondition(Solver):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield iterates of LSQR until its steps are rounding."""
-        A, ridges = moments.operators[0], problem.column_ridges
-        place, m = A.backend.blocks, problem.B.shape[1]
+        A, m, ridges = moments.operators[0], moments.widths[1], problem.column_ridges
+        home, unit = A.backend.blocks, float(np.finfo(A.dtype).eps)
         SA, SB, AtB = self._sketch(moments, context.rng)
         cut = rank_cut((int(A.shape[0]), A.shape[1]), "float32" if A.rounding > 1e-10 else "float64")
-        factor = SketchedFactor.of(SA, SB, place, cut, ridges)
-        b = place.place(moments.operator(1).matmat(place.eye(m)))
-        stacked = Stacked(moments.long_step, b, AtB, ridges, factor)
-        x = factor.solution() if start is None else place.place(start["x"])  # (1)
+        factor = SketchedFactor.of(SA, SB, home, cut, ridges)
+        b = home.place(moments.operator(1).matmat(home.eye(m)))
+        scales, sizes = (np.tile(home.column_norms(V), len(ridges) // m) for V in (AtB, b))
+        live = home.place((scales > 0).astype(np.float64))[None, :]
+        b = home.concat([b] * (len(ridges) // m)) * live
+        step = stacked(moments.long_step, home.place(np.sqrt(ridges))[None, :])
+
+        def preconditioned(V: Array, U: Array, alpha: HostArray) -> tuple[Array, HostArray]:
+            """[A; √r I] N V - U diag(alpha) in the place of U; its product with the transpose, and its lengths."""
+            Z, beta = step(factor.forward(V), U, alpha)
+            return factor.adjoint(Z), beta
+
+        x = factor.solution() if start is None else home.place(start["x"])  # (1)
         for number in range(1 + self.refinements):  # (3)
-            beyond, last = 0, number == self.refinements
-            for now in stacked.corrections(x, float(np.finfo(A.dtype).eps)):  # (2)
-                beyond += now.residual <= context.tol
-                ends = now.rounded or beyond == LONGEST
-                doubt = DOUBT * bool(self.refinements)
-                yield Iterate(now.residual, partial(_arrays, now), final=ends and last, doubt=doubt)
+            x, Y, beyond, limit = x * live, None, 0, np.full(len(ridges), np.inf)
+            U = home.xp.concat([b, 0.0 * x], axis=0)
+            gradient, beta = step(-x, U, -np.ones(len(ridges)))  # U is [b; 0] before
+            bases, steps = tee(golub_kahan(preconditioned, factor.adjoint(gradient), U, beta))
+            for ((now,), lengths), basis in zip(lsqr(steps), bases, strict=False):  # (2)
+                residual = worst(lengths.ravel() * home.column_norms(factor.undone(basis.V)), scales)
+                moved, Y = scales + np.inf if Y is None else home.column_norms(now - Y), now
+                if (moved <= limit).any():
+                    limit = factor.rounding(x + factor.forward(Y), sizes, unit)
+                beyond += residual <= context.tol
+                ends = bool((moved <= limit).all()) or beyond == LONGEST
+                arrays, final = partial(_answer, factor, x, Y), ends and number == self.refinements
+                yield Iterate(residual, arrays, final=final, doubt=DOUBT * bool(self.refinements))
                 if ends:
                     break
-            x = now.x()
+            x = x + factor.forward(Y)
 
     def _sketch(self, moments: Moments, rng: np.random.Generator) -> tuple[HostArray, HostArray, Array]:
         """S A, S B and AᵀB in one pass; the triangle of [A B] if it is no larger."""
@@ -205,82 +220,5 @@ class SketchPrecondition(Solver):
         return Estimate(passes.seconds + sketching, memory, note)
 
 
-class Correction(NamedTuple):
-    """An iterate of LSQR on the correction of a start.
-
-    Attributes
-    ----------
-    residual : float
-        ‖Aᵀ(b - Ax) - r x‖ / ‖Aᵀb‖, the largest.
-    x : callable
-        Returns the iterates.
-    rounded : bool
-        Whether all steps are rounding.
-    """
-
-    residual: float
-    x: Callable[[], Array]
-    rounded: bool
-
-
-class Stacked:
-    """[A; √r I] N for all pairs of a right-hand side and a ridge.
-
-    Parameters
-    ----------
-    product : callable
-        The `linspec.linalg.LongStep` of A.
-    b : array of shape (n, m)
-    AtB : array of shape (p, m)
-    ridges : numpy.ndarray of shape (pairs,)
-    factor : SketchedFactor
-    """
-
-    def __init__(
-        self, product: LongStep, b: Array, AtB: Array, ridges: HostArray, factor: SketchedFactor
-    ) -> None:
-        self.factor = factor
-        self.home = Home.of(AtB)
-        copies = len(ridges) // AtB.shape[1]
-        self.b = self.home.concat([b] * copies)
-        self.step = stacked(product, self.home.place(np.sqrt(ridges))[None, :])
-        self.scales, self.sizes = (np.tile(self.home.column_norms(V), copies) for V in (AtB, b))
-
-    def corrections(self, x: Array, unit: float) -> Iterator[Correction]:
-        """Yield the iterates of (2) from x, with data that are rounded to `unit`."""
-        home, place = self.home, self.home.place
-        live = place((self.scales > 0).astype(np.float64))[None, :]
-        x = x * live
-        below = home.zeros((x.shape[0], x.shape[1]))
-        U = home.xp.concat([self.b * live, below], axis=0)
-        gradient, beta = self.step(-x, U, -np.ones(x.shape[1]))  # U is [b; 0] before
-        newest: list[Bidiagonal] = []
-        steps = _kept(golub_kahan(self._preconditioned, self.factor.adjoint(gradient), U, beta), newest)
-        before, limit = None, np.full(x.shape[1], np.inf)
-        for (Y,), lengths in lsqr(steps):
-            gradients = lengths.ravel() * home.column_norms(self.factor.undone(newest[0].V))
-            moved = np.full(len(limit), np.inf) if before is None else home.column_norms(Y - before)
-            before = Y
-            now = partial(self._corrected, x, Y)
-            if (moved <= limit).any():
-                limit = self.factor.rounding(now(), self.sizes, unit)
-            yield Correction(worst(gradients, self.scales), now, bool((moved <= limit).all()))
-
-    def _corrected(self, x: Array, Y: Array) -> Array:
-        return x + self.factor.forward(Y)
-
-    def _preconditioned(self, V: Array, U: Array, alpha: HostArray) -> tuple[Array, HostArray]:
-        """[A; √r I] N V - U diag(alpha) in the place of U; its product with the transpose, and its lengths."""
-        Z, beta = self.step(self.factor.forward(V), U, alpha)
-        return self.factor.adjoint(Z), beta
-
-
-def _kept(steps: Iterator[Bidiagonal], newest: list[Bidiagonal]) -> Iterator[Bidiagonal]:
-    """The steps of a bidiagonalisation, of which a list holds the last one."""
-    for step in steps:
-        newest[:] = [step]
-        yield step
-
-
-def _arrays(now: Correction) -> dict[str, Array]:
-    return {"x": now.x()}
+def _answer(factor: SketchedFactor, x: Array, Y: Array) -> dict[str, Array]:
+    return {"x": x + factor.forward(Y)}
