@@ -12,8 +12,8 @@ from truths import kernel_matrix
 import linspec as ls
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
 from linspec.rows import Passes
-from linspec_kernel import KernelCCA
 from linspec_kernel.certificate import functions, residuals
+from linspec_kernel.problem import KernelCCA
 
 RBF = ls.kernels.rbf(factor=0.5)
 SOLVERS = ("kcca", "nystrom-kcca", "nystrom-lobpcg")

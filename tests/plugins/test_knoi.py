@@ -9,8 +9,8 @@ from truths import kernel_matrix
 
 import linspec as ls
 from linspec.errors import InvalidOption, MissingCapability
-from linspec_kernel import KernelCCA
 from linspec_kernel.knoi import SeededFourierMap
+from linspec_kernel.problem import KernelCCA
 
 RBF = ls.kernels.rbf(2.0)
 
