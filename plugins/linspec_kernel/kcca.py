@@ -40,20 +40,14 @@ class KCCA(Solver):
         (rx, ry), home = problem.ridge, moments.home
         px, py = np.sqrt(wx / (wx + rx)), np.sqrt(wy / (wy + ry))
         cross = Ux.T @ Uy
-        _, rho, beta = leading_svd((px[:, None] * cross) * py, problem.k, HOST)
+        alpha, rho, beta = leading_svd((px[:, None] * cross) * py, problem.k, HOST)
         count = max(int(np.sum(rho > len(px) * np.finfo(np.float64).eps)), 1)  # the others have no direction
-        rho, beta = rho[:count], beta[:, :count]
-        # In these bases b is (w + r)⁻¹√p β up to its length, then a = (Kx + rx)⁻¹ Ky b/ρ, and b once more.
-        # Parts of the coefficients outside the range of the kernel are no part of a function, but solve the
-        # equations there.
+        alpha, rho, beta = alpha[:, :count], rho[:count], beta[:, :count]
+        # Values at the rows are Ky b = √py β, and a = (Kx + rx)⁻¹ Ky b/ρ. Parts of the coefficients outside the
+        # range of the kernel are no part of a function, but solve the equations there.
         rho = np.where(rho > ZERO, rho, 1.0)
-        b = (
-            (cross.T @ (px[:, None] * (px[:, None] * (cross @ (py[:, None] * beta)))))
-            / rho**2
-            / (wy + ry)[:, None]
-        )
-        a = (cross @ (wy[:, None] * b)) / rho / (wx + rx)[:, None]
-        b = (cross.T @ (wx[:, None] * a)) / rho / (wy + ry)[:, None]
+        a = cross @ (py[:, None] * beta) / rho / (wx + rx)[:, None]
+        b = cross.T @ (px[:, None] * alpha) / rho / (wy + ry)[:, None]
         x, y = home.place(Ux @ a), home.place(Uy @ b)
         yield Iterate(0.0, lambda: {"x_weights": x, "y_weights": y, **moments.learnt()}, final=True)
 

@@ -243,11 +243,19 @@ def minimum_norm(R: HostArray, QtB: HostArray, ridge: float, cut: float) -> tupl
         QtB = np.vstack([QtB, np.zeros((p, QtB.shape[1]))])
         ridge = 0.0
     d = np.linalg.norm(R, axis=0)
-    U, s, Vt = np.linalg.svd(R / np.where(d > 0, d, 1.0), full_matrices=False)
-    rank = int((s > cut * s[0]).sum()) if s.size and s[0] > 0 else 0
-    if rank < p:
-        d = np.ones_like(d)
-        U, s, Vt = np.linalg.svd(R, full_matrices=False)
-        rank = min(rank, int((s > 0).sum()))
+    d, U, s, Vt, rank = decomposed(R, np.where(d > 0, d, 1.0), cut)
     filtered = s[:rank] / (s[:rank] ** 2 + ridge)
     return Vt[:rank].T @ (filtered[:, None] * (U[:, :rank].T @ QtB)) / d[:, None], rank
+
+
+def decomposed(
+    R: HostArray, d: HostArray, cut: float
+) -> tuple[HostArray, HostArray, HostArray, HostArray, int]:
+    """d, U, s, Vᵀ and the numerical rank of R/d = U diag(s) Vᵀ; d is 1 unless the rank is full."""
+    U, s, Vt = np.linalg.svd(R / d, full_matrices=False)
+    rank = int(np.sum(s > cut * s[:1]))
+    if rank < len(d) and (d != 1).any():
+        d = np.ones(len(d))
+        U, s, Vt = np.linalg.svd(R, full_matrices=False)
+        rank = min(rank, int(np.sum(s > 0)))
+    return d, U, s, Vt, rank

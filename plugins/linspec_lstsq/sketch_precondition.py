@@ -52,6 +52,7 @@ from linspec.linalg import (
 )
 from linspec.rows import Moments
 from linspec.solving import Solver
+from linspec_lstsq.direct import decomposed
 
 SHARE = 1 / 8
 """A step that changes A x by less than this share of (3) is the last one."""
@@ -95,16 +96,10 @@ class SketchedFactor:
             Singular values below this fraction of the largest count as zero.
         ridges : numpy.ndarray of shape (columns,)
         """
-        p = SA.shape[1]
         norms = np.linalg.norm(SA, axis=0)
         place = home.place
-        d = np.ones(p) if ridges.any() else np.where(norms > 0, norms, 1.0)
-        U, s, Vt = np.linalg.svd(SA / d, full_matrices=False)
-        rank = int(np.sum(s > cut * s[0]))
-        if rank < p and not ridges.any():
-            d = np.ones(p)
-            U, s, Vt = np.linalg.svd(SA, full_matrices=False)
-            rank = min(rank, int(np.sum(s > 0)))
+        lengths = np.where((norms > 0) & ~ridges.any(), norms, 1.0)
+        d, U, s, Vt, rank = decomposed(SA, lengths, cut)
         squares = s[:, None] ** 2 + ridges
         live = ((np.arange(len(s))[:, None] < rank) | (ridges > 0)) & (squares > 0)
         lengths = np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=live)

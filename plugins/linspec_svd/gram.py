@@ -52,7 +52,8 @@ class DirectSVD(Solver):
             return None
         short, long = sorted((float(sizes.n), float(sizes.p)))
         seconds = sizes.shared(2.5 * long * short**2 / FACTOR_RATE) + 20.0 * short**3 / FACTOR_RATE
-        memory = 8.0 * (10.0 * short**2 if sizes.n >= sizes.p else 4.0 * long * short)
+        entries = 10.0 * short**2 if sizes.n >= sizes.p else 4.0 * long * short
+        memory = 8.0 * (entries + sizes.k * (short + long))
         return Estimate(seconds, memory, f"orthogonal reduction to order {short:.0f}")
 
 
