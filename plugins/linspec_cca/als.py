@@ -72,7 +72,6 @@ from linspec.arrays import Array
 from linspec.families.cca import Gains, Pairs, block_width, first_blocks, multiplied
 from linspec.iteration import Context, Iterate
 from linspec.linalg import Step
-from linspec.process import count_of
 from linspec.rows import Moments
 from linspec.solving import Solver
 
@@ -162,7 +161,7 @@ class AlternatingLeastSquares(Alternating):
         return self.alternate(problem, moments, context, start, self.lstsq, self.oversample)
 
 
-ENDED = "It ends after {outer} with {inner} each: the residual shows how good the answer is. "
+ENDED = "It ends after {outer} x {inner} steps: the residual shows how good the answer is. "
 ENDED += 'Raise both numbers, or choose "als", which iterates to a tolerance.'
 
 
@@ -182,11 +181,8 @@ class FixedRounds(Alternating):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield canonical pairs after each iteration."""
-        outer = count_of(self.iterations, "iteration")
-        inner = count_of(self.inner_iterations, "step")
-        context.note(Status.APPROXIMATE, ENDED.format(outer=outer, inner=inner))
-        zero = self.inner_start == "zero"
-        lstsq = self.lstsq()
+        context.note(Status.APPROXIMATE, ENDED.format(outer=self.iterations, inner=self.inner_iterations))
+        lstsq, zero = self.lstsq(), self.inner_start == "zero"
         return self.alternate(problem, moments, context, start, lstsq, 0, self.iterations, from_zero=zero)
 
 

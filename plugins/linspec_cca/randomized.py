@@ -26,11 +26,10 @@ from linspec import Status, form_option, option, part
 from linspec.families.cca import block_width, first_blocks
 from linspec.iteration import Context, Iterate
 from linspec.linalg import orthonormal
-from linspec.process import count_of
 from linspec.rows import Moments
 from linspec.solving import Solver
 
-ENDED = "The best pairs within {columns}, {powers}: the residual shows how good they are. "
+ENDED = "The best pairs within {columns} random columns, power sweeps: {powers}; the residual shows how good they are. "
 ENDED += 'Raise oversample, or choose a solver that iterates to a tolerance, such as "als".'
 
 
@@ -60,8 +59,5 @@ class Randomized(Solver):
         for i, V in enumerate((Sx, Sy)):
             if Q[i].shape[1] < problem.k:
                 Q[i] = orthonormal(moments.operators[i].backend.blocks.concat([Q[i], V]))[0]
-        text = ENDED.format(
-            columns=count_of(columns, "random column"), powers=count_of(powers, "power sweep")
-        )
-        context.note(Status.APPROXIMATE, text)
+        context.note(Status.APPROXIMATE, ENDED.format(columns=columns, powers=powers))
         yield Iterate(0.0, partial(dict, x_weights=Q[0], y_weights=Q[1]), final=True)  # (3)

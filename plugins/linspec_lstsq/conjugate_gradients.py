@@ -129,7 +129,6 @@ class ConjugateGradients(ByProducts):
             R, AtAZ = system.begin(x0, Z)  # (1)
             columns = system.columns(R.shape[1], Z.shape[1])
             tol = context.tol
-            first = True
             known = np.flatnonzero(np.concatenate(columns) < R.shape[1])  # the others are planted
             block = system.place.concat([R, AtAZ + least * Z, W])
             steps = cg_steps(block, problem.ridges, columns)
@@ -138,14 +137,13 @@ class ConjugateGradients(ByProducts):
                 steps = in_variables(  # (4)
                     cg_steps(block * scale, (0.0,), columns), UnitColumns(scale, least, len(columns[0]))
                 )
-            for step in driven(moments.gram_product, steps):  # (2)
+            for made, step in enumerate(driven(moments.gram_product, steps)):  # (2)
                 X = step.X()
                 residual = system.residual(step.lengths[known])
                 yield Iterate(residual, partial(_answer, system, X, x0, Z))  # (3)
-                if first and residual > before / 2:
+                if made == 0 and residual > before / 2:
                     return
-                before = residual if first else before
-                first = False
+                before = before if made else residual
                 if context.tol < tol:
                     break
             answer = _answer(system, X, x0, Z)

@@ -52,14 +52,13 @@ from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec.errors import InvalidOption
 from linspec.iteration import Context, Iterate
 from linspec.linalg import EPS, inverse_triangle, orthonormal, tall_svd, whitening
-from linspec.process import count_of
 from linspec.rows import Moments
 from linspec.solving import Solver
 
 NULL = 8
 """A product counts as zero if none of its columns is longer than so many roundings of the entries."""
 
-ENDED = "A sketch of {columns}, {powers}: the residual shows how good it is. "
+ENDED = "A sketch of {columns} columns, power iterations: {powers}; the residual shows how good it is. "
 ENDED += 'Raise both numbers, or choose "block-krylov", which iterates to a tolerance.'
 
 
@@ -78,7 +77,7 @@ class SPCA(Solver):
         p, place = A.shape[1], A.backend.blocks
         columns = int(min(k + self.oversampling, A.shape[0], p))
         Omega = place.place(self.test_matrix.draw(p, columns, context.rng))
-        say_what_was_sketched(context, columns, self.power_iterations)
+        context.note(Status.APPROXIMATE, ENDED.format(columns=columns, powers=self.power_iterations))
         B = self._in_memory(moments, Omega) if A.resident else self._by_triangles(moments, Omega)
         yield Iterate(0.0, partial(_triplets, moments, B, k), final=True)
 
@@ -105,12 +104,6 @@ class SPCA(Solver):
         return AtQ @ place.place(inverse_triangle(R))
 
 
-def say_what_was_sketched(context: Context, columns: int, powers: int) -> None:
-    """Say that an answer is as good as its sketch."""
-    text = ENDED.format(columns=count_of(columns, "column"), powers=count_of(powers, "power iteration"))
-    context.note(Status.APPROXIMATE, text)
-
-
 def _triplets(moments: Moments, B: Array, k: int) -> dict[str, Any]:
     """The k leading triplets above rounding, from B = AᵀQ."""
     V, S, _ = tall_svd(B)  # (3)
@@ -125,7 +118,9 @@ PROBES = 10
 LOST = 1e-10
 """Largest relative error eps (σ₁/σ_k)² of a subspace from squares that is not reported; for float32 data 100 eps."""
 
-ONCE = "A sketch of {columns} in one pass, without further data to check it: estimated residual about "
+ONCE = (
+    "A sketch of {columns} columns in one pass, without further data to check it: estimated residual about "
+)
 ONCE += "{residual:.0e} (from {probes} random columns in the same sweep). "
 ONCE += "Pass a callable that returns the slices anew: then the answer is judged, and can be improved to a tolerance."
 
@@ -169,17 +164,17 @@ class LazySPCA(Solver):
             basis, tau = orthonormal(Bt)  # (2), whose vectors are in no order
             values = np.linalg.svd(tau, compute_uv=False)  # about the squares of those of A
             _say_what_is_lost(moments, context, np.sqrt(np.maximum(values, EPS * values[:1])))
-            say_what_was_sketched(context, columns, self.power_iterations)
+            context.note(Status.APPROXIMATE, ENDED.format(columns=columns, powers=self.power_iterations))
             yield Iterate(0.0, partial(dict, Vh=basis.T), final=True)
             return
         V, S = _leading(moments, Bt, V, k)
         if once:
             gaps = to_host(product[:, columns:].T @ V) - to_host(Z.T @ V) * S**2
             residual = float(np.sqrt((gaps**2).sum(axis=0).max() / PROBES) / S[0] ** 2) if len(S) else 0.0
-            text = ONCE.format(columns=count_of(columns, "column"), residual=residual, probes=PROBES)
+            text = ONCE.format(columns=columns, residual=residual, probes=PROBES)
             context.note(Status.APPROXIMATE, text)
         else:
-            say_what_was_sketched(context, columns, self.power_iterations)
+            context.note(Status.APPROXIMATE, ENDED.format(columns=columns, powers=self.power_iterations))
         _say_what_is_lost(moments, context, S)
         yield Iterate(0.0, partial(dict, Vh=V.T, S=S), final=True)
 
