@@ -208,15 +208,13 @@ def fitted(normal: Pairs, share: float = 1.0) -> Pairs:
 
 
 def longest_steps(problem: Any, moments: Moments, first: Pairs, D: Sequence[Array]) -> list[Array]:
-    """The steps of both views (3), whose power method begins at SxΦ and SyΨ."""
-    products = [lambda V, i=i, r=r: moments.gram_product(V, i) + V * r for i, r in enumerate(problem.ridge)]
-    return [longest_step(*each) for each in zip(products, first.SW, D, strict=True)]
-
-
-def longest_step(product: Callable[[Array], Array], SV: Array, D: Array) -> Array:
-    """1.7/λ D⁻¹ (3); 0 where D is."""
-    largest = largest_eigenvalue(product, SV, D)
-    return reciprocal(D) * (STEP / largest if largest > 0 else 1.0)
+    """The steps 1.7/λ D⁻¹ of both views (3), whose power method begins at SxΦ and SyΨ; 0 where D is."""
+    steps = []
+    for i, (r, SV, d) in enumerate(zip(problem.ridge, first.SW, D, strict=True)):
+        product: Any = lambda V, i=i, r=r: moments.gram_product(V, i) + V * r  # noqa: E731
+        largest = largest_eigenvalue(product, SV, d)
+        steps.append(reciprocal(d) * (STEP / largest if largest > 0 else 1.0))
+    return steps
 
 
 def largest_eigenvalue(product: Callable[[Array], Array], SV: Array, D: Array) -> float:

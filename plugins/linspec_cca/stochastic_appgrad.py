@@ -109,12 +109,6 @@ def counted(moments: Moments) -> HostArray:
     return np.arange(moments.operators[0].shape[0]) if w is None else np.flatnonzero(w)
 
 
-def chunk_rows(moments: Moments, n: int, k: int) -> int:
-    """Number of rows of a chunk: a small part of all n, so that a budget of passes is met closely."""
-    few = min(n // FEWEST_STEPS, *map(rows_at_once, moments.operators))
-    return int(min(n, max(few, 2 * FEWEST_ROWS, ROWS_A_PAIR * k)))
-
-
 class FirstRows:
     """Estimates from the first chunk of rows.
 
@@ -273,7 +267,9 @@ class StochasticAppGrad(Solver):
         t, read = (0, 0) if start is None else map(int, start["steps"])
         residual, due = normal.residual(metrics, k), float(t)
         yield Iterate(residual, partial(_arrays, [side.mean for side in sides], t, read))
-        chunks = random_chunks(moments, rng, max(chunk_rows(moments, n, k), self.batch or 1))
+        few = min(n // FEWEST_STEPS, *map(rows_at_once, moments.operators))  # so that a budget is met closely
+        size = int(min(n, max(few, 2 * FEWEST_ROWS, ROWS_A_PAIR * k)))
+        chunks = random_chunks(moments, rng, max(size, self.batch or 1))
         others = random_chunks(moments, rng, min(self.normalizer_rows or 1, n))
         begin = next(chunks)
         known = FirstRows(begin, n, problem.ridge, first.SW, [D for D, _ in first.noise])

@@ -123,7 +123,11 @@ class DualView:
     def begin(self, width: int, rng: np.random.Generator, start: Mapping[str, Any] | None, name: str) -> None:
         """Take random normalised functions and Ã = 0, or those of a start, and multiply them."""
         op, home = self.op, self.op.home
-        self.largest = self._of_a_block(rng)
+        n = op.shape[0]
+        count = min(PROBED, n)
+        K = op.block(drawn_rows(n, count, rng))
+        K = doubly_centred(K) if op.center else K
+        self.largest = max(float(np.linalg.eigvalsh((K + K.T) / 2)[-1]), 0.0) * n / count
         if start is None:
             block = op.centred(home.place(rng.standard_normal((op.shape[0], width))))[0]
             self.tilde = 0.0 * block
@@ -140,10 +144,15 @@ class DualView:
         `linspec_kernel.nystrom.norms_alone`.
         """
         gradient = self.tilde_values + self.ridge * self.tilde - target
-        self.tilde = self.tilde - self._length() * gradient
+        bound, given = self.largest + self.ridge, self.solver.step or np.inf
+        step = given if given * bound < LIMIT else STEP / bound if bound > 0 else 1.0
+        self.tilde = self.tilde - step * gradient
         self.tilde_values, products = self._products(self.tilde, beside)
         inner = on_host(self.tilde.T @ self.tilde)
-        self.largest = max(self.largest, self._largest_quotient(inner))
+        # ‖K a‖/‖a‖ for combinations a of Ã are below the largest eigenvalue.
+        T = whitening(inner, float(np.finfo(self.op.tile_dtype).eps))
+        quotients = eigenpairs(T.T @ on_host(self.tilde_values.T @ self.tilde_values) @ T)[0]
+        self.largest = max(self.largest, float(np.sqrt(quotients.max(initial=0.0))))
         self._normalize(self.tilde, self.tilde_values, inner)
         return float(norms_alone(beside, products, self.ridge, self.op.home).sum())
 
@@ -152,20 +161,6 @@ class DualView:
         both = self.op.matmat(self.op.home.concat([A, B]))
         width = A.shape[1]
         return both[:, :width], both[:, width:]
-
-    def _length(self) -> float:
-        """η: the given step if it is below the limit of stability, else 1.7/(λ + r)."""
-        bound = self.largest + self.ridge
-        given = self.solver.step
-        if given is not None and given * bound < LIMIT:
-            return given
-        return STEP / bound if bound > 0 else 1.0
-
-    def _largest_quotient(self, inner: HostArray) -> float:
-        """Largest ‖K a‖/‖a‖ for combinations a of Ã; `inner` is ÃᵀÃ."""
-        T = whitening(inner, float(np.finfo(self.op.tile_dtype).eps))
-        squares = T.T @ on_host(self.tilde_values.T @ self.tilde_values) @ T
-        return float(np.sqrt(eigenpairs(squares)[0][-1])) if len(squares) else 0.0
 
     def _normalize(self, A: Array, KA: Array, inner: HostArray) -> None:
         """Make A (Aᵀ K (K + r) A)^(-1/2), without combinations whose length is rounding; `inner` is AᵀA."""
@@ -178,14 +173,6 @@ class DualView:
         keep = w > rounding
         T = self.op.home.place((U[:, keep] / np.sqrt(w[keep])) @ U[:, keep].T)
         self.block, self.values = A @ T, KA @ T
-
-    def _of_a_block(self, rng: np.random.Generator) -> float:
-        """Estimate of the largest eigenvalue of the centred matrix from a block of rows; exact if it has all rows."""
-        n = self.op.shape[0]
-        count = min(PROBED, n)
-        K = self.op.block(drawn_rows(n, count, rng))
-        K = doubly_centred(K) if self.op.center else K
-        return max(float(np.linalg.eigvalsh((K + K.T) / 2)[-1]), 0.0) * n / count
 
 
 def pairs(x: DualView, y: DualView, k: int) -> tuple[HostArray, list[Array]]:

@@ -134,20 +134,23 @@ class DirectLeastSquares(Solver):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
-        A = moments.operators[0]
-        once = any(A.readings <= 1 for A in moments.operators)
+        A, B = moments.operators
+        once = any(each.readings <= 1 for each in moments.operators)
         wide = A.shape[0] < A.shape[1] and not once and not problem.A.streamed
-        found = self._dual(problem, moments) if wide else None if once else self._primal(problem, moments)
-        x, rank = found or self._by_rows(problem, moments)
+        x, rank, home = None, None, A.backend.blocks
+        if wide:  # x = Aᵀ (AAᵀ + rI)⁻¹ B
+            product, K = moments.operator(), row_gram(moments)
+            rhs = home.place(moments.operator(1).matmat(B.backend.blocks.eye(moments.widths[1])))
+            z = solved(K, rhs, problem.ridges, spare=len(problem.ridges) == 1)
+            x, rank = (None, None) if z is None else (product.rmatmat(z), len(rhs))
+        elif not once:
+            AtA, AtB = map(_dense, moments.gram()[0])
+            x = solved(AtA, AtB, problem.ridges)
+        if x is None:
+            x, rank = self._by_rows(problem, moments)
         if wide:
             moments.root = None  # no smaller than the rows, which certificates may read again
         yield Iterate(0.0, partial(dict, x=x, **({} if rank is None else {"rank": rank})), final=True)
-
-    def _primal(self, problem: Any, moments: Moments) -> tuple[Array, None] | None:
-        """Solve (AᵀA + rI) x = AᵀB; None if AᵀA is too ill-conditioned."""
-        AtA, AtB = map(_dense, moments.gram()[0])
-        x = solved(AtA, AtB, problem.ridges)
-        return None if x is None else (x, None)
 
     def _by_rows(self, problem: Any, moments: Moments) -> tuple[Array, int]:
         """Solve by the reduced rows [R QᵀB]."""
@@ -157,16 +160,6 @@ class DirectLeastSquares(Solver):
         both = [minimum_norm(R, QtB, ridge, self._cut(moments, ridge)) for ridge in problem.ridges]
         x = moments.operators[0].backend.blocks.place(np.hstack([x for x, _ in both]))
         return x, min(rank for _, rank in both)
-
-    def _dual(self, problem: Any, moments: Moments) -> tuple[Array, int] | None:
-        """Solve by x = Aᵀ (AAᵀ + rI)⁻¹ B; None if AAᵀ is too ill-conditioned."""
-        A, place = moments.operator(), moments.operators[0].backend.blocks
-        K = row_gram(moments)
-        B = place.place(
-            moments.operator(1).matmat(moments.operators[1].backend.blocks.eye(moments.widths[1]))
-        )
-        x = solved(K, B, problem.ridges, spare=len(problem.ridges) == 1)
-        return None if x is None else (A.rmatmat(x), len(B))
 
     def _cut(self, moments: Moments, ridge: float) -> float:
         if self.rank_tol is not None:

@@ -107,12 +107,16 @@ class NystromPCG(ByProducts):
         )
         uneven = ridge > 0 and d.max() > SPREAD * d.min()
         if uneven and A.readable and moments.subtracts[i] and affords(2):
-            sketch = sketch.scaled_anew(ridge, product)
+            Omega = Omega / sketch.roots(ridge)  # the same random numbers
+            outlook = replace(outlook, trace=float(len(squares)))  # the diagonal is 1
+            sketch = NystromSketch(Omega, product(Omega), squares, outlook, scaled=True)
         columns = Omega.shape[1]
         most = columns if self.rank else min(MOST_RANK, A.shape[1])
         while columns < most and affords(2) and sketch.pays(ridge):
-            sketch = sketch.widened(self._drawn(A, context, min(columns, most - columns)), ridge, product)
-            columns = sketch.Omega.shape[1]
+            more = self._drawn(A, context, min(columns, most - columns))
+            more, concat = more / sketch.roots(ridge) if sketch.scaled else more, Home.of(more).concat
+            Omega, Y = concat([sketch.Omega, more]), concat([sketch.Y, product(more)])
+            sketch, columns = replace(sketch, Omega=Omega, Y=Y, known={}), Omega.shape[1]
         return sketch
 
     @classmethod
@@ -163,18 +167,6 @@ class NystromSketch:
     outlook: Outlook
     scaled: bool = False
     known: dict[float, Nystrom] = field(default_factory=dict, repr=False)
-
-    def scaled_anew(self, ridge: float, product: Callable[[Array], Array]) -> NystromSketch:
-        """Return a sketch of columns of equal length, with the same random numbers."""
-        Omega = self.Omega / self.roots(ridge)
-        outlook = replace(self.outlook, trace=float(len(self.squares)))  # the diagonal is 1
-        return NystromSketch(Omega, product(Omega), self.squares, outlook, scaled=True)
-
-    def widened(self, Omega: Array, ridge: float, product: Callable[[Array], Array]) -> NystromSketch:
-        """Return the sketch with further random columns."""
-        Omega = Omega / self.roots(ridge) if self.scaled else Omega
-        concat = Home.of(Omega).concat
-        return replace(self, Omega=concat([self.Omega, Omega]), Y=concat([self.Y, product(Omega)]), known={})
 
     def roots(self, ridge: float) -> Array:
         """D^(1/2) as a column, with 1 instead of 0."""

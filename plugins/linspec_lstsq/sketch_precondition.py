@@ -115,10 +115,6 @@ class SketchedFactor:
         """Nᵀ z."""
         return self.lengths * (self.V.T @ (self.scale * Z))
 
-    def undone(self, Y: Array) -> Array:
-        """z in the span of D V with Nᵀ z = y."""
-        return (self.V @ (reciprocal(self.lengths) * Y)) / self.scale
-
     def solution(self) -> Array:
         """Solution of the sketched problem, with all right-hand sides for each ridge (2)."""
         return self.forward(self.s * self.lengths * self.UtSB)
@@ -178,7 +174,8 @@ class SketchPrecondition(Solver):
             gradient, beta = step(-x, U, -np.ones(len(ridges)))  # U is [b; 0] before
             bases, steps = tee(golub_kahan(preconditioned, factor.adjoint(gradient), U, beta))
             for ((now,), lengths), basis in zip(lsqr(steps), bases, strict=False):  # (2)
-                residual = worst(lengths.ravel() * home.column_norms(factor.undone(basis.V)), scales)
+                gradients = (factor.V @ (reciprocal(factor.lengths) * basis.V)) / factor.scale
+                residual = worst(lengths.ravel() * home.column_norms(gradients), scales)
                 moved, Y = scales + np.inf if Y is None else home.column_norms(now - Y), now
                 if (moved <= limit).any():
                     limit = factor.rounding(x + factor.forward(Y), sizes, unit)

@@ -90,8 +90,12 @@ class GradKCCA(Solver):
             if j < len(hunt.given):
                 pair = hunt.given[j]
             else:
-                climbing = j == len(hunt.given) and "x_climbing" in hunt.start  # of a run that goes on
-                points = hunt.of_start("climbing") if climbing else hunt.starts_of(j)
+                if j == len(hunt.given) and "x_climbing" in hunt.start:  # of a run that goes on
+                    points = hunt.of_start("climbing")
+                else:
+                    drawn = self.repeats // RANDOM
+                    random = random_points(moments, drawn, hunt.rng(3, j))
+                    points = np.hstack([hunt.related(self.repeats - drawn), random])
                 climb = yield from hunt.climbed(hunt.rough, points)
                 if hunt.is_rough:  # on all rows there are no chance relations of the sample
                     sides = moments.at(climb.points)
@@ -184,12 +188,6 @@ class PairHunt(Hunt):
             for moments in (self.moments,) if self.few is self.moments else (self.moments, self.few):
                 for view, side in zip(moments.views, moments.at(pair.points), strict=True):
                     view.take_out(side.variates)
-
-    def starts_of(self, j: int) -> HostArray:
-        """Starts of pair j: screened pairs of columns, and random points."""
-        drawn = self.repeats // RANDOM
-        random = random_points(self.moments, drawn, self.rng(3, j))
-        return np.hstack([self.related(self.repeats - drawn), random])
 
 
 @dataclass(frozen=True, kw_only=True)
