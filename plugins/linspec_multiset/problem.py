@@ -46,15 +46,6 @@ class MultisetCCASolution(ls.LinearSolution, vector="component"):
         return {**super()._per_component(), **of_views}
 
 
-def _sizes(problem: Any) -> Mapping[str, int]:
-    """Return the sizes that k must not exceed."""
-    views = problem.views
-    return {
-        "rows": min(A.shape[0] for A in views),
-        "columns of all views together": sum(A.shape[1] for A in views),
-    }
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class MultisetCCA(ls.Problem[MultisetCCASolution]):
     """The k directions of each of several views on which the views agree most (MAXVAR, generalised CCA).
@@ -117,7 +108,13 @@ class MultisetCCA(ls.Problem[MultisetCCASolution]):
     """
 
     views: Any = ls.views()
-    k: Any = ls.count("components", limits=_sizes)
+    k: Any = ls.count(
+        "components",
+        limits=lambda problem: {
+            "rows": min(A.shape[0] for A in problem.views),
+            "columns of all views together": sum(A.shape[1] for A in problem.views),
+        },
+    )
     ridge: Any = ls.ridge(each=True, help="Added to the diagonal of each XᵢᵀXᵢ.")
     center: bool = ls.flag(True)
     view_weights: Any = ls.setting(

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linspec import Normalizer
-from linspec.arrays import Array, Home, HostArray, host_dtype, namespace, to_host
+from linspec.arrays import Array, Home, HostArray, host_dtype, namespace, reciprocal, to_host
 from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData
 from linspec.linalg import EPS
 
@@ -70,34 +70,6 @@ class RankRevealing(Normalizer):
 
 
 @dataclass(frozen=True)
-class ScaledGram:
-    """Gram matrix of a block, of the columns that are not zero, in units that make its diagonal 1.
-
-    Parameters
-    ----------
-    matrix : ndarray, shape (m, m)
-        Symmetric, unit diagonal.
-    scale : ndarray, shape (m,)
-        One over the norms of the columns.
-    kept : ndarray of int, shape (m,)
-        The indices of the columns that are not zero.
-    columns : int
-        The number of columns in the block.
-    """
-
-    matrix: HostArray
-    scale: HostArray
-    kept: HostArray
-    columns: int
-
-    def step(self, inner: HostArray) -> HostArray:
-        """Convert a matrix that multiplies the scaled nonzero columns (m x r) to one for the block (columns x r)."""
-        step = np.zeros((self.columns, inner.shape[1]))
-        step[self.kept] = self.scale[:, None] * inner
-        return step
-
-
-@dataclass(frozen=True)
 class Block:
     """A block that is being orthonormalised: Q = V T, together with MQ.
 
@@ -138,18 +110,17 @@ class Block:
         k = self.Q.shape[1]
         return (k * EPS, k * self.eps**2) if self.MQ is None else (k * self.eps, 0.0)
 
-    def gram(self) -> ScaledGram:
-        """QᵀMQ, in float64."""
+    def gram(self) -> tuple[HostArray, HostArray]:
+        """QᵀMQ in float64, in units that make its diagonal 1, and the units of the columns; 0 for columns of zeros."""
         place = Home.of(self.Q).blocks.place
         Q = place(self.Q)
         with np.errstate(all="ignore"):
             G = to_host(Q.T @ (Q if self.MQ is None else place(self.MQ)))
         require_finite(G)
         squares = G.diagonal()
-        kept = np.flatnonzero(squares > LEAST)
-        scale = 1 / np.sqrt(squares[kept])
-        matrix = scale[:, None] * G[np.ix_(kept, kept)] * scale
-        return ScaledGram((matrix + matrix.T) / 2, scale, kept, len(G))
+        scale = reciprocal(np.sqrt(np.where(squares > LEAST, squares, 0.0)))
+        matrix = scale[:, None] * G * scale
+        return (matrix + matrix.T) / 2, scale
 
     def times(self, step: HostArray) -> Block:
         """Multiply the block by `step` from the right."""
@@ -164,14 +135,14 @@ def eigen_basis(block: Block, turn: Callable[[HostArray], HostArray] | None = No
     `turn` takes the T of the basis, and returns the rotation by which both are multiplied.
     """
     for number in range(MAX_PASSES):
-        gram = block.gram()
-        values, vectors = np.linalg.eigh(gram.matrix)
+        G, scale = block.gram()
+        values, vectors = np.linalg.eigh(G)
         keep = values > max(block.cut[0] * values.max(initial=0.0), block.cut[1])
         values, vectors = values[keep][::-1], vectors[:, keep][:, ::-1]
         inner = vectors / np.sqrt(values)
         if number > 0 and keep.all():
             inner = inner @ vectors.T  # G is near I and its eigenvectors arbitrary: do not turn the basis
-        step = gram.step(inner)
+        step = scale[:, None] * inner
         last = not values.size or settled(float(values[0] / values[-1]), block.eps)
         if last and turn is not None:
             step = step @ turn(block.T @ step)

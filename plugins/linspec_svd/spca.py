@@ -78,17 +78,19 @@ class SPCA(Solver):
         columns = int(min(k + self.oversampling, A.shape[0], p))
         Omega = place.place(self.test_matrix.draw(p, columns, context.rng))
         context.note(Status.APPROXIMATE, ENDED.format(columns=columns, powers=self.power_iterations))
-        B = self._in_memory(moments, Omega) if A.resident else self._by_triangles(moments, Omega)
-        yield Iterate(0.0, partial(_triplets, moments, B, k), final=True)
-
-    def _in_memory(self, moments: Moments, Omega: Array) -> Array:
-        """AᵀQ with Q in memory."""
-        A = moments.operator()
-        Q, _ = self.normalizer.orthonormalize(A.matmat(Omega))  # (1)
-        for _ in range(self.power_iterations):
-            P, _ = self.normalizer.orthonormalize(A.rmatmat(Q))
-            Q, _ = self.normalizer.orthonormalize(A.matmat(P))  # (2)
-        return A.rmatmat(Q)
+        if A.resident:
+            whole = moments.operator()
+            Q, _ = self.normalizer.orthonormalize(whole.matmat(Omega))  # (1)
+            for _ in range(self.power_iterations):
+                P, _ = self.normalizer.orthonormalize(whole.rmatmat(Q))
+                Q, _ = self.normalizer.orthonormalize(whole.matmat(P))  # (2)
+            B = whole.rmatmat(Q)
+        else:
+            B = self._by_triangles(moments, Omega)
+        V, S, _ = tall_svd(B)  # (3)
+        least = max(moments.least_value() * float(S.max(initial=0.0)), NULL * EPS * moments.subtracted())
+        known = min(k, int((least < S).sum()))
+        yield Iterate(0.0, partial(dict, Vh=V[:, :known].T, S=S[:known]), final=True)
 
     def _by_triangles(self, moments: Moments, W: Array) -> Array:
         """AᵀQ without blocks of n rows: each is made again in the pass that multiplies it."""
@@ -102,14 +104,6 @@ class SPCA(Solver):
         W = W[:, noise * to_host(place.column_norms(W)) < 1]
         AtQ, R = moments.products_with_triangle(W)
         return AtQ @ place.place(inverse_triangle(R))
-
-
-def _triplets(moments: Moments, B: Array, k: int) -> dict[str, Any]:
-    """The k leading triplets above rounding, from B = AᵀQ."""
-    V, S, _ = tall_svd(B)  # (3)
-    least = max(moments.least_value() * float(S.max(initial=0.0)), NULL * EPS * moments.subtracted())
-    known = min(k, int((least < S).sum()))
-    return {"Vh": V[:, :known].T, "S": S[:known]}
 
 
 PROBES = 10
