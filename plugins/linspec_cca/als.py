@@ -69,7 +69,7 @@ from typing import Any
 
 from linspec import Status, form_option, get_solver, limit_option, option, part, tol_option
 from linspec.arrays import Array
-from linspec.families.cca import Gains, Pairs, block_width, first_blocks, multiplied
+from linspec.families.cca import Gains, block_width, first_blocks, multiplied
 from linspec.iteration import Context, Iterate
 from linspec.linalg import Step
 from linspec.rows import Moments
@@ -120,30 +120,21 @@ class Alternating(Solver):
         W = first_blocks(moments, context, start, width, self.test_matrix)
         pairs, metrics = multiplied(problem, moments, W)
         solves = [lstsq.begins(moments, i, r, context) for i, r in enumerate(ridges)]
-        reduction = INNER_REDUCTION if rounds is None else None
         pairs, gains = pairs.canonical(self.normalizer), Gains(metrics)
         for made in count():
             residual = gains.residual(pairs.residual(metrics, k), pairs.rho[:k])
             yield Iterate(residual, pairs.arrays, final=made == rounds)
             for i in (0, 1):
-                V = half_step(solves[i], lstsq.max_iterations, pairs, i, reduction, from_zero)  # (1), (2)
+                scales, G = pairs.home.column_norms(pairs.CW[i]), pairs.CW[i] if from_zero else pairs.gap(i)
+                enough = ROUNDED
+                for taken, step in enumerate(solves[i](G)):
+                    worst = float((step.lengths / scales)[scales > 0].max(initial=0.0))
+                    if taken == 0 and rounds is None:
+                        enough = INNER_REDUCTION * worst
+                    if worst <= enough or taken >= lstsq.max_iterations:
+                        break
+                V = pairs.W[i] * (0.0 * pairs.there if from_zero else pairs.there) + step.X()[0]  # (1), (2)
                 pairs = pairs.renewed(moments, ridges, i, V).canonical(self.normalizer, new=(i,))
-
-
-def half_step(
-    solve: Solves, steps: int, pairs: Pairs, i: int, reduction: float | None, from_zero: bool
-) -> Array:
-    """Minimise ‖XW − YΨ‖² + r‖W‖² from W = Φ diag ρ or from zero: (1), and (2) for the other view."""
-    scales = pairs.home.column_norms(pairs.CW[i])
-    W = pairs.W[i] * (0.0 * pairs.there if from_zero else pairs.there)
-    enough = 0.0
-    for made, step in enumerate(solve(pairs.CW[i] if from_zero else pairs.gap(i))):
-        worst = float((step.lengths / scales)[scales > 0].max(initial=0.0))
-        if made == 0:
-            enough = ROUNDED if reduction is None else reduction * worst
-        if worst <= enough or made >= steps:
-            break
-    return W + step.X()[0]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -179,18 +179,14 @@ class FeatureView:
     def __init__(self, batch: Minibatch, penalty: float, solver: KNOI) -> None:
         self.batch, self.penalty, self.solver = batch, penalty, solver
         self.home = batch.A.backend.blocks
-        self.step = self._step() if solver.step is None else solver.step
-
-    def _step(self) -> float:
-        """η: (1 − ρ)/(L + λ + 10 V/(1 − μ)) with L and V estimated from a batch (see the module)."""
-        b = self.batch.rows
-        F = self.batch.adjoint_images(self.home.place(np.eye(b)))
+        # η: (1 − ρ)/(L + λ + 10 V/(1 − μ)) with L and V estimated from a batch (see the module)
+        F = batch.adjoint_images(self.home.place(np.eye(batch.rows)))
         G = to_host(F.T @ F)
         squares = np.maximum(np.diag(G), 0.0)
-        variance = ratio(float((squares**2).sum()), float(squares.sum()) * b)
-        largest = max(float(np.linalg.eigvalsh(G)[-1]), 0.0) / b
-        limit = largest + self.penalty + NOISE * variance / (1 - self.solver.momentum)
-        return (1 - self.solver.memory) / limit
+        variance = ratio(float((squares**2).sum()), float(squares.sum()) * batch.rows)
+        largest = max(float(np.linalg.eigvalsh(G)[-1]), 0.0) / batch.rows
+        limit = largest + penalty + NOISE * variance / (1 - solver.momentum)
+        self.step = solver.step or (1 - solver.memory) / limit
 
     def begin(self, width: int, rng: np.random.Generator, start: Mapping[str, Any] | None, name: str) -> None:
         """Take random functions of unit length on the first rows, or those of a start."""

@@ -154,20 +154,15 @@ class DirectLeastSquares(Solver):
 
     def _by_rows(self, problem: Any, moments: Moments) -> tuple[Array, int]:
         """Solve by the reduced rows [R QᵀB]."""
+        A, p, n = moments.operators[0], moments.widths[0], max(int(moments.fitted[0].total), 1)
         triangle = moments.triangle()
-        p = moments.widths[0]
-        R, QtB = triangle[:, :p], triangle[:, p:]
-        both = [minimum_norm(R, QtB, ridge, self._cut(moments, ridge)) for ridge in problem.ridges]
+        shape = (n, p) if n >= p or A.shape[0] >= p else (p, n)
+        dtype, both = "float32" if A.rounding > 1e-10 else "float64", []
+        for ridge in problem.ridges:
+            cut = rank_cut(shape, dtype, ridge) if self.rank_tol is None else self.rank_tol
+            both.append(minimum_norm(triangle[:, :p], triangle[:, p:], ridge, cut))
         x = moments.operators[0].backend.blocks.place(np.hstack([x for x, _ in both]))
         return x, min(rank for _, rank in both)
-
-    def _cut(self, moments: Moments, ridge: float) -> float:
-        if self.rank_tol is not None:
-            return self.rank_tol
-        A, p = moments.operators[0], moments.widths[0]
-        n = max(int(moments.fitted[0].total), 1)
-        shape = (n, p) if n >= p or A.shape[0] >= p else (p, n)
-        return rank_cut(shape, "float32" if A.rounding > 1e-10 else "float64", ridge)
 
     def begins(
         self, moments: Moments, i: int, ridge: float, context: Context

@@ -129,8 +129,11 @@ class StepLengths:
             return
         self.largest = max(self.largest, row)
         if not self.batch:
-            self.curved = self.n / chunk.rows * largest_eigenvalue(chunk, self.probes)
-            factor = 1 if Home.of(self.probes).on_host else DEVICE_FACTOR
+            home, V = Home.of(self.probes), self.probes
+            for _ in range(POWERS):  # of the power method
+                V = chunk.gram_product(V * home.place(reciprocal(home.column_norms(V)))[None, :])
+            self.curved = self.n / chunk.rows * float(home.column_norms(V).max(initial=0.0))
+            factor = 1 if home.on_host else DEVICE_FACTOR
             entries, p = chunk.entries / chunk.rows, self.probes.shape[0]
             usual = choose_batch(self.n, entries, p, self.curved, row, factor)
             self.batch = min(self.solver.batch or usual, self.n)
@@ -197,16 +200,6 @@ def choose_batch(n: int, entries: float, p: int, curved: float, largest: float, 
     most = max(fewest, factor * MOST_ENTRIES / entries)
     wanted = n * largest / (2 * curved) if curved > 0 else fewest
     return int(max(1, min(max(wanted, fewest), most, n // FEWEST_STEPS)))
-
-
-def largest_eigenvalue(chunk: Any, V: Array) -> float:
-    """Lower bound of λ_max(A_SᵀA_S) by the power method, from the block V."""
-    home = Home.of(V)
-    sizes = home.column_norms(V)
-    for _ in range(POWERS):
-        V = chunk.gram_product(V * home.place(reciprocal(sizes))[None, :])
-        sizes = home.column_norms(V)
-    return float(sizes.max(initial=0.0))
 
 
 EPOCHS = {"best": 0.5, "last": 1.0}

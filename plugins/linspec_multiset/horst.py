@@ -54,7 +54,12 @@ class Horst(Solver):
         agreeing, sums, extra, cut = list[int](), list[float](), found, False
         most = most_components(problem.k, metrics)
         while found.shape[1] < most:
-            u = np.hstack([self._drawn(M, found, slices, context.rng), extra])
+            outside = _outside(_outside(M, found, slices).T, found, slices)
+            first = leading_eigenpairs(outside, 1)[1]
+            drawn = np.hstack([first, context.rng.standard_normal((len(M), self.starts - 1))])
+            u = _outside(drawn, found, slices)
+            u = np.concatenate([u[own] * reciprocal(np.linalg.norm(u[own], axis=0)) for own in slices])
+            u = np.hstack([u, extra])
             u, value, settled = self._ascended(M, u, found, slices, SETTLED * context.tol)
             best = int(np.argmax(value))
             if sums and value[best] > sums[-1] * (1 + ALIKE):
@@ -73,13 +78,6 @@ class Horst(Solver):
             "agreeing": np.array(agreeing, dtype=np.float64),
         }
         yield Iterate(0.0, lambda: answer, final=True)
-
-    def _drawn(self, M: HostArray, found: HostArray, slices: list[slice], rng: Any) -> HostArray:
-        """Draw unit vectors, behind the leading eigenvector of M outside of the components that are found."""
-        outside = _outside(_outside(M, found, slices).T, found, slices)
-        first = leading_eigenpairs(outside, 1)[1]
-        u = _outside(np.hstack([first, rng.standard_normal((len(M), self.starts - 1))]), found, slices)
-        return np.concatenate([u[own] * reciprocal(np.linalg.norm(u[own], axis=0)) for own in slices])
 
     def _ascended(
         self, M: HostArray, u: HostArray, found: HostArray, slices: list[slice], tol: float

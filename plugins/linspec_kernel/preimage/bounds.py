@@ -67,12 +67,26 @@ class Bound:
         Y = np.asarray(Y, dtype=np.float64)
         if 0 in Y.shape:
             return Y.copy()
-        if self.kind == "ratio":
-            return _on_ratio(Y, self.size)
+        if self.kind == "l2":
+            return np.asarray(Y * np.minimum(self.size * reciprocal(np.linalg.norm(Y, axis=0)), 1.0))
+        A = np.abs(Y)
         if self.kind == "l1":
-            return _in_l1(Y, self.size)
-        found: HostArray = Y * np.minimum(self.size * reciprocal(np.linalg.norm(Y, axis=0)), 1.0)
-        return found
+            Z = -np.sort(-A, axis=0)
+            excess = np.cumsum(Z, axis=0) - self.size
+            count = np.arange(1, len(Z) + 1, dtype=np.float64)[:, None]
+            q = len(Z) - 1 - np.argmax((count * Z > excess)[::-1], axis=0)
+            threshold = excess[q, np.arange(Z.shape[1])] / (q + 1)
+            shrunk = np.copysign(np.maximum(A - threshold, 0.0), Y)
+            return np.where(excess[-1] <= 0, Y, shrunk)
+        top = A.max(axis=0)
+        A = A / np.where(top > 0, top, 1.0)
+        A[0, top == 0] = 1.0  # all points of the set are equally near to 0
+        lengths = np.linalg.norm(A, axis=0)
+        W = A / lengths
+        long = np.flatnonzero(A.sum(axis=0) > self.size * lengths)
+        if len(long):
+            W[:, long] = _thresholded(A[:, long], self.size)
+        return np.asarray(np.copysign(W, Y))
 
     def __str__(self) -> str:
         return f"({self.kind!r}, {self.size:g})"
@@ -109,20 +123,6 @@ def as_bound(given: Any, name: str, columns: int) -> Bound:
         f"{', '.join(KINDS)}, and the number finite and above 0, for 'ratio' at least 1, which keeps one column, while "
         f"the square root of the columns restricts nothing; got {shown(given)}."
     )
-
-
-def _on_ratio(Y: HostArray, s: float) -> HostArray:
-    A = np.abs(Y)
-    top = A.max(axis=0)
-    A = A / np.where(top > 0, top, 1.0)
-    A[0, top == 0] = 1.0  # all points of the set are equally near to 0
-    lengths = np.linalg.norm(A, axis=0)
-    W = A / lengths
-    long = np.flatnonzero(A.sum(axis=0) > s * lengths)
-    if len(long):
-        W[:, long] = _thresholded(A[:, long], s)
-    found: HostArray = np.copysign(W, Y)
-    return found
 
 
 def _thresholded(A: HostArray, s: float) -> HostArray:
@@ -163,15 +163,3 @@ def _of_ties(a: HostArray, s: float) -> HostArray:
     w[ties] = max(rest, 0.0)
     w[ties[0]] = s - (m - 1) * rest
     return w
-
-
-def _in_l1(Y: HostArray, b: float) -> HostArray:
-    A = np.abs(Y)
-    Z = -np.sort(-A, axis=0)
-    excess = np.cumsum(Z, axis=0) - b
-    inside = excess[-1] <= 0
-    count = np.arange(1, len(Z) + 1, dtype=np.float64)[:, None]
-    q = len(Z) - 1 - np.argmax((count * Z > excess)[::-1], axis=0)
-    threshold = excess[q, np.arange(Z.shape[1])] / (q + 1)
-    found: HostArray = np.where(inside, Y, np.copysign(np.maximum(A - threshold, 0.0), Y))
-    return found

@@ -40,7 +40,7 @@ from linspec_kernel.preimage.search import (
     signed_columns,
     single_columns,
 )
-from linspec_kernel.preimage.views import PointFunctions, PreimageMoments, PreimageView, Sides
+from linspec_kernel.preimage.views import PointFunctions, PreimageMoments, Sides
 from linspec_kernel.problem import KernelCCA
 
 NEAR = (
@@ -150,14 +150,11 @@ class Nearness(Search):
         """Gradients of the values with respect to the points."""
         signs = self.moments.home.place(self.signs[index])
         slopes = self.moments.gradients(sides, [a * signs for a in self.duals])
-        halves = [half_slope(*each) for each in zip(self.moments.views, sides, strict=True)]
+        halves = []  # of the gradients of k(u, u): k(z, u) in u at z = u, since k is symmetric
+        for view, side in zip(self.moments.views, sides, strict=True):
+            U, kernel = side.points, view.kernel
+            T = U.T @ U
+            values = kernel.along(T, kernel.statistics(U.T), U)
+            halves.append(kernel.pullback(as_operator(U.T), T, values, np.eye(U.shape[1]), U))
         found: HostArray = 2 * (slopes - np.vstack(halves))
         return found
-
-
-def half_slope(view: PreimageView, side: PointFunctions) -> HostArray:
-    """Half the gradient of k(u, u): the gradient of k(z, u) in u at z = u, since k is symmetric."""
-    U = side.points
-    T = U.T @ U
-    values = view.kernel.along(T, view.kernel.statistics(U.T), U)
-    return np.asarray(view.kernel.pullback(as_operator(U.T), T, values, np.eye(U.shape[1]), U))

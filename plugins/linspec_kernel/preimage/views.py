@@ -107,7 +107,10 @@ class PreimageView:
 
     def entries(self, numbers: HostArray) -> Any:
         """Rows with these increasing numbers, in float64 so that their squares do not overflow."""
-        found = [_entries(block) for block in self.rows.some_rows(numbers, self.i)]
+        found = [
+            block.matrix.astype(np.float64) if hasattr(block, "matrix") else block.dense()
+            for block in self.rows.some_rows(numbers, self.i)
+        ]
         sparse = scipy.sparse.issparse(found[0])
         if not all(all_finite(part.data if sparse else part) for part in found):
             self.rows.settle()  # names the entry
@@ -191,11 +194,6 @@ class PreimageView:
         length = self.home.norm(variate)
         if length > 0:
             self.basis = self.home.concat([self.basis, variate / length])
-
-
-def _entries(block: Any) -> Any:
-    """Entries of a block in float64: an array, or a SciPy matrix."""
-    return block.matrix.astype(np.float64) if hasattr(block, "matrix") else block.dense()
 
 
 Sides = tuple[PointFunctions, PointFunctions]
