@@ -17,7 +17,7 @@ column stops when its gradient is rounding. All ridges of a path share each pass
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ from linspec.arrays import Array, Home, reciprocal
 from linspec.iteration import Context, Iterate
 from linspec.linalg import EPS, Step, Steps
 from linspec.rows import Moments
-from linspec_lstsq.normal_system import ByProducts
+from linspec_lstsq.normal_system import Begin, ByProducts
 
 EXPECTED = 20
 """Products that an iteration makes at least: for so many a Gram matrix may pay."""
@@ -45,9 +45,7 @@ class GradientDescent(ByProducts):
         (AtB, _) = moments.products(None, place.eye(problem.B.shape[1]))[1]
         yield from self.solved(problem, moments, context, start, AtB, self.prepared(moments, 0, 0.0, context))
 
-    def prepared(
-        self, moments: Moments, i: int, ridge: float, context: Context
-    ) -> Callable[[float, Array], Steps]:
+    def prepared(self, moments: Moments, i: int, ridge: float, context: Context) -> Begin:
         """Steps of gradient descent."""
         return lambda ridge, G: gd_steps(G, ridge)
 

@@ -48,7 +48,7 @@ from linspec.iteration import ROUNDING, Context, Iterate
 from linspec.linalg import Step, Steps, cg_steps, in_variables
 from linspec.rows import Moments
 from linspec_lstsq.gradient_descent import gd_steps
-from linspec_lstsq.normal_system import ByProducts, rounding_of
+from linspec_lstsq.normal_system import Begin, ByProducts, rounding_of
 from linspec_lstsq.principal_components import PrincipalComponents, random_block
 
 
@@ -128,16 +128,14 @@ class Ling(ByProducts):
         near = max(context.tol, ROUNDING * rounding_of(moments, AtB, problem.width)["unit"])
         yield from (each._replace(final=each.residual <= near) for each in steps)
 
-    def prepared(
-        self, moments: Moments, i: int, ridge: float, context: Context
-    ) -> Callable[[float, Array], Steps]:
+    def prepared(self, moments: Moments, i: int, ridge: float, context: Context) -> Begin:
         """Compute the components of Xᵢ."""
         A = moments.operators[i]
         product = partial(moments.gram_product, i=i)
         Omega = A.backend.blocks.place(random_block(self.test_matrix, A.shape[1], self.rank, context.rng))
         return self._begin(PrincipalComponents.of(product(Omega), product, self.rank))
 
-    def _begin(self, leading: PrincipalComponents) -> Callable[[float, Array], Steps]:
+    def _begin(self, leading: PrincipalComponents) -> Begin:
         """What begins the iteration of the variant for one ridge."""
         inner = INNER[self.inner]
         if self.variant == "deflated":

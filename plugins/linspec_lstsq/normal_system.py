@@ -23,6 +23,9 @@ from linspec.linalg import EPS, Step, Steps, cg_steps, driven
 from linspec.rows import Moments
 from linspec.solving import Solver
 
+Begin = Callable[[float, Array], Steps]
+"""What begins an iteration for a ridge and a right-hand side."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ByProducts(Solver):
@@ -38,10 +41,8 @@ class ByProducts(Solver):
         begin = self.prepared(moments, i, ridge, context)
         return lambda G: driven(partial(moments.gram_product, i=i), begin(ridge, G))
 
-    def prepared(
-        self, moments: Moments, i: int, ridge: float, context: Context
-    ) -> Callable[[float, Array], Steps]:
-        """What begins an iteration for a ridge and a block: conjugate gradients by default."""
+    def prepared(self, moments: Moments, i: int, ridge: float, context: Context) -> Begin:
+        """What begins the iterations: conjugate gradients by default."""
         return lambda ridge, G: cg_steps(G, (ridge,))
 
     def solved(
@@ -51,7 +52,7 @@ class ByProducts(Solver):
         context: Context,
         start: Any,
         AtB: Array,
-        begin: Callable[[float, Array], Steps],
+        begin: Begin,
     ) -> Iterator[Iterate]:
         """Yield the iterates of all ridges, each of which `begin` begins anew where rounding has falsified it."""
         x = None if start is None else moments.operators[0].backend.blocks.place(start["x"])

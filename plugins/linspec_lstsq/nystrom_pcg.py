@@ -36,7 +36,7 @@ from linspec.cost import Estimate, Sizes
 from linspec.iteration import Context, Iterate
 from linspec.linalg import EPS, Step, Steps, cg_steps, in_variables, whitening
 from linspec.rows import Moments
-from linspec_lstsq.normal_system import ByProducts
+from linspec_lstsq.normal_system import Begin, ByProducts
 
 SPREAD = 1e4
 """Columns count as badly scaled above this ratio of the largest to the smallest squared norm, ridge included: to scale
@@ -124,9 +124,7 @@ class NystromPCG(ByProducts):
         """Estimated cost of a sketch and about a hundred products."""
         return cost.sweeps_estimate(sizes, EXPECTED, spare=FIRST_RANK)
 
-    def prepared(
-        self, moments: Moments, i: int, ridge: float, context: Context
-    ) -> Callable[[float, Array], Steps]:
+    def prepared(self, moments: Moments, i: int, ridge: float, context: Context) -> Begin:
         """Sketch Xᵢ."""
         Omega = self._drawn(moments.operators[i], context)
         Y = moments.gram_product(Omega, i=i)

@@ -22,7 +22,7 @@ import numpy as np
 
 from linspec import Status, limit_option, option
 from linspec.arrays import HostArray, reciprocal
-from linspec.cost import CHOLESKY_RATE, DENSE_RATE, FACTOR_RATE, Estimate, Sizes
+from linspec.cost import CHOLESKY_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.iteration import Context, Iterate
 from linspec.linalg import leading_eigenpairs
 from linspec.process import pause
@@ -107,8 +107,7 @@ class Horst(Solver):
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Estimated cost of the Gram matrices, their factors, and some hundreds of steps from each start."""
         side = float(sizes.p + sizes.q)
-        seconds = forming(sizes) + side**3 * (1.0 / CHOLESKY_RATE + 4.0 * sizes.k / FACTOR_RATE)
-        seconds += 200.0 * sizes.k * 20.0 * 2.0 * side**2 / DENSE_RATE
+        seconds = forming(sizes) + side**3 * (1.0 / CHOLESKY_RATE + 8.0 * sizes.k / FACTOR_RATE)
         return Estimate(seconds, 8.0 * 5.0 * side**2, f"Gram matrices and steps of order {side:.0f}")
 
 
