@@ -152,8 +152,10 @@ class AlternatingLeastSquares(Alternating):
         return self.alternate(problem, moments, context, start, self.lstsq, self.oversample)
 
 
-ENDED = "It ends after {outer} x {inner} steps: the residual shows how good the answer is. "
-ENDED += 'Raise both numbers, or choose "als", which iterates to a tolerance.'
+ENDED = (
+    "It ends after fixed numbers of iterations and of steps in each: the residual shows how good the answer is. "
+    'Raise both numbers, or choose "als", which iterates to a tolerance.'
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,7 +174,7 @@ class FixedRounds(Alternating):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield canonical pairs after each iteration."""
-        context.note(Status.APPROXIMATE, ENDED.format(outer=self.iterations, inner=self.inner_iterations))
+        context.note(Status.APPROXIMATE, ENDED)
         lstsq, zero = self.lstsq(), self.inner_start == "zero"
         return self.alternate(problem, moments, context, start, lstsq, 0, self.iterations, from_zero=zero)
 

@@ -30,7 +30,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -56,8 +56,10 @@ BLOCKS = 10
 NOISE = 1e-13
 """Singular values of at most this part of the largest are rounding."""
 
-ENDED = "It leads to the singular vectors of {matrix}, which are canonical pairs only where {where}. "
-ENDED += 'Choose "als", which whitens, for others.'
+ENDED = (
+    "It leads to singular vectors of the scaled XᵀY, which are canonical pairs only where the Gram matrices are as the "
+    'scaling has them. Choose "als", which whitens, for others.'
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,9 +71,6 @@ class CrossSVD(Solver):
     tol: float | None = tol_option()
     max_iterations: int = limit_option(300, "iterations, a sweep each,")
     form: str = form_option()
-
-    ended: ClassVar[str]
-    """Text of a finding: which vectors the iteration converges to, and when they solve CCA."""
 
     @abstractmethod
     def metric(self, diagonal: Array) -> Array:
@@ -98,7 +97,7 @@ class CrossSVD(Solver):
             (_, CtPhi), (CPsi, _) = moments.products(*weights(Z).values())
             return joined((CPsi, CtPhi))  # (1)
 
-        context.note(Status.APPROXIMATE, self.ended)
+        context.note(Status.APPROXIMATE, ENDED)
         for found in block_krylov(product, joined(pairs.CW), k, context.rng, room=BLOCKS * width):
             sigma, first = found.values, float(found.values.max(initial=0.0))
             # ‖Tv - σu‖² + ‖Tᵀu - σv‖² is twice the square for [u; v] of length 1
@@ -116,8 +115,6 @@ class CrossSVD(Solver):
 class NoWhitening(CrossSVD):
     """Singular vectors of XᵀY (Ma, Lu & Foster 2015, section 4)."""
 
-    ended = ENDED.format(matrix="XᵀY", where="the views are white")
-
     def metric(self, diagonal: Array) -> Array:
         """The mean of `diagonal`, the identity in the units of the data; 0 for columns of zeros."""
         return diagonal * reciprocal(diagonal) * float(to_host(diagonal).mean())
@@ -126,8 +123,6 @@ class NoWhitening(CrossSVD):
 @dataclass(frozen=True, kw_only=True)
 class DiagonalWhitening(CrossSVD):
     """Singular vectors of XᵀY between columns of unit length (Ma, Lu & Foster 2015, section 4)."""
-
-    ended = ENDED.format(matrix="XᵀY with columns of unit length", where="the Gram matrices are diagonal")
 
     def metric(self, diagonal: Array) -> Array:
         """The diagonal itself."""

@@ -23,9 +23,9 @@ from linspec.rows import Moments
 from linspec.solving import Solver
 
 ENDED = (
-    "CCA between {found} of {all} principal components: the residual shows the contribution of the others. "
+    "CCA between principal components: the residual shows the contribution of the others. "
+    'Raise components, or choose a solver that iterates to a tolerance, such as "als".'
 )
-ENDED += 'Raise components, or choose a solver that iterates to a tolerance, such as "als".'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,5 @@ class PrincipalCCA(Solver):
             m = int(min(wanted, *moments.operators[i].shape))
             with moments.view(i) as view:
                 W.append(self.svd.answered(SVD(A, m), view, context)["Vh"].T)
-        found = " and ".join(str(V.shape[1]) for V in W)
-        others = " and ".join(str(int(min(A.shape))) for A in moments.operators)
-        context.note(Status.APPROXIMATE, ENDED.format(found=found, all=others))
+        context.note(Status.APPROXIMATE, ENDED)
         yield Iterate(0.0, partial(dict, x_weights=W[0], y_weights=W[1]), final=True)

@@ -29,8 +29,10 @@ from linspec.linalg import orthonormal
 from linspec.rows import Moments
 from linspec.solving import Solver
 
-ENDED = "The best pairs within {columns} random columns, power sweeps: {powers}; the residual shows how good they are. "
-ENDED += 'Raise oversample, or choose a solver that iterates to a tolerance, such as "als".'
+ENDED = (
+    "The best pairs within the range of random columns: the residual shows how good they are. "
+    'Raise oversample, or choose a solver that iterates to a tolerance, such as "als".'
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,5 +61,5 @@ class Randomized(Solver):
         for i, V in enumerate((Sx, Sy)):
             if Q[i].shape[1] < problem.k:
                 Q[i] = orthonormal(moments.operators[i].backend.blocks.concat([Q[i], V]))[0]
-        context.note(Status.APPROXIMATE, ENDED.format(columns=columns, powers=powers))
+        context.note(Status.APPROXIMATE, ENDED)
         yield Iterate(0.0, partial(dict, x_weights=Q[0], y_weights=Q[1]), final=True)  # (3)

@@ -30,7 +30,7 @@ LANDMARKS = 1000
 FEATURES = 1000
 """Default number of features of each view, or four times the number of rows if that is less."""
 
-ENDED = "The answer is the best one among functions of {m} landmarks a view. Take more of them, or nystrom-lobpcg."
+ENDED = "The answer is the best one among functions of the landmarks. Take more of them, or nystrom-lobpcg."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class NystromKCCA(Solver):
         ]
         found = features_cca(problem, moments, context, maps, self.cca)
         if m < n:
-            context.note(Status.APPROXIMATE, ENDED.format(m=m))
+            context.note(Status.APPROXIMATE, ENDED)
         arrays = moments.learnt()
         for name, features in zip("xy", maps, strict=True):
             arrays[f"{name}_weights"] = place(features.turn) @ place(to_host(found[f"{name}_weights"]))

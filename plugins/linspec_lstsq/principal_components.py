@@ -113,6 +113,5 @@ class PrincipalComponentRegression(Solver):
         leading = PrincipalComponents.of(Y, moments.gram_product, self.rank)
         UtB, d = to_host(leading.Z.T @ AtB), leading.d[:, None]  # (1)
         x = leading.V @ place.place(np.hstack([d / (d**2 + r) * UtB for r in problem.ridges]))  # (2)
-        text = f"Regressed on {len(d)} principal components of {min(A.shape)}; raise rank for more."
-        context.note(Status.APPROXIMATE, text)
+        context.note(Status.APPROXIMATE, f"Regressed on {len(d)} principal components; raise rank for more.")
         yield Iterate(math.nan, partial(dict, x=x), final=True)

@@ -58,8 +58,10 @@ from linspec.solving import Solver
 NULL = 8
 """A product counts as zero if none of its columns is longer than so many roundings of the entries."""
 
-ENDED = "A sketch of {columns} columns, power iterations: {powers}; the residual shows how good it is. "
-ENDED += 'Raise both numbers, or choose "block-krylov", which iterates to a tolerance.'
+ENDED = (
+    "A sketch of the data: the residual shows how good it is. Raise oversampling and power_iterations, or choose "
+    '"block-krylov", which iterates to a tolerance.'
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +79,7 @@ class SPCA(Solver):
         p, place = A.shape[1], A.backend.blocks
         columns = int(min(k + self.oversampling, A.shape[0], p))
         Omega = place.place(self.test_matrix.draw(p, columns, context.rng))
-        context.note(Status.APPROXIMATE, ENDED.format(columns=columns, powers=self.power_iterations))
+        context.note(Status.APPROXIMATE, ENDED)
         if A.resident:
             whole = moments.operator()
             Q, _ = self.normalizer.orthonormalize(whole.matmat(Omega))  # (1)
@@ -113,13 +115,15 @@ LOST = 1e-10
 """Largest relative error eps (σ₁/σ_k)² of a subspace from squares that is not reported; for float32 data 100 eps."""
 
 ONCE = (
-    "A sketch of {columns} columns in one pass, without further data to check it: estimated residual about "
+    "A sketch in one pass, without further data to check it: estimated residual about {:.0e}, from random columns in "
+    "the same sweep. Pass a callable that returns the slices anew: then the answer is judged, and can be improved to a "
+    "tolerance."
 )
-ONCE += "{residual:.0e} (from {probes} random columns in the same sweep). "
-ONCE += "Pass a callable that returns the slices anew: then the answer is judged, and can be improved to a tolerance."
 
-SQUARED = "The singular values asked for fall to {least:.0e} of the largest: by squaring, the smallest directions are "
-SQUARED += 'off by about {lost:.0e}. Choose "spca" or "block-krylov", for rows that can be read again.'
+SQUARED = (
+    "By squaring, the smallest directions that were asked for are off by about {:.0e}. Choose "
+    '"spca" or "block-krylov", for rows that can be read again.'
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,17 +162,16 @@ class LazySPCA(Solver):
             basis, tau = orthonormal(Bt)  # (2), whose vectors are in no order
             values = np.linalg.svd(tau, compute_uv=False)  # about the squares of those of A
             _say_what_is_lost(moments, context, np.sqrt(np.maximum(values, EPS * values[:1])))
-            context.note(Status.APPROXIMATE, ENDED.format(columns=columns, powers=self.power_iterations))
+            context.note(Status.APPROXIMATE, ENDED)
             yield Iterate(0.0, partial(dict, Vh=basis.T), final=True)
             return
         V, S = _leading(moments, Bt, V, k)
         if once:
             gaps = to_host(product[:, columns:].T @ V) - to_host(Z.T @ V) * S**2
             residual = float(np.sqrt((gaps**2).sum(axis=0).max() / PROBES) / S[0] ** 2) if len(S) else 0.0
-            text = ONCE.format(columns=columns, residual=residual, probes=PROBES)
-            context.note(Status.APPROXIMATE, text)
+            context.note(Status.APPROXIMATE, ONCE.format(residual))
         else:
-            context.note(Status.APPROXIMATE, ENDED.format(columns=columns, powers=self.power_iterations))
+            context.note(Status.APPROXIMATE, ENDED)
         _say_what_is_lost(moments, context, S)
         yield Iterate(0.0, partial(dict, Vh=V.T, S=S), final=True)
 
@@ -197,4 +200,4 @@ def _say_what_is_lost(moments: Moments, context: Context, S: HostArray) -> None:
     unit = float(np.finfo(moments.operators[0].dtype).eps)
     lost = unit * float(S[0] / S[-1]) ** 2 if len(S) else 0.0
     if lost > max(LOST, 100 * unit):
-        context.note(Status.ILL_CONDITIONED, SQUARED.format(least=S[-1] / S[0], lost=lost))
+        context.note(Status.ILL_CONDITIONED, SQUARED.format(lost))
