@@ -68,6 +68,5 @@ class GramCCA(Solver):
         rate = SPARSE_RATE if sizes.scattered else DENSE_RATE
         forming = gram_seconds(sizes) if sizes.readable else 3.0 * sizes.nnz * (sizes.p + sizes.q) / rate
         flops = longer**3 / 3 + 3.0 * shorter * longer**2 + 3.0 * shorter**3
-        note = f"{sizes.gram_entries:.2g} Gram entries, {flops:.2g} flops to factor"
         memory = 8.0 * (2 * sizes.gram_entries + shorter * longer)
-        return Estimate(forming + flops / CHOLESKY_RATE, memory, note)
+        return Estimate(forming + flops / CHOLESKY_RATE, memory, "Gram matrices and their factors")

@@ -92,5 +92,4 @@ class WhitenedSVD(GramCCA):
         pairs, rows = float(sizes.pairs or 0), float(sizes.p + sizes.q)
         columns = min(BASIS[0] * (sizes.k + 1) + BASIS[1], sizes.p, sizes.q)
         seconds = pairs / PAIR_RATE + 4.0 * columns * (pairs / SPARSE_RATE + rows * columns / DENSE_RATE)
-        note = f"some {columns} columns times a sparse matrix of {pairs:.2g} entries"
-        return Estimate(seconds, 16.0 * pairs + 40.0 * rows * columns, note)
+        return Estimate(seconds, 16.0 * pairs + 40.0 * rows * columns, "columns times a sparse matrix")

@@ -78,6 +78,5 @@ class DirectDiscriminant(Solver):
             return None
         side, t = float(min(sizes.n, sizes.p)), float(min(max(sizes.q, sizes.k), sizes.p, sizes.n))
         factoring = side**3 / 3 / CHOLESKY_RATE + 6 * side * t * (t + side) / FACTOR_RATE
-        note = f"Gram matrix of order {side:.0f} and its Cholesky factor"
         memory = 24.0 * side**2 + 8.0 * (sizes.n + sizes.p) * t
-        return Estimate(gram_seconds(sizes) + factoring, memory, note)
+        return Estimate(gram_seconds(sizes) + factoring, memory, "Gram matrix and its Cholesky factor")

@@ -58,7 +58,7 @@ class KCCA(Solver):
         seconds = (
             2 * 9 * n**3 / FACTOR_RATE + 12 * n**3 / DENSE_RATE + n**2 * (sizes.p + sizes.q) / DENSE_RATE
         )
-        return Estimate(seconds, 8 * 7 * n**2, f"two eigenproblems of order {sizes.n}")
+        return Estimate(seconds, 8 * 7 * n**2, "two eigenproblems")
 
 
 def eigen_of(op: KernelOperator) -> tuple[HostArray, HostArray]:

@@ -142,7 +142,7 @@ class NystromLOBPCG(Solver):
         each = n**2 * (2 * PER_ENTRY + (sizes.p + sizes.q + 6 * width) / DENSE_RATE)
         seconds = EXPECTED * each + 4 * n * m**2 / DENSE_RATE + 20 * float(m) ** 3 / FACTOR_RATE
         held = 16 * n * (m + 2 * (KEEP + 2) * width)
-        return Estimate(seconds, held, f"{EXPECTED} passes over the kernels, {m} landmarks")
+        return Estimate(seconds, held, "passes over the kernels, and landmarks")
 
 
 def answer(

@@ -186,7 +186,7 @@ class DirectLeastSquares(Solver):
         side, ridges = min(sizes.n, sizes.p), max(1, sizes.k // max(sizes.q, 1))
         seconds = gram_seconds(sizes) + ridges * side**3 / 3 / CHOLESKY_RATE
         memory = 24.0 * side**2 + 8.0 * sizes.k * (sizes.n + sizes.p)
-        return Estimate(seconds, memory, f"Gram matrix of order {side} and its Cholesky factor")
+        return Estimate(seconds, memory, "Gram matrix and its Cholesky factor")
 
 
 def _by_gram(moments: Moments, i: int, ridge: float) -> Apply:

@@ -108,7 +108,7 @@ class Horst(Solver):
         """Estimated cost of the Gram matrices, their factors, and some hundreds of steps from each start."""
         side = float(sizes.p + sizes.q)
         seconds = forming(sizes) + side**3 * (1.0 / CHOLESKY_RATE + 8.0 * sizes.k / FACTOR_RATE)
-        return Estimate(seconds, 8.0 * 5.0 * side**2, f"Gram matrices and steps of order {side:.0f}")
+        return Estimate(seconds, 8.0 * 5.0 * side**2, "Gram matrices and steps")
 
 
 def _outside(u: HostArray, found: HostArray, slices: list[slice]) -> HostArray:

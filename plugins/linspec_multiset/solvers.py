@@ -59,7 +59,7 @@ class GramMultiset(Solver):
         """Estimated cost of the Gram matrices, their factors, and the eigenvectors of order Σpᵢ."""
         side = float(sizes.p + sizes.q)
         seconds = forming(sizes) + side**3 * (1.0 / CHOLESKY_RATE + 4.0 / 3.0 / FACTOR_RATE)
-        return Estimate(seconds, 8.0 * 4.0 * side**2, f"Gram matrices and eigenvectors of order {side:.0f}")
+        return Estimate(seconds, 8.0 * 4.0 * side**2, "Gram matrices and eigenvectors")
 
 
 EXPECTED = 30
@@ -125,6 +125,5 @@ class LOBPCGMultiset(Solver):
         width, side = min(sizes.k + OVERSAMPLED, sizes.p + sizes.q), float(sizes.p + sizes.q)
         _, products = cost.moments_form(sizes, EXPECTED, width)
         between = EXPECTED * side * width**2 * (60.0 / cost.DENSE_RATE + 100.0 / cost.FACTOR_RATE)
-        note = f"some {EXPECTED} products ({products.note}) with blocks of {width} columns"
         held = 24.0 * side * width * BLOCKS_HELD
-        return Estimate(products.seconds + between, products.bytes + held, note)
+        return Estimate(products.seconds + between, products.bytes + held, products.note)

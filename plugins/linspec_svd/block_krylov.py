@@ -127,7 +127,7 @@ class BlockKrylov(Solver):
         sweeps = -(-columns // b)
         seconds = sweeps_estimate(replace(sizes, k=b), sweeps).seconds + 4.0 * side * columns**2 / DENSE_RATE
         held = 8.0 * (side * (2 * columns + 8 * b) + sizes.k * (sizes.n + sizes.p))
-        return Estimate(seconds, held, f"{sweeps} sweeps with blocks of {b} columns")
+        return Estimate(seconds, held, f"{sweeps} sweeps")
 
 
 def searched(

@@ -107,7 +107,7 @@ class GramSVD(Solver):
         forming = gram_seconds(sizes) if sizes.readable else 2.0 * sizes.nnz * side / DENSE_RATE
         seconds = forming + 2.0 * side**2 * (side + 2.0 * sizes.k) / FACTOR_RATE
         memory = 24.0 * side**2 + 16.0 * sizes.k * (sizes.n + sizes.p)
-        return Estimate(seconds, memory, f"Gram matrix of order {side} and its eigenvectors")
+        return Estimate(seconds, memory, "Gram matrix and its eigenvectors")
 
 
 def leading(S: Array, k: int, place: Any) -> tuple[HostArray, Array]:

@@ -113,7 +113,7 @@ class GradKCCA(Solver):
         """Estimated cost of iterations with a few columns on all rows."""
         found = sweeps_estimate(replace(sizes, k=4), EXPECTED * sizes.k)
         held = 8.0 * (6.0 * sizes.n + SAMPLE * min(sizes.p + sizes.q, 2000))
-        return Estimate(found.seconds, found.bytes + held, f"{EXPECTED} iterations a pair")
+        return Estimate(found.seconds, found.bytes + held, "iterations for each pair")
 
 
 class PairHunt(Hunt):

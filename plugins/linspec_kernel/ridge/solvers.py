@@ -67,7 +67,7 @@ class Direct(Solver):
         """Estimated cost of forming the kernel, a factorisation, and the product of the certificate."""
         n = float(sizes.n)
         seconds = n**3 / 3 / FACTOR_RATE + 2 * n**2 * (sizes.p + sizes.k) / DENSE_RATE
-        return Estimate(seconds, 8 * 3 * n**2, f"a Cholesky factorisation of order {sizes.n}")
+        return Estimate(seconds, 8 * 3 * n**2, "Cholesky factors of the kernel matrix")
 
 
 def solved(M: HostArray, ridge: float, T: HostArray) -> HostArray | None:
@@ -155,7 +155,7 @@ class NystromPCG(Solver):
         each = n**2 * (PER_ENTRY / 2 + (sizes.p + 3 * width) / DENSE_RATE)
         seconds = EXPECTED * each + 4 * n * m**2 / DENSE_RATE + 10 * float(m) ** 3 / FACTOR_RATE
         held = 16 * n * (m + 3 * width)
-        return Estimate(seconds, held, f"{EXPECTED} passes over the kernel, {m} landmarks")
+        return Estimate(seconds, held, "passes over the kernel, and landmarks")
 
 
 def _answer(moments: Any, arrays: Callable[[], Mapping[str, Array]]) -> dict[str, Array]:
