@@ -25,6 +25,7 @@ from linspec import KernelOperator
 from linspec.arrays import Array, Home, HostArray, random_generator, reciprocal, to_host
 from linspec.features import turn_of
 from linspec.linalg import eigenpairs, leading_eigenpairs, whitening
+from linspec.rows import equal_slices
 
 PROBED = 1024
 """Number of rows from which an iteration first estimates |K − LLᵀ|."""
@@ -88,7 +89,7 @@ class Nystrom:
         # Overwrite the columns by L, block by block.
         right = self.place.place(self.turn, op.tile_dtype)
         G, total = np.zeros((m, m)), np.zeros(m)
-        for rows in (slice(i, min(i + BLOCK, n)) for i in range(0, n, BLOCK)):
+        for rows in equal_slices(n, BLOCK):
             C[rows, :] = (C[rows, :] @ right) * self.place.place(op.roots[rows], op.tile_dtype)[:, None]
             G += on_host(C[rows, :].T @ C[rows, :])
             total += on_host(op.roots[rows] @ self.home.place(C[rows, :]))

@@ -110,13 +110,15 @@ class NormalEquations:
             )
         )
         self.scales = np.tile(self.place.column_norms(AtB), len(self.ridges))
+        self.live = self.place.place((self.scales > 0).astype(np.float64))[
+            None, :
+        ]  # elsewhere the answer is 0
         if x is None:
             return AtB, Z if AtV is None else AtV
         ridges = self.place.place(np.repeat(self.ridges, self.m))[None, :]
-        live = self.place.place((self.scales > 0).astype(np.float64))[None, :]  # elsewhere the answer is 0
         w = x.shape[1]
         R = self.place.concat([AtB] * len(self.ridges)) - AtV[:, :w] - x * ridges
-        return R * live, AtV[:, w:]
+        return R * self.live, AtV[:, w:]
 
     def columns(self, width: int, planted: int) -> list[HostArray]:
         """The columns of [R AᵀAZ …] that each ridge solves: all have the same without a start, else each its part."""
@@ -140,8 +142,7 @@ class NormalEquations:
         """The answer from such solutions, and what is left of planted columns."""
         w, answer = len(self.scales), found
         if x is not None:
-            live = self.place.place((self.scales > 0).astype(np.float64))[None, :]
-            answer = x * live + found[:, :w]
+            answer = x * self.live + found[:, :w]
         return {"x": answer[:, :w]} | ({"planted": found[:, w:] - Z} if Z.shape[1] else {})
 
 

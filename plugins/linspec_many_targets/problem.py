@@ -109,19 +109,14 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
     def _numbers(self, targets: Any) -> HostArray:
         """The numbers of targets that are given by numbers, by names, or by None for all."""
         m = len(self.ridges)
-        if targets is None:
-            return np.arange(m)
-        if is_array(targets):
-            targets = to_host(targets).tolist()
-        one = isinstance(targets, str) or not isinstance(targets, Iterable)
-        listed = [targets] if one else list(targets)
+        given = range(m) if targets is None else to_host(targets).tolist() if is_array(targets) else targets
+        listed = [*given] if isinstance(given, Iterable) and not isinstance(given, str) else [given]
         names = {name: i for i, name in enumerate(self.target_names)}
-        found = [names.get(each, -1) if isinstance(each, str) else each for each in listed]
-        for each, number in zip(listed, found, strict=True):
-            if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 0 <= number < m:
-                raise InvalidProblem(
-                    f"targets must be numbers from 0 to {m - 1}, or names of columns of Y; got {shown(each)}."
-                )
+        found: list[Any] = [names.get(each, each) if isinstance(each, str) else each for each in listed]
+        if not all(type(number) in (int, np.int64) and 0 <= number < m for number in found):
+            raise InvalidProblem(
+                f"targets must be numbers from 0 to {m - 1}, or names of columns of Y; got {shown(targets)}."
+            )
         return np.asarray(found, dtype=np.int64)
 
     def targets_table(self, targets: Any = None, *, library: str | None = None) -> Any:
