@@ -154,8 +154,8 @@ class DirectLeastSquares(Solver):
 
     def _by_rows(self, problem: Any, moments: Moments) -> tuple[Array, int]:
         """Solve by the reduced rows [R QᵀB]."""
-        A, p, n = moments.operators[0], moments.widths[0], max(int(moments.fitted[0].total), 1)
-        triangle = moments.triangle()
+        A, p, triangle = moments.operators[0], moments.widths[0], moments.triangle()
+        n = max(int(moments.fitted[0].total), 1)
         shape = (n, p) if n >= p or A.shape[0] >= p else (p, n)
         dtype, both = "float32" if A.rounding > 1e-10 else "float64", []
         for ridge in problem.ridges:

@@ -47,10 +47,11 @@ class SimultaneousLSQR(ByProducts):
         system = NormalEquations(problem, moments, "implicit")
         place, ridges, Z = system.place, problem.ridges, system.plant(context)
         x0 = None if start is None else place.place(start["x"])
-        b = place.place(moments.operator(1).matmat(moments.operators[1].backend.blocks.eye(system.m)))
+        unit = moments.operators[1].backend.blocks.eye(system.m)
         while True:
             G, AtAZ = system.begin(x0, Z)  # (1), (4)
-            U, dampings, tol = b * 1.0, ridges, context.tol  # whose rows the steps overwrite
+            U = b = place.place(moments.operator(1).matmat(unit))
+            dampings, tol = ridges, context.tol
             step: Any = moments.long_step
             if x0 is not None or Z.shape[1]:  # ridges have columns of their own, and so have planted ones
                 G = G if x0 is not None else place.concat([G] * len(ridges))
