@@ -136,7 +136,7 @@ class TwoStageCCA(FirstStage):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the pairs after each iteration of stage 1."""
-        place, q = moments.operators[0].backend.blocks, moments.widths[1]
+        place, q = moments.home, moments.widths[1]
         unit = moments.operators[1].backend.blocks.eye(q)
         moments.expect(EXPECTED_CCA, q, self.form)
         phi = place.zeros((moments.widths[0], 0)) if start is None else place.place(start["x_weights"])

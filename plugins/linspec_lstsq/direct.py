@@ -161,7 +161,7 @@ class DirectLeastSquares(Solver):
         for ridge in problem.ridges:
             cut = rank_cut(shape, dtype, ridge) if self.rank_tol is None else self.rank_tol
             both.append(minimum_norm(triangle[:, :p], triangle[:, p:], ridge, cut))
-        x = moments.operators[0].backend.blocks.place(np.hstack([x for x, _ in both]))
+        x = moments.home.place(np.hstack([x for x, _ in both]))
         return x, min(rank for _, rank in both)
 
     def begins(

@@ -41,7 +41,7 @@ class GradientDescent(ByProducts):
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the iterates of all ridges."""
         moments.expect(EXPECTED, problem.width, self.form)
-        place = moments.operators[0].backend.blocks
+        place = moments.home
         (AtB, _) = moments.products(None, place.eye(problem.B.shape[1]))[1]
         yield from self.solved(problem, moments, context, start, AtB, self.prepared(moments, 0, 0.0, context))
 

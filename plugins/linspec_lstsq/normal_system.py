@@ -55,7 +55,7 @@ class ByProducts(Solver):
         begin: Begin,
     ) -> Iterator[Iterate]:
         """Yield the iterates of all ridges, each of which `begin` begins anew where rounding has falsified it."""
-        x = None if start is None else moments.operators[0].backend.blocks.place(start["x"])
+        x = None if start is None else moments.home.place(start["x"])
         rounding = rounding_of(moments, AtB, problem.width)
         return solved_by_ridge(moments.gram_product, AtB, problem.ridges, context, begin, x, **rounding)
 
@@ -83,7 +83,7 @@ class NormalEquations:
         self.ridges = problem.ridges
         self.m = moments.widths[1]
         self.p = moments.widths[0]
-        self.place = moments.operators[0].backend.blocks
+        self.place = moments.home
         self.least = self.ridges.index(min(self.ridges))
         once = not all(A.readings > 1 for A in moments.operators)  # iterations need what is held
         moments.expect(EXPECTED, self.m, "dense" if once and form == "auto" else form)

@@ -106,7 +106,7 @@ class PrincipalComponentRegression(Solver):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
-        A, place = moments.operators[0], moments.operators[0].backend.blocks
+        A, place = moments.operators[0], moments.home
         moments.expect(2, self.rank, self.form)
         Omega = place.place(random_block(self.test_matrix, A.shape[1], self.rank, context.rng))
         (Y, _), (AtB, _) = moments.products(Omega, place.eye(problem.B.shape[1]))

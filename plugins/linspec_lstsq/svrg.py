@@ -228,7 +228,7 @@ class SVRG(Solver):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield snapshots, the first one at zero."""
-        home = moments.operators[0].backend.blocks
+        home = moments.home
         ridges, product = problem.ridges, moments.gram_product
         xp, place = home.xp, home.place
         (AtB, _) = moments.products(None, home.eye(problem.B.shape[1]))[1]

@@ -537,7 +537,7 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         self, moments: Moments, given: Mapping[str, HostArray], ridges: HostArray, gammas: HostArray
     ) -> tuple[dict[str, Any], HostArray]:
         """The coefficients as returned, and of each target the lengths of the residual, of D⁻¹w and of D Xᵀy."""
-        f, place = moments.fitted[0], moments.operators[0].backend.blocks.place
+        f, place = moments.fitted[0], moments.home.place
         returned = self.X.home.place(f.scaled(given["weights"]), self.X.dtype)
         W = f.unscaled(HOST.place(returned))  # what is judged is what is returned
         SW, C = to_host(moments.products(place(W), None, onto=(0,))[0][0]), to_host(moments.cross())

@@ -50,7 +50,7 @@ class Pencil:
     @property
     def home(self) -> Home:
         """Where blocks are."""
-        return self.moments.operators[0].backend.blocks
+        return self.moments.home
 
     def products(self, Z: Sequence[Array]) -> Products:
         """ωᵢSᵢZᵢ of every view i, and for every view j the blocks (i, j) of A times Zⱼ for every i; in one pass."""

@@ -59,7 +59,7 @@ class DirectSVD(Solver):
 
 def direct(moments: Moments, k: int) -> Iterate:
     """The leading triplets: k, or as many as are above rounding."""
-    place = moments.operators[0].backend.blocks
+    place = moments.home
     R = place.place(moments.triangle())
     _, s, Vt = place.xp.linalg.svd(R, full_matrices=False)
     S = to_host(s)[:k]
@@ -131,7 +131,7 @@ def _known(moments: Moments, context: Context, values: HostArray, U: Array, *, w
     if lost and moments.rereads and context.passes.affords(1):
         A, V = moments.operator(), U[:, known:]
         image = A.rmatmat(V) if wide else A.matmat(V)
-        lengths = to_host(moments.operators[0].backend.blocks.column_norms(image))
+        lengths = to_host(moments.home.column_norms(image))
         if (lengths <= NULL * moments.least_value() * largest**0.5).all():  # only rounding
             return known
         if moments.operators[0].readable and context.passes.affords(1):

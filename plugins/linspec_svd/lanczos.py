@@ -50,7 +50,7 @@ class Lanczos(Solver):
         k, (n, p) = problem.k, moments.operators[0].shape
         moments.expect(k + 100, 1, self.form)
         width = min(max(self.basis or max(2 * k + 1, FEWEST_VECTORS), k + 1), p)
-        place, rng = moments.operators[0].backend.blocks.place, context.rng
+        place, rng = moments.home.place, context.rng
         first = place(rng.standard_normal((p, min(p, k + COPIES))))
         begun = next(block_krylov(moments.gram_product, first, k, rng))
         yield Iterate(relative(begun, k), partial(of_columns, begun), doubt=REPEATED)
@@ -72,7 +72,7 @@ class Lanczos(Solver):
         self, moments: Moments, largest: float, k: int, width: int, context: Context
     ) -> HostArray:
         """The leading right vectors, also where not all have converged; none if the library fails."""
-        p, place = moments.widths[0], moments.operators[0].backend.blocks.place
+        p, place = moments.widths[0], moments.home.place
 
         def multiply(v: HostArray) -> HostArray:
             return to_host(moments.gram_product(place(v.reshape(-1, 1))))[:, 0] / largest

@@ -96,7 +96,7 @@ class SPCA(Solver):
 
     def _by_triangles(self, moments: Moments, W: Array) -> Array:
         """AᵀQ without blocks of n rows: each is made again in the pass that multiplies it."""
-        place = moments.operators[0].backend.blocks
+        place = moments.home
         for _ in range(self.power_iterations):
             W, _ = self.normalizer.orthonormalize(moments.gram_product(W))  # (2), for Q = AW
         _, R = moments.products_with_triangle(W)  # (1)
@@ -183,7 +183,7 @@ class LazySPCA(Solver):
 
 def _leading(moments: Moments, Bt: Array, Omega: Array, k: int) -> tuple[Array, Any]:
     """The k leading right vectors and values above rounding, by (3) and (4)."""
-    A, place = moments.operators[0], moments.operators[0].backend.blocks
+    A, place = moments.operators[0], moments.home
     M = to_host(Omega.T @ Bt)
     T = whitening((M + M.T) / 2, cut=float(np.finfo(A.dtype).eps))  # (3)
     V, S, _ = tall_svd(Bt @ place.place(T))  # (4)
