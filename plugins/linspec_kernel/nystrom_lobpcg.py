@@ -33,7 +33,7 @@ from linspec.iteration import Context, Iterate
 from linspec.linalg import eigenpairs, ratio, whitening
 from linspec.rows import equal_slices
 from linspec.solving import Solver
-from linspec_kernel.certificate import LEAST_SHARE, gaps_of
+from linspec_kernel.certificate import LEAST_SHARE, gaps_of, least_value
 from linspec_kernel.nystrom import BLOCK, PER_ENTRY, Nystrom, default_landmarks, on_host
 
 EXTRA = 40
@@ -45,14 +45,14 @@ KEEP, RESTART = 8, 3
 CUT = {"float64": 1e-8, "float32": 1e-5}
 """A direction is dropped if orthogonalization leaves less than this share of its squared length, by dtype of tiles."""
 
-CLEAR = 100.0
+CLEAR = 25.0
 """Multiple of rounding up to which a new direction is dropped.
 
 The length of a direction z in the metric K(K + r) is compared with this multiple of the rounding of K z, which is
-taken to be eps · trace(K) |z|/√n. (The larger estimate of `ROUNDING` decides whether K z is only rounding.)"""
+taken to be `least_value` |z|/√n. (The larger estimate of `ROUNDING` decides whether K z is only rounding.)"""
 
-ROUNDING = 30.0
-"""Rounding of the values of a function: this multiple of unit roundoff times the trace of K."""
+ROUNDING = 7.5
+"""Rounding of the values of a function: this multiple of `least_value`."""
 
 ACTIVE = 1e-3
 """Share of the tolerated residual below which a pair adds no new directions.
@@ -200,7 +200,7 @@ class Space:
     def __init__(self, op: KernelOperator, near: Nystrom) -> None:
         self.op, self.near, self.home = op, near, op.home
         self.coefficients = self.values = self.home.zeros((op.shape[0], 0))
-        self.noise = float(np.finfo(op.tile_dtype).eps) * float(np.sum(on_host(op.diagonal())))
+        self.noise = least_value(op)
 
     @property
     def width(self) -> int:

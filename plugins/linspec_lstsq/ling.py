@@ -42,14 +42,14 @@ from typing import Any
 
 import numpy as np
 
-from linspec import Status, form_option, option, part
+from linspec import Status, option
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.iteration import ROUNDING, Context, Iterate
 from linspec.linalg import Step, Steps, cg_steps, in_variables
 from linspec.rows import Moments
 from linspec_lstsq.gradient_descent import gd_steps
 from linspec_lstsq.normal_system import Begin, ByProducts, rounding_of
-from linspec_lstsq.principal_components import PrincipalComponents, random_block
+from linspec_lstsq.principal_components import OnComponents, PrincipalComponents
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +96,8 @@ class SecondStage:
 
 VARIANTS = ("deflated", "ridge", "simplified", "projection")
 
+PRINTED = "Printed variants do not correct errors of their components; variant 'deflated' converges to the solution."
+
 EXPECTED = 50
 """Products that are expected, for the choice of a form."""
 
@@ -103,37 +105,29 @@ INNER: dict[str, Callable[[Array], Steps]] = {"cg": cg_steps, "gd": gd_steps}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ling(ByProducts):
+class Ling(ByProducts, OnComponents):
     """Projection on leading components and an iteration for the rest (Lu 2015, Algorithms 1 and 5)."""
 
-    rank: int = option(20, "leading components", at_least=1)
     variant: str = option("deflated", "the one that converges, or one of those printed", choices=VARIANTS)
     inner: str = option("cg", "what iterates", choices=tuple(INNER))
-    test_matrix: Any = part("gaussian", "what the randomized SVD multiplies", kind="test-matrix")
-    form: str = form_option()
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the iterates of all ridges."""
-        A, place = moments.operators[0], moments.home
         moments.expect(EXPECTED, problem.width, self.form)
-        Omega = place.place(random_block(self.test_matrix, A.shape[1], self.rank, context.rng))
-        (Y, _), (AtB, _) = moments.products(Omega, place.eye(problem.B.shape[1]))
-        begin = self._begin(PrincipalComponents.of(Y, moments.gram_product, self.rank))
-        steps = self.solved(problem, moments, context, start, AtB, begin)
+        leading, AtB = self.begun(moments, context)
+        steps = self.solved(problem, moments, context, start, AtB, self._begin(leading))
         if self.variant == "deflated":
             yield from steps
             return
-        text = f"variant {self.variant!r} does not correct errors of its components; variant 'deflated' converges to "
-        context.note(Status.APPROXIMATE, text + "the solution.")
+        context.note(Status.APPROXIMATE, PRINTED)
         near = max(context.tol, ROUNDING * rounding_of(moments, AtB, problem.width)["unit"])
         yield from (each._replace(final=each.residual <= near) for each in steps)
 
     def prepared(self, moments: Moments, i: int, ridge: float, context: Context) -> Begin:
         """Compute the components of Xᵢ."""
-        A = moments.operators[i]
         product = partial(moments.gram_product, i=i)
-        Omega = A.backend.blocks.place(random_block(self.test_matrix, A.shape[1], self.rank, context.rng))
-        return self._begin(PrincipalComponents.of(product(Omega), product, self.rank))
+        Y = product(self.random_block(moments, i, context))
+        return self._begin(PrincipalComponents.of(Y, product, self.rank))
 
     def _begin(self, leading: PrincipalComponents) -> Begin:
         """What begins the iteration of the variant for one ridge."""

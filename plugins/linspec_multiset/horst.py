@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from linspec.linalg import leading_eigenpairs
 from linspec.process import pause
 from linspec.rows import Moments
 from linspec.solving import Solver
-from linspec_multiset.pencil import forming
+from linspec_multiset.pencil import forming, slices_of
 from linspec_multiset.sumcor import most_components, whitened
 
 SETTLED = 0.01
@@ -48,8 +47,7 @@ class Horst(Solver):
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the components; the first iterate has all of them."""
         pencil, metrics, M = whitened(problem, moments)
-        ends = np.cumsum([0, *(metric.rank for metric in metrics)])
-        slices = [slice(a, b) for a, b in pairwise(ends)]
+        slices = slices_of(metrics)
         found = np.zeros((len(M), 0))
         agreeing, sums, extra, cut = list[int](), list[float](), found, False
         most = most_components(problem.k, metrics)

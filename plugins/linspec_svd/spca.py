@@ -65,22 +65,31 @@ ENDED = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class SPCA(Solver):
-    """Randomized SVD with an orthonormal basis (Halko, Martinsson & Tropp 2011; Wojnowicz 2017, Algorithm 1)."""
+class Sketched(Solver):
+    """What begins with a random block."""
 
     oversampling: int = option(10, "columns of the sketch beyond the triplets wanted", at_least=0)
-    power_iterations: int = option(0, "times to go back and forth, two sweeps each", at_least=0)
+    power_iterations: int = option(0, "times to multiply by the data once more, there and back", at_least=0)
     test_matrix: Any = part("gaussian", "what the sketch multiplies", kind="test-matrix")
+
+    def drawn(self, moments: Moments, k: int, context: Context) -> Array:
+        """Ω, of as many columns as the sketch has."""
+        n, p = moments.operators[0].shape
+        columns = int(min(k + self.oversampling, n, p))
+        return moments.home.place(self.test_matrix.draw(p, columns, context.rng))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SPCA(Sketched):
+    """Randomized SVD with an orthonormal basis (Halko, Martinsson & Tropp 2011; Wojnowicz 2017, Algorithm 1)."""
+
     normalizer: Any = part("cholesky-qr", "how the sketch is made orthonormal", kind="normalizer")
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
-        A, k = moments.operators[0], problem.k
-        p, place = A.shape[1], A.backend.blocks
-        columns = int(min(k + self.oversampling, A.shape[0], p))
-        Omega = place.place(self.test_matrix.draw(p, columns, context.rng))
+        Omega = self.drawn(moments, problem.k, context)
         context.note(Status.APPROXIMATE, ENDED)
-        if A.resident:
+        if moments.operators[0].resident:
             whole = moments.operator()
             Q, _ = self.normalizer.orthonormalize(whole.matmat(Omega))  # (1)
             for _ in range(self.power_iterations):
@@ -91,7 +100,7 @@ class SPCA(Solver):
             B = self._by_triangles(moments, Omega)
         V, S, _ = tall_svd(B)  # (3)
         least = max(moments.least_value() * float(S.max(initial=0.0)), NULL * EPS * moments.subtracted())
-        known = min(k, int((least < S).sum()))
+        known = min(problem.k, int((least < S).sum()))
         yield Iterate(0.0, partial(dict, Vh=V[:, :known].T, S=S[:known]), final=True)
 
     def _by_triangles(self, moments: Moments, W: Array) -> Array:
@@ -127,13 +136,10 @@ SQUARED = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class LazySPCA(Solver):
+class LazySPCA(Sketched):
     """Randomized SVD in one sweep (Wojnowicz 2017, arXiv:1709.07175)."""
 
-    oversampling: int = option(10, "columns of the sketch beyond the triplets wanted", at_least=0)
-    power_iterations: int = option(0, "times to multiply once more, a sweep each", at_least=0)
     whiten: bool = option(True, "singular values and a true truncation; False: the form of the source")
-    test_matrix: Any = part("gaussian", "what the sketch multiplies", kind="test-matrix")
     form: str = form_option("implicit")
 
     def __post_init__(self) -> None:
@@ -146,32 +152,28 @@ class LazySPCA(Solver):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
-        A = moments.operators[0]
-        k = problem.k
-        p, place = A.shape[1], A.backend.blocks
-        columns = int(min(k + self.oversampling, A.shape[0], p))
+        V = self.drawn(moments, problem.k, context)
+        p, columns = V.shape
         moments.expect(1 + self.power_iterations, columns, self.form)
-        V = place.place(self.test_matrix.draw(p, columns, context.rng))
         for _ in range(self.power_iterations):
             V, _ = orthonormal(moments.gram_product(V))
-        once = A.readings == 1 and not moments.holds
-        Z = place.place(context.rng.standard_normal((p, PROBES * once)))
-        product = moments.gram_product(place.concat([V, Z]) if once else V)  # (1)
+        once = moments.operators[0].readings == 1 and not moments.holds
+        Z = moments.home.place(context.rng.standard_normal((p, PROBES * once)))
+        product = moments.gram_product(moments.home.concat([V, Z]) if once else V)  # (1)
         Bt = product[:, :columns]
+        if not once:
+            context.note(Status.APPROXIMATE, ENDED)
         if not self.whiten and not once:
             basis, tau = orthonormal(Bt)  # (2), whose vectors are in no order
             values = np.linalg.svd(tau, compute_uv=False)  # about the squares of those of A
             _say_what_is_lost(moments, context, np.sqrt(np.maximum(values, EPS * values[:1])))
-            context.note(Status.APPROXIMATE, ENDED)
             yield Iterate(0.0, partial(dict, Vh=basis.T), final=True)
             return
-        V, S = _leading(moments, Bt, V, k)
+        V, S = _leading(moments, Bt, V, problem.k)
         if once:
             gaps = to_host(product[:, columns:].T @ V) - to_host(Z.T @ V) * S**2
             residual = float(np.sqrt((gaps**2).sum(axis=0).max() / PROBES) / S[0] ** 2) if len(S) else 0.0
             context.note(Status.APPROXIMATE, ONCE.format(residual))
-        else:
-            context.note(Status.APPROXIMATE, ENDED)
         _say_what_is_lost(moments, context, S)
         yield Iterate(0.0, partial(dict, Vh=V.T, S=S), final=True)
 
