@@ -75,7 +75,7 @@ def test_coefficients_reproduce_the_printed_predictions(variant, ridge):
     found = ls.solve(ls.LeastSquares(A, y, ridge=ridge), "ling", rng=0, variant=variant, tol=1e-14)
     assert np.linalg.norm(A @ found.x - expected) < 1e-11 * np.linalg.norm(expected)
     assert found.status is ls.Status.APPROXIMATE
-    assert "does not correct errors of its components" in found.message
+    assert "do not correct errors of their components" in found.message
 
 
 def test_without_shrinking_it_is_not_ridge_regression():
