@@ -266,8 +266,7 @@ class SVRG(Solver):
             Hd = product(d) + d * r
             dw, dHd = xp.sum(d * w, axis=0), xp.sum(d * Hd, axis=0)
             grew = ~near | (dHd > 2 * dw)
-            best = to_host(dw) * reciprocal(np.maximum(to_host(dHd), 0.0))
-            lengths.adapt(to_host(grew), best)
+            lengths.adapt(to_host(grew), to_host(dw * reciprocal(dHd)))
             if self.step is not None and lengths.diverged:
                 text = f"The objective grew with step={self.step:g}: smaller steps were taken. Leave the option out."
                 context.note(Status.BREAKDOWN, text)
