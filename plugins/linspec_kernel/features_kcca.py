@@ -70,17 +70,27 @@ def features_cca(problem: Any, moments: Any, context: Context, maps: Sequence[An
 
 
 @dataclass(frozen=True, kw_only=True)
-class FourierKCCA(Solver):
-    """CCA of random Fourier features (Rahimi & Recht 2007; Lopez-Paz et al. 2014)."""
+class OnFourierFeatures(Solver):
+    """A solver on random Fourier features."""
 
     features: int | None = option(
         None, "random features of each view; none: 1000, or four times the rows", kind=int, at_least=1
     )
+
+    def count(self, problem: Any) -> int:
+        """The number of features of a view."""
+        return self.features or min(FEATURES, 4 * int(problem.X.shape[0]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FourierKCCA(OnFourierFeatures):
+    """CCA of random Fourier features (Rahimi & Recht 2007; Lopez-Paz et al. 2014)."""
+
     cca: Any = part("gram", "solver of the CCA of the features", problem="cca")
 
     def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
-        count, home = number_of_features(self.features, problem), moments.home
+        count, home = self.count(problem), moments.home
         kernels = moments.settle(context.rng, form="tiled")
         moments.maps = [
             fourier(kernel, A.shape[1], count, context.rng)
@@ -89,8 +99,3 @@ class FourierKCCA(Solver):
         found = features_cca(problem, moments, context, moments.maps, self.cca)
         x, y = (home.place(found[f"{name}_weights"]) for name in "xy")
         yield Iterate(0.0, lambda: {"x_weights": x, "y_weights": y, **moments.learnt()}, final=True)
-
-
-def number_of_features(features: int | None, problem: Any) -> int:
-    """The given number of features of a view, or the default one."""
-    return features or min(FEATURES, 4 * int(problem.X.shape[0]))

@@ -38,9 +38,8 @@ from linspec.arrays import Array, HostArray
 from linspec.features import drawn_rows
 from linspec.iteration import Context, Iterate
 from linspec.linalg import eigenpairs, ratio, whitening
-from linspec.solving import Solver
 from linspec_kernel.certificate import CUT, LEAST_SHARE, gaps_of, least_value
-from linspec_kernel.nystrom import doubly_centred, norms_alone, on_host
+from linspec_kernel.nystrom import ByTiles, doubly_centred, norms_alone, on_host
 
 STEP, LIMIT = 1.7, 2.0
 """Default step, and limit of stable steps of gradient descent on a quadratic, in units of 1/(λ + r)."""
@@ -53,7 +52,7 @@ EXTRA = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class KernelAppGrad(Solver):
+class KernelAppGrad(ByTiles):
     """Augmented approximate gradient on dual coefficients (Ma, Lu & Foster 2015, section 2.4)."""
 
     step: float | None = option(
@@ -62,9 +61,6 @@ class KernelAppGrad(Solver):
     extra: int = option(EXTRA, "columns of the blocks beyond k", at_least=0)
     tol: float | None = tol_option()
     max_iterations: int = limit_option(5000)
-    storage: str = option(
-        "auto", "hold the kernel matrices, or form them tile by tile", choices=("auto", "held", "tiled")
-    )
 
     def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield coefficients of k + `extra` functions of each view."""

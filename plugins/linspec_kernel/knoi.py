@@ -40,9 +40,9 @@ from linspec.iteration import Context, Iterate
 from linspec.kernels import Kernel
 from linspec.linalg import inverse_root, ratio
 from linspec.rows import Minibatch, equal_slices, random_order
-from linspec.solving import Solver, moments_of_rows
+from linspec.solving import moments_of_rows
 from linspec_kernel.certificate import CUT
-from linspec_kernel.features_kcca import number_of_features
+from linspec_kernel.features_kcca import OnFourierFeatures
 
 BATCH = 250
 """Default number of rows in a minibatch."""
@@ -58,12 +58,9 @@ NOISE = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class KNOI(Solver):
+class KNOI(OnFourierFeatures):
     """Nonlinear orthogonal iterations on random Fourier features (Wang & Livescu 2016)."""
 
-    features: int | None = option(
-        None, "random features of each view; none: 1000, or four times the rows", kind=int, at_least=1
-    )
     batch: int = option(BATCH, "rows of a minibatch", at_least=1)
     epochs: int | None = option(
         None,
@@ -78,7 +75,7 @@ class KNOI(Solver):
     def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the functions after each epoch."""
         n, rng, matrices = int(problem.X.shape[0]), context.rng, (problem.X, problem.Y)
-        count, batches = number_of_features(self.features, problem), max(1, round(n / self.batch))
+        count, batches = self.count(problem), max(1, round(n / self.batch))
         kernels = moments.settle(rng, start, "tiled")
         seeds = rng.integers(2**63, size=2) if start is None else start["seeds"]
         moments.maps = [

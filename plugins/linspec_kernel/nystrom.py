@@ -19,13 +19,16 @@ amplified by |K − LLᵀ|/r.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from linspec import KernelOperator
+from linspec import KernelOperator, option
 from linspec.arrays import Array, Home, HostArray, random_generator, reciprocal, to_host
 from linspec.features import turn_of
 from linspec.linalg import eigenpairs, leading_eigenpairs, whitening
 from linspec.rows import equal_slices
+from linspec.solving import Solver
 
 PROBED = 1024
 """Number of rows from which an iteration first estimates |K − LLᵀ|."""
@@ -38,6 +41,15 @@ BLOCK = 4096
 
 DEPENDENT = 1e-13
 """Relative eigenvalue of Wᵀ(K + r)W, for columns of W of length 1, up to which a direction does not count."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByTiles(Solver):
+    """A solver by products with kernel matrices, which are held or not."""
+
+    storage: str = option(
+        "auto", "hold the kernel matrices, or form them tile by tile", choices=("auto", "held", "tiled")
+    )
 
 
 def default_landmarks(n: int) -> int:

@@ -32,9 +32,8 @@ from linspec.features import drawn_rows
 from linspec.iteration import Context, Iterate
 from linspec.linalg import eigenpairs, ratio, whitening
 from linspec.rows import equal_slices
-from linspec.solving import Solver
 from linspec_kernel.certificate import LEAST_SHARE, gaps_of, least_value
-from linspec_kernel.nystrom import BLOCK, PER_ENTRY, Nystrom, default_landmarks, on_host
+from linspec_kernel.nystrom import BLOCK, PER_ENTRY, ByTiles, Nystrom, default_landmarks, on_host
 
 EXTRA = 40
 """Columns of the block beyond k; any number from 30 to 90 saves passes at little cost."""
@@ -71,7 +70,7 @@ EXPECTED = 12
 
 
 @dataclass(frozen=True, kw_only=True)
-class NystromLOBPCG(Solver):
+class NystromLOBPCG(ByTiles):
     """Block iteration on dual coefficients, Nyström-preconditioned (Knyazev 2001; Frangella, Tropp & Udell 2023)."""
 
     landmarks: int | None = option(
@@ -83,9 +82,6 @@ class NystromLOBPCG(Solver):
     extra: int = option(EXTRA, "columns of the block beyond k; 30 to 90", at_least=0)
     tol: float | None = tol_option()
     max_iterations: int = limit_option(200)
-    storage: str = option(
-        "auto", "hold the kernel matrices, or form them tile by tile", choices=("auto", "held", "tiled")
-    )
 
     def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the best pairs within bases that grow."""

@@ -67,13 +67,12 @@ class PointPair:
     ----------
     points : numpy.ndarray of shape (p + q, 1)
         u above v.
-    value, residual : float
+    residual : float
     agreeing : int
         Number of starts that led to the best value; 0 while they climb.
     """
 
     points: HostArray
-    value: float
     residual: float
     agreeing: int
 
@@ -146,7 +145,7 @@ class Climb:
         """Column with the largest value, and the number of columns that agree with it."""
         j, value = self.best, float(self.values.max())
         agreeing = int(np.sum(self.values >= value - AGREES * abs(value)))
-        return PointPair(self.points[:, [j]], value, float(self.residuals[j]), agreeing)
+        return PointPair(self.points[:, [j]], float(self.residuals[j]), agreeing)
 
 
 class Search:
@@ -296,7 +295,7 @@ class Hunt:
             W = self.of_start("preimages")
             counts = start.get("agreeing", np.ones(W.shape[1]))
             given = min(problem.k, int(np.count_nonzero(counts)))
-            self.given = [PointPair(W[:, [j]], 0.0, np.inf, int(counts[j])) for j in range(given)]
+            self.given = [PointPair(W[:, [j]], np.inf, int(counts[j])) for j in range(given)]
             self.spare = np.hstack([W, self.spare[:, W.shape[1] :]])
 
     def of_start(self, what: str) -> HostArray:

@@ -39,7 +39,7 @@ from linspec.iteration import ROUNDING, Context, Iterate, solved_by_ridge
 from linspec.linalg import Steps, cg_steps
 from linspec.solving import Solver
 from linspec_kernel.kcca import eigen_of
-from linspec_kernel.nystrom import PER_ENTRY, Nystrom, default_landmarks
+from linspec_kernel.nystrom import PER_ENTRY, ByTiles, Nystrom, default_landmarks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +98,7 @@ EXPECTED = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class NystromPCG(Solver):
+class NystromPCG(ByTiles):
     """Block conjugate gradients, Nyström-preconditioned (Ji & Li 2017; Frangella, Tropp & Udell 2023)."""
 
     landmarks: int | None = option(
@@ -115,9 +115,6 @@ class NystromPCG(Solver):
     columns: int = option(COLUMNS, "least columns of a product; random ones are added", at_least=0)
     tol: float | None = tol_option(1e-8)
     max_iterations: int = limit_option(500)
-    storage: str = option(
-        "auto", "hold the kernel matrix, or form it tile by tile", choices=("auto", "held", "tiled")
-    )
 
     def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the solutions with the smallest residuals so far."""
