@@ -181,11 +181,9 @@ APART = 1.2
 
 TEXT = "Stochastic gradients give an approximate answer."
 
-GREW = "The blocks grew with step={:g}: smaller steps were taken. Leave the option out."
+GREW = "The blocks grew with this step=: smaller steps were taken. Leave the option out."
 
-READ = (
-    "Steps have read the rows {:.3g} times. Raise epochs, or choose a solver that makes passes over all rows."
-)
+READ = "Its steps have ended. Raise epochs, or choose a solver that makes passes over all rows."
 
 
 class Side:
@@ -294,13 +292,13 @@ class StochasticAppGrad(Solver):
                         images[i] = image if J is None else rows[i].images(V, I)
                         side.drift = side.drift + (gradient - side.drift) * share
                     elif self.step is not None:
-                        context.note(Status.BREAKDOWN, GREW.format(self.step))
+                        context.note(Status.BREAKDOWN, GREW)
                     side.mean = side.mean + (side.tilde - side.mean) * (share if self.averaging else 1)  # (3)
                 if t >= due:
                     residual, due = _residual(sides, metrics), APART * t
                 last = residual <= context.tol or (read >= self.epochs * n and I.stop == rows[0].rows)
                 if last:
-                    context.note(None, READ.format(read / n))
+                    context.note(None, READ)
                 yield Iterate(residual, partial(_arrays, [side.mean for side in sides], t, read), final=last)
 
 

@@ -127,8 +127,8 @@ class DCCA(Solver):
         aside = min(round(self.held_out * n), MOST_HELD_OUT)
         if min(self.batch, n) < 2 * k or (self.held_out and not 2 * k <= aside <= n - 2 * k):
             raise InvalidOption(
-                f"batch, and the rows on both sides of held_out, must be at least 2k = {2 * k} rows; got batch="
-                f"{self.batch} of {n} rows, and {aside} held out. Raise batch, lower k, or leave held_out out."
+                f"batch, and the rows on both sides of held_out, must be at least 2k = {2 * k} rows. Raise batch, "
+                "lower k, or leave held_out out."
             )
         moments.settle()  # the first pass computes shift and scale of the views
         rows = Rows(torch, moments, [(p, *[self.width] * self.depth, k) for p in moments.widths])

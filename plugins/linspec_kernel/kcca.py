@@ -76,7 +76,6 @@ def eigen_of(op: KernelOperator) -> tuple[HostArray, HostArray]:
     rounding = len(K) * float(np.finfo(op.tile_dtype).eps) * largest
     if w[0] < -100 * rounding:
         raise InvalidProblem(
-            f"the kernel of {op.name} is not positive semidefinite: eigenvalues of its matrix reach from {w[0]:.3g} to "
-            f"{w[-1]:.3g}. Take another kernel."
+            f"the kernel of {op.name} is not positive semidefinite: its matrix has negative eigenvalues. Take another."
         )
     return np.where(w > rounding, w, 0.0), U

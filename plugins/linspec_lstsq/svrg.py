@@ -205,6 +205,8 @@ def choose_batch(n: int, entries: float, p: int, curved: float, largest: float, 
 EPOCHS = {"best": 0.5, "last": 1.0}
 """Rows of an epoch, as a fraction of all rows, for each kind of snapshot (measured)."""
 
+GREW = "The objective grew with this step=: smaller steps were taken. Leave the option out."
+
 MEMORY = 2
 """Number of earlier displacements whose span the next snapshot may use."""
 
@@ -268,8 +270,7 @@ class SVRG(Solver):
             grew = ~near | (dHd > 2 * dw)
             lengths.adapt(to_host(grew), to_host(dw * reciprocal(dHd)))
             if self.step is not None and lengths.diverged:
-                text = f"The objective grew with step={self.step:g}: smaller steps were taken. Leave the option out."
-                context.note(Status.BREAKDOWN, text)
+                context.note(Status.BREAKDOWN, GREW)
             s = xp.astype(~grew, w.dtype)
             if self.snapshot == "best":
                 for q, Hq, qHq in past:

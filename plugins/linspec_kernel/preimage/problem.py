@@ -78,13 +78,10 @@ class PreimageCCASolution(
     y_mean: HostArray | None = ls.field(None, shape="k")
 
     def facts(self) -> list[tuple[str, str]]:
-        """The sums, the kernels with all their numbers, and how many columns of each view matter."""
-        x, y = (support.sum(axis=0).tolist() for support in self.supports())
-        columns = [f"{a}, {b}" for a, b in zip(x, y, strict=True)]
+        """The sums, and the kernels with all their numbers."""
         return [
             ("sum of correlations", f"{float(self.correlations.sum()):.7g}"),
             *super().facts(),
-            ("columns of X, of Y", "  ".join(columns)),
             ("starts", str(self.starts)),
             ("kernels", " and ".join(dict.fromkeys([str(self.kernel_x), str(self.kernel_y)]))),
         ]
