@@ -75,7 +75,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="rpcca",
             problem="cca",
-            target="linspec_cca.principal:PrincipalCCA",
+            target="linspec_cca.randomized:PrincipalCCA",
             summary="Exact CCA between principal components, which any SVD solver finds: two sweeps.",
             reference="Lu 2015, Fast linear algorithms for machine learning (thesis), section 3.5; arXiv:1506.08170",
             traits=("randomized", "approximate"),

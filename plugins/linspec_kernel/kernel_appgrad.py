@@ -39,7 +39,7 @@ from linspec.features import drawn_rows
 from linspec.iteration import Context, Iterate
 from linspec.linalg import eigenpairs, ratio, whitening
 from linspec_kernel.certificate import CUT, LEAST_SHARE, gaps_of, least_value
-from linspec_kernel.nystrom import ByTiles, doubly_centred, norms_alone, on_host
+from linspec_kernel.moments import ByTiles, doubly_centred, norms_alone, on_host
 
 STEP, LIMIT = 1.7, 2.0
 """Default step, and limit of stable steps of gradient descent on a quadratic, in units of 1/(λ + r)."""
@@ -137,7 +137,7 @@ class DualView:
 
         `beside` is a block of residuals a, which the product of the kernel matrix with the new coefficients multiplies
         too. The result is an upper bound of Σ aᵀK(K + r)⁻¹a over the columns of `beside`, the sum of
-        `linspec_kernel.nystrom.norms_alone`.
+        `linspec_kernel.moments.norms_alone`.
         """
         gradient = self.tilde_values + self.ridge * self.tilde - target
         bound, given = self.largest + self.ridge, self.solver.step or np.inf

@@ -33,7 +33,7 @@ from linspec.iteration import Context, Iterate
 from linspec.linalg import eigenpairs, ratio, whitening
 from linspec.rows import equal_slices
 from linspec_kernel.certificate import LEAST_SHARE, gaps_of, least_value
-from linspec_kernel.nystrom import BLOCK, PER_ENTRY, ByTiles, Nystrom, default_landmarks, on_host
+from linspec_kernel.moments import BLOCK, PER_ENTRY, ByTiles, Nystrom, default_landmarks, on_host
 
 EXTRA = 40
 """Columns of the block beyond k; any number from 30 to 90 saves passes at little cost."""

@@ -39,7 +39,7 @@ from linspec.iteration import ROUNDING, Context, Iterate, solved_by_ridge
 from linspec.linalg import Steps, cg_steps
 from linspec.solving import Solver
 from linspec_kernel.kcca import eigen_of
-from linspec_kernel.nystrom import PER_ENTRY, ByTiles, Nystrom, default_landmarks
+from linspec_kernel.moments import PER_ENTRY, ByTiles, Nystrom, default_landmarks
 
 
 @dataclass(frozen=True, kw_only=True)
