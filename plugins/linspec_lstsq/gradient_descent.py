@@ -26,10 +26,7 @@ from linspec.arrays import Array, Home, reciprocal
 from linspec.iteration import Context, Iterate
 from linspec.linalg import EPS, Step, Steps
 from linspec.rows import Moments
-from linspec_lstsq.normal_system import Begin, ByProducts
-
-EXPECTED = 20
-"""Products that an iteration makes at least: for so many a Gram matrix may pay."""
+from linspec_lstsq.normal_system import EXPECTED, Begin, ByProducts
 
 
 @dataclass(frozen=True, kw_only=True)

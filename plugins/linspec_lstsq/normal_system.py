@@ -91,14 +91,11 @@ class NormalEquations:
 
     def plant(self, context: Context) -> Array:
         """Random columns z, to be planted as AᵀAz; none where the certificate has a metric, or needs none."""
-        none = self.place.zeros((self.p, 0))
-        if self.moments.holds or metric_pays(self.moments):
-            return none
-        if min(self.ridges) > 0:
+        wanted = not (self.moments.holds or metric_pays(self.moments))
+        if wanted and min(self.ridges) > 0:
             self.moments.settle()
-        if not needs_metric(self.moments, self.ridges, context.tol):
-            return none
-        return self.place.place(context.rng.standard_normal((self.p, PLANTED)))
+        wanted = wanted and needs_metric(self.moments, self.ridges, context.tol)
+        return self.place.place(context.rng.standard_normal((self.p, PLANTED * wanted)))
 
     def begin(self, x: Array | None, Z: Array) -> tuple[Array, Array]:
         """AᵀB − (AᵀA + rI) x for all ridges, or AᵀB without x, and AᵀA Z, in one pass."""

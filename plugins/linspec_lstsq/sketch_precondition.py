@@ -115,16 +115,6 @@ class SketchedFactor:
         """Nᵀ z."""
         return self.lengths * (self.V.T @ (self.scale * Z))
 
-    def solution(self) -> Array:
-        """Solution of the sketched problem, with all right-hand sides for each ridge (2)."""
-        return self.forward(self.s * self.lengths * self.UtSB)
-
-    def rounding(self, x: Array, least: HostArray, unit: float) -> HostArray:
-        """Changes of A x below which steps are the last ones, where `least` has ‖b‖ of every column."""
-        sizes = Home.of(x).column_norms(self.column_norms * x)
-        rounding: HostArray = SHARE * unit * np.maximum(sizes, least)  # (3)
-        return rounding
-
 
 SPARE_ROWS = 8
 """Rows of the sketch beyond `oversampling`."""
@@ -167,8 +157,12 @@ class SketchPrecondition(Solver):
             Z, beta = step(factor.forward(V), U, alpha)
             return factor.adjoint(Z), beta
 
-        x = factor.solution() if start is None else home.place(start["x"])  # (1)
-        for number in range(1 + self.refinements):  # (3)
+        x = (
+            factor.forward(factor.s * factor.lengths * factor.UtSB)
+            if start is None
+            else home.place(start["x"])
+        )
+        for number in range(1 + self.refinements):
             x, Y, beyond, limit = x * live, None, 0, np.full(len(ridges), np.inf)
             U = home.xp.concat([b, 0.0 * x], axis=0)
             gradient, beta = step(-x, U, -np.ones(len(ridges)))  # U is [b; 0] before
@@ -178,7 +172,8 @@ class SketchPrecondition(Solver):
                 residual = worst(lengths.ravel() * home.column_norms(gradients), scales)
                 moved, Y = scales + np.inf if Y is None else home.column_norms(now - Y), now
                 if (moved <= limit).any():
-                    limit = factor.rounding(x + factor.forward(Y), sizes, unit)
+                    lengths = home.column_norms(factor.column_norms * (x + factor.forward(Y)))
+                    limit = SHARE * unit * np.maximum(lengths, sizes)  # (3)
                 beyond += residual <= context.tol
                 ends = bool((moved <= limit).all()) or beyond == LONGEST
                 arrays, final = partial(_answer, factor, x, Y), ends and number == self.refinements
