@@ -61,11 +61,10 @@ class Randomized(Solver):
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
         columns = block_width(problem, self.oversample)
-        powers = self.power_sweeps
-        moments.expect(2 + powers, columns, self.form)
+        moments.expect(2 + self.power_sweeps, columns, self.form)
         W = first_blocks(moments, context, None, columns, self.test_matrix)
         (Sx, CtW), (CW, Sy) = moments.products(*W)
-        for _ in range(powers):
+        for _ in range(self.power_sweeps):
             Q = [self.normalizer.orthonormalize(V)[0] for V in (CW, CtW)]  # (1), then (2)
             (_, CtW), (CW, _) = moments.products(*Q)
         Q = [self.normalizer.orthonormalize(V)[0] for V in (CW, CtW)]
