@@ -44,7 +44,7 @@ class DirectCCA(Solver):
         yield Iterate(0.0, partial(all_pairs, problem, moments), final=True)
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of one orthogonal reduction of all columns and three small decompositions."""
         width = sizes.p + sizes.q
         seconds = sizes.shared(2.5 * sizes.n * width**2 / FACTOR_RATE) + 20.0 * width**3 / FACTOR_RATE

@@ -111,7 +111,7 @@ class LOBPCG(Solver):
         yield from ritz_iterates(steps, metrics, context, k, judged, weights, begun=again, what="pair")  # (3)
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of some dozens of products, held or swept, and of the algebra between them."""
         width = min(sizes.k + OVERSAMPLED, sizes.p, sizes.q)
         form, products = cost.moments_form(sizes, EXPECTED, width)

@@ -160,7 +160,7 @@ class TwoStageCCA(FirstStage):
             yield Iterate(residual, partial(dict, x_weights=V, y_weights=unit))
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of a few dozen products with a block as wide as Y, and of YᵀY in stage 2."""
         return cost.sweeps_estimate(replace(sizes, k=sizes.q), EXPECTED_CCA, spare=sizes.q)
 
@@ -200,6 +200,6 @@ class TwoStage(FirstStage):
             yield Iterate(worst * unit, partial(dict, weights=V, complete=True))  # (2)
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of a few dozen products with a block as wide as the targets."""
         return cost.sweeps_estimate(sizes, EXPECTED_SPARSE if sizes.scattered else EXPECTED)

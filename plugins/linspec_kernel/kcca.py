@@ -52,7 +52,7 @@ class KCCA(Solver):
         yield Iterate(0.0, lambda: {"x_weights": x, "y_weights": y, **moments.learnt()}, final=True)
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of two eigendecompositions, two products and forming the kernels."""
         n = float(sizes.n)
         seconds = (

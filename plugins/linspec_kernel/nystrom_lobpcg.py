@@ -132,7 +132,7 @@ class NystromLOBPCG(ByTiles):
             since, idle = since + 1, (x.width, y.width) == before
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of a dozen passes by tiles, the preconditioner, and the algebra of the blocks."""
         n, width, m = float(sizes.n), sizes.k + EXTRA, default_landmarks(sizes.n)
         each = n**2 * (2 * PER_ENTRY + (sizes.p + sizes.q + 6 * width) / DENSE_RATE)

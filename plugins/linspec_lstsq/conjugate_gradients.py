@@ -159,7 +159,7 @@ class ConjugateGradients(ByProducts):
         return A.backend.blocks.place(d**-0.5)[:, None]
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of one or two hundred products."""
         return cost.sweeps_estimate(sizes, EXPECTED_SPARSE if sizes.scattered else EXPECTED)
 

@@ -120,7 +120,7 @@ class NystromPCG(ByProducts):
         return sketch
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of a sketch and about a hundred products."""
         return cost.sweeps_estimate(sizes, EXPECTED, spare=FIRST_RANK)
 

@@ -102,7 +102,7 @@ class Horst(Solver):
         return u, np.sum(u * (M @ u), axis=0) / 2, settled
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of the Gram matrices, their factors, and some hundreds of steps from each start."""
         side = float(sizes.p + sizes.q)
         seconds = forming(sizes) + side**3 * (1.0 / CHOLESKY_RATE + 8.0 * sizes.k / FACTOR_RATE)

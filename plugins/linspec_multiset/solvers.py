@@ -55,7 +55,7 @@ class GramMultiset(Solver):
         yield Iterate(0.0, lambda: answer, final=True)
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of the Gram matrices, their factors, and the eigenvectors of order Σpᵢ."""
         side = float(sizes.p + sizes.q)
         seconds = forming(sizes) + side**3 * (1.0 / CHOLESKY_RATE + 4.0 / 3.0 / FACTOR_RATE)
@@ -120,7 +120,7 @@ class LOBPCGMultiset(Solver):
         )
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of some dozens of products, held or swept, and of the algebra between them."""
         width, side = min(sizes.k + OVERSAMPLED, sizes.p + sizes.q), float(sizes.p + sizes.q)
         _, products = cost.moments_form(sizes, EXPECTED, width)

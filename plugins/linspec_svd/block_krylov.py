@@ -119,7 +119,7 @@ class BlockKrylov(Solver):
         return min(max(A.cheap_columns, k // COLUMNS), full)
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost: narrow blocks make a basis of five columns for each triplet and a few more."""
         side = min(sizes.n, sizes.p) if sizes.scattered else sizes.p
         b = min(NARROW if sizes.scattered else NARROW_DENSE, sizes.k + OVERSAMPLING, side)

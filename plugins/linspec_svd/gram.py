@@ -101,7 +101,7 @@ class GramSVD(Solver):
         yield Iterate(0.0, partial(dict, right_vectors(moments, U)), final=True)
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of the Gram matrix of the shorter side and some of its eigenvectors."""
         side = min(sizes.n, sizes.p)
         forming = gram_seconds(sizes) if sizes.readable else 2.0 * sizes.nnz * side / DENSE_RATE

@@ -178,7 +178,7 @@ class LazySPCA(Sketched):
         yield Iterate(0.0, partial(dict, Vh=V.T, S=S), final=True)
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """One sweep, for data that can be read only once; for others "auto" chooses no approximate solver."""
         return sweeps_estimate(replace(sizes, k=min(sizes.k + 10, sizes.p)), 1)
 

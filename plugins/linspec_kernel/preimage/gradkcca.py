@@ -109,7 +109,7 @@ class GradKCCA(Solver):
         yield hunt.iterate(hunt.found, doubt="")
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of iterations with a few columns on all rows."""
         found = sweeps_estimate(replace(sizes, k=4), EXPECTED * sizes.k)
         held = 8.0 * (6.0 * sizes.n + SAMPLE * min(sizes.p + sizes.q, 2000))

@@ -63,7 +63,7 @@ class Direct(Solver):
         yield Iterate(0.0, lambda: {"dual": dual, **moments.learnt()}, final=True)
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of forming the kernel, a factorisation, and the product of the certificate."""
         n = float(sizes.n)
         seconds = n**3 / 3 / FACTOR_RATE + 2 * n**2 * (sizes.p + sizes.k) / DENSE_RATE
@@ -146,7 +146,7 @@ class NystromPCG(ByTiles):
         return max(min(default_landmarks(n), int(SHARE * home.free_memory() / (8 * n))), min(n, 2))
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of some passes by tiles, the preconditioner, and the algebra of the blocks."""
         n, width, m = float(sizes.n), max(sizes.k, COLUMNS), default_landmarks(sizes.n)
         each = n**2 * (PER_ENTRY / 2 + (sizes.p + 3 * width) / DENSE_RATE)
