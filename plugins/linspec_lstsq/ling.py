@@ -60,7 +60,6 @@ class SecondStage:
     r: float
     d: Array
     projected: Array
-    of_rest: bool
 
     @classmethod
     def begun(
@@ -70,7 +69,8 @@ class SecondStage:
         d = Home.of(AtT).place(leading.d)[:, None]
         gamma = leading.Z.T @ AtT  # (1)
         shrunk = gamma * (d**2 / (d**2 + r)) if variant == "ridge" else gamma
-        stage = cls(leading, r, d, shrunk, variant != "projection")
+        of_rest = d * float(variant != "projection")  # 0 for A in the place of A_r
+        stage = cls(leading, r, of_rest, shrunk)
         return in_variables(inner(AtT - leading.V @ (d * gamma)), stage)  # (2)
 
     def forward(self, P: Array) -> Array:
@@ -79,15 +79,11 @@ class SecondStage:
 
     def back(self, V: Array, SV: Array) -> Array:
         """(A_rᵀA_r + r) V, or (AᵀA + r) V."""
-        SV = SV + self.r * V
-        return SV - self.leading.V @ (self.d**2 * (self.leading.V.T @ V)) if self.of_rest else SV
+        return SV + self.r * V - self.leading.V @ (self.d**2 * (self.leading.V.T @ V))
 
     def answer(self, Y: Array) -> Array:
         """Coefficients x for γ₂ = y."""
-        first = self.projected
-        if self.of_rest:
-            first = first - self.d * (self.leading.V.T @ Y)
-        return self.leading.Z @ first + Y  # (4)
+        return self.leading.Z @ (self.projected - self.d * (self.leading.V.T @ Y)) + Y  # (4)
 
     def lengths(self, step: Step) -> HostArray:
         """Those of the residual of (2)."""
