@@ -214,10 +214,6 @@ class Side:
         root, self.size = inverse_root(G)
         self.root = Home.of(self.tilde).place(root)
 
-    def gradient(self, rows: Minibatch, I: slice, residual: Array, n: int) -> Array:
-        """Sx(I)Φ̃ − C(I)Ψ, from X_I Φ̃ − Y_I Ψ."""
-        return rows.adjoint_images(residual, I) * (n / residual.shape[0]) + self.tilde * self.ridge
-
     def moves(self, V: Array, image: Array, before: Array, n: int) -> bool:
         """Take Φ̃ after a step with its image, unless it has grown above that `before`; whether it is taken."""
         G = (image.T @ image) * (n / image.shape[0]) + (V.T @ V) * self.ridge
@@ -284,8 +280,9 @@ class StochasticAppGrad(Solver):
                 J = next(others) if self.normalizer_rows else None
                 images = [A.images(side.tilde, I) for A, side in zip(rows, sides, strict=True)]
                 for i, side in enumerate(sides):  # Ψ takes the new Φ
-                    target = images[1 - i] @ sides[1 - i].root
-                    gradient = side.gradient(rows[i], I, images[i] - target, n)
+                    gap = images[i] - images[1 - i] @ sides[1 - i].root  # X_I Φ̃ − Y_I Ψ
+                    gradient = rows[i].adjoint_images(gap, I) * (n / gap.shape[0])
+                    gradient = gradient + side.tilde * side.ridge  # Sx(I)Φ̃ − C(I)Ψ
                     V = side.tilde - gradient * side.step  # (1)
                     image = rows[i].images(V, I) if J is None else J[i].images(V)
                     if side.moves(V, image, images[i], n):
