@@ -21,7 +21,7 @@ amplified by |K − LLᵀ|/r.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
@@ -297,15 +297,6 @@ class KernelMoments:
             return None
         self.take(i, 0.0, 1.0, 0.0)
         return features(self.operators[i].data)
-
-    def near(self, landmarks: Iterable[HostArray], rng: Any) -> list[Nystrom]:
-        """Nyström approximations of both kernel matrices from landmarks."""
-        found = [
-            Nystrom(op, ridge, numbers, rng)
-            for op, ridge, numbers in zip(self.operators, self.ridges, landmarks, strict=True)
-        ]
-        self.nearest = found
-        return found
 
 
 class Fitted:

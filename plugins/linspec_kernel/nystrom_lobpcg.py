@@ -90,7 +90,10 @@ class NystromLOBPCG(ByTiles):
         m = min(n, default_landmarks(n) if self.landmarks is None else self.landmarks)
         width = min(k + self.extra, n)
         moments.settle(rng, start, self.storage)
-        near = moments.near((drawn_rows(n, m, rng) for _ in moments.operators), rng)
+        near = moments.nearest = [
+            Nystrom(op, r, drawn_rows(n, m, rng), rng)
+            for op, r in zip(moments.operators, ridges, strict=True)
+        ]
         x, y = spaces = [Space(op, one) for op, one in zip(moments.operators, near, strict=True)]
         blocks = (
             [home.place(start[f"{name}_weights"]) for name in "xy"] if start else first_blocks(near, width)

@@ -15,7 +15,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -41,11 +40,6 @@ class Pencil:
     moments: Moments
     ridges: Sequence[float]
     weights: Sequence[float]
-
-    @classmethod
-    def of(cls, problem: Any, moments: Moments) -> Pencil:
-        """The pencil of a problem."""
-        return cls(moments, problem.ridge, problem.view_weights)
 
     @property
     def home(self) -> Home:

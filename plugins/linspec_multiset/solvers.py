@@ -45,7 +45,7 @@ class GramMultiset(Solver):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
-        pencil = Pencil.of(problem, moments)
+        pencil = Pencil(moments, problem.ridge, problem.view_weights)
         moments.gram()
         metrics = norms_of_held(moments, problem.ridge, every=True) or []
         moments.metrics = metrics
@@ -87,7 +87,7 @@ class LOBPCGMultiset(Solver):
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the Ritz vectors within subspaces that grow."""
         k, width = problem.k, problem.k + self.oversample
-        pencil = Pencil.of(problem, moments)
+        pencil = Pencil(moments, problem.ridge, problem.view_weights)
         moments.expect(EXPECTED, width, self.form)
         given = [None] * len(moments.widths) if start is None else start["weights"]
         first = [
