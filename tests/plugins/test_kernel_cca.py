@@ -13,6 +13,7 @@ import linspec as ls
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.rows import Passes
 from linspec_kernel.certificate import functions, residuals
+from linspec_kernel.moments import Nystrom
 from linspec_kernel.problem import KernelCCA
 
 RBF = ls.kernels.rbf(factor=0.5)
@@ -46,7 +47,10 @@ def test_half_way_between_two_pairs_the_bound_is_the_distance():
         halves.append(np.linalg.lstsq(A.T, (W[:, :1] + W[:, 1:]) / np.sqrt(2), rcond=None)[0])
     moments = problem.moments_of_its_own(Passes())
     moments.settle()
-    moments.near([np.arange(len(X))] * 2, 0)
+    rows = np.arange(len(X))
+    moments.nearest = [
+        Nystrom(op, r, rows, 0) for op, r in zip(moments.operators, moments.ridges, strict=True)
+    ]
     x, y = (functions(op, a) for op, a in zip(moments.operators, halves, strict=True))
     rho = exact.correlations.mean(keepdims=True)
     bounds = np.sqrt(residuals(x, y, rho, moments)[0] / 2)
