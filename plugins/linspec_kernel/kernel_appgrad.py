@@ -66,9 +66,8 @@ class KernelAppGrad(ByTiles):
         """Yield coefficients of k + `extra` functions of each view."""
         width, k = min(problem.k + self.extra, moments.operators[0].shape[0]), problem.k
         moments.settle(context.rng, start, self.storage)
-        x, y = views = [DualView(op, r, self) for op, r in zip(moments.operators, problem.ridge, strict=True)]
-        for view, name in zip(views, "xy", strict=True):
-            view.begin(width, context.rng, start, name)
+        of_each = zip(moments.operators, problem.ridge, "xy", strict=True)
+        x, y = (DualView(op, r, self, width, context.rng, start, name) for op, r, name in of_each)
         share = 1.0 if start is None else float(start["share"][0])
         while True:
             rho, gaps = pairs(x, y, k)
@@ -101,6 +100,10 @@ class DualView:
     op : KernelOperator
     ridge : float
     solver : KernelAppGrad
+    width : int
+    rng : numpy.random.Generator
+    start : mapping of str to array, or None
+    name : {"x", "y"}
 
     Attributes
     ----------
@@ -112,20 +115,25 @@ class DualView:
         An estimate of the largest eigenvalue of K.
     """
 
-    def __init__(self, op: KernelOperator, ridge: float, solver: KernelAppGrad) -> None:
-        self.op, self.ridge, self.solver = op, ridge, solver
+    def __init__(
+        self,
+        op: KernelOperator,
+        ridge: float,
+        solver: KernelAppGrad,
+        width: int,
+        rng: np.random.Generator,
+        start: Mapping[str, Any] | None,
+        name: str,
+    ) -> None:
+        self.op, self.ridge, self.solver, home = op, ridge, solver, op.home
         self.least = least_value(op)
-
-    def begin(self, width: int, rng: np.random.Generator, start: Mapping[str, Any] | None, name: str) -> None:
-        """Take random normalised functions and Ã = 0, or those of a start, and multiply them."""
-        op, home = self.op, self.op.home
         n = op.shape[0]
         count = min(PROBED, n)
         K = op.block(drawn_rows(n, count, rng))
         K = doubly_centred(K) if op.center else K
         self.largest = max(float(np.linalg.eigvalsh((K + K.T) / 2)[-1]), 0.0) * n / count
-        if start is None:
-            block = op.centred(home.place(rng.standard_normal((op.shape[0], width))))[0]
+        if start is None:  # random functions, and Ã = 0
+            block = op.centred(home.place(rng.standard_normal((n, width))))[0]
             self.tilde = 0.0 * block
         else:
             block, self.tilde = (home.place(start[f"{name}_{part}"]) for part in ("weights", "unnormalised"))

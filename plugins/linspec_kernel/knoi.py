@@ -88,12 +88,11 @@ class KNOI(OnFourierFeatures):
             center=problem.center,
             passes=context.passes,
         )
+        width, first = min(problem.k, count), np.arange(n)[::batches]
         x, y = views = [
-            FeatureView(rows.minibatch(np.arange(n)[::batches], i), r / n, self)
-            for i, r in enumerate(problem.ridge)
+            FeatureView(rows.minibatch(first, i), r / n, self, width, rng, start, name)
+            for i, (r, name) in enumerate(zip(problem.ridge, "xy", strict=True))
         ]
-        for view, name in zip(views, "xy", strict=True):
-            view.begin(min(problem.k, count), rng, start, name)
         misfit, made = (1.0, 0) if start is None else start["progress"].tolist()
         epochs = self.epochs or max(EPOCHS, -(-STEPS // batches))
         while True:
@@ -164,6 +163,10 @@ class FeatureView:
     penalty : float
         λ.
     solver : KNOI
+    width : int
+    rng : numpy.random.Generator
+    start : mapping of str to array, or None
+    name : {"x", "y"}
 
     Attributes
     ----------
@@ -173,26 +176,32 @@ class FeatureView:
         Cu or Cv.
     """
 
-    def __init__(self, batch: Minibatch, penalty: float, solver: KNOI) -> None:
-        self.batch, self.penalty, self.solver = batch, penalty, solver
-        self.home = batch.A.backend.blocks
-        # η: (1 − ρ)/(L + λ + 10 V/(1 − μ)) with L and V estimated from a batch (see the module)
-        F = batch.adjoint_images(self.home.place(np.eye(batch.rows)))
-        G = to_host(F.T @ F)
-        squares = np.maximum(np.diag(G), 0.0)
-        variance = ratio(float((squares**2).sum()), float(squares.sum()) * batch.rows)
-        largest = max(float(np.linalg.eigvalsh(G)[-1]), 0.0) / batch.rows
-        limit = largest + penalty + NOISE * variance / (1 - solver.momentum)
-        self.step = solver.step or (1 - solver.memory) / limit
-
-    def begin(self, width: int, rng: np.random.Generator, start: Mapping[str, Any] | None, name: str) -> None:
-        """Take random functions of unit length on the first rows, or those of a start."""
-        place, columns = self.home.place, int(self.batch.A.shape[1])
+    def __init__(
+        self,
+        batch: Minibatch,
+        penalty: float,
+        solver: KNOI,
+        width: int,
+        rng: np.random.Generator,
+        start: Mapping[str, Any] | None,
+        name: str,
+    ) -> None:
+        self.penalty, self.solver, self.home, self.step = penalty, solver, batch.A.backend.blocks, solver.step
+        place = self.home.place
+        if solver.step is None:
+            # η: (1 − ρ)/(L + λ + 10 V/(1 − μ)) with L and V estimated from the batch (see the module)
+            F = batch.adjoint_images(place(np.eye(batch.rows)))
+            G = to_host(F.T @ F)
+            squares = np.maximum(np.diag(G), 0.0)
+            variance = ratio(float((squares**2).sum()), float(squares.sum()) * batch.rows)
+            largest = max(float(np.linalg.eigvalsh(G)[-1]), 0.0) / batch.rows
+            limit = largest + penalty + NOISE * variance / (1 - solver.momentum)
+            self.step = (1 - solver.memory) / limit
         if start is not None:
             self.U = place(start[f"{name}_weights"])
-        else:
-            U = place(rng.standard_normal((columns, width)))
-            self.U = U @ place(inverse_root(self.squares(U, self.batch.images(U)), CUT)[0])
+        else:  # random functions of unit length on the first rows
+            U = place(rng.standard_normal((int(batch.A.shape[1]), width)))
+            self.U = U @ place(inverse_root(self.squares(U, batch.images(U)), CUT)[0])
         self.change, self.C = 0.0 * self.U, np.eye(int(self.U.shape[1]))
 
     def squares(self, U: Array, Z: Array) -> HostArray:

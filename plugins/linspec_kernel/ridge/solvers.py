@@ -32,7 +32,7 @@ import numpy as np
 import scipy.linalg
 
 from linspec import limit_option, option, tol_option
-from linspec.arrays import HOST, Array, Home, HostArray
+from linspec.arrays import HOST, Array
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.features import drawn_rows
 from linspec.iteration import ROUNDING, Context, Iterate, solved_by_ridge
@@ -53,12 +53,15 @@ class Direct(Solver):
         M = HOST.place(moments.op.dense())
         found, last = [], len(problem.ridges) - 1
         for i, r in enumerate(problem.ridges):
-            b = solved(M if i == last else M.copy(), r, T)
-            if b is None:
+            A = M if i == last else M.copy()
+            A[np.diag_indices(len(A))] += r
+            try:
+                factor = scipy.linalg.cho_factor(A.T, lower=True, overwrite_a=True, check_finite=False)
+            except np.linalg.LinAlgError:
                 w, U = eigen_of(moments.op)  # negative values by rounding count as zero
                 found = [U @ ((U.T @ T) / (w + r)[:, None]) for r in problem.ridges]
                 break
-            found.append(b)
+            found.append(scipy.linalg.cho_solve(factor, T, check_finite=False))
         dual = moments.home.place(np.hstack(found))
         yield Iterate(0.0, lambda: {"dual": dual, **moments.learnt()}, final=True)
 
@@ -68,17 +71,6 @@ class Direct(Solver):
         n = float(sizes.n)
         seconds = n**3 / 3 / FACTOR_RATE + 2 * n**2 * (sizes.p + sizes.k) / DENSE_RATE
         return Estimate(seconds, 8 * 3 * n**2, "Cholesky factors of the kernel matrix")
-
-
-def solved(M: HostArray, ridge: float, T: HostArray) -> HostArray | None:
-    """Solve (M + r I) B = T by Cholesky, overwriting M; return None if M + r I is not positive definite."""
-    M[np.diag_indices(len(M))] += ridge
-    try:
-        factor = scipy.linalg.cho_factor(M.T, lower=True, overwrite_a=True, check_finite=False)
-    except np.linalg.LinAlgError:
-        return None
-    found: HostArray = scipy.linalg.cho_solve(factor, T, check_finite=False)
-    return found
 
 
 COLUMNS = 20
@@ -119,7 +111,8 @@ class NystromPCG(ByTiles):
     def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the solutions with the smallest residuals so far."""
         op, home, n, rng = moments.op, moments.home, int(problem.X.shape[0]), context.rng
-        m, ridges = self._landmarks(n, home), problem.ridges
+        ridges, held = problem.ridges, int(SHARE * home.free_memory() / (8 * n))
+        m = min(n, self.landmarks or max(min(default_landmarks(n), held), 2))
         moments.settle(rng, start, self.storage)
         T = moments.targets.unit
         numbers = op.pivots(m, rng) if self.drawn == "rpcholesky" else drawn_rows(n, m, rng)
@@ -138,12 +131,6 @@ class NystromPCG(ByTiles):
         unit = min(rounding, LEAST_GAIN / ROUNDING)
         for last in solved_by_ridge(op.matmat, T, ridges, context, begin, b, unit=unit):
             yield Iterate(last.residual, partial(_answer, moments, last.arrays))
-
-    def _landmarks(self, n: int, home: Home) -> int:
-        """Number of landmarks: by default as many as are useful and as memory allows."""
-        if self.landmarks is not None:
-            return min(n, self.landmarks)
-        return max(min(default_landmarks(n), int(SHARE * home.free_memory() / (8 * n))), min(n, 2))
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate:
