@@ -28,7 +28,9 @@ from linspec import get_solver, option
 from linspec.arrays import Home
 from linspec.cost import (
     CHOLESKY_RATE,
+    DENSE_RATE,
     FACTOR_RATE,
+    SPARSE_RATE,
     Estimate,
     Sizes,
     gram_seconds,
@@ -77,6 +79,8 @@ class DirectDiscriminant(Solver):
         if not sizes.readable:
             return None
         side, t = float(min(sizes.n, sizes.p)), float(min(max(sizes.q, sizes.k), sizes.p, sizes.n))
+        rate = SPARSE_RATE if sizes.scattered else DENSE_RATE
+        forming = gram_seconds(sizes) if sizes.p <= sizes.n else sizes.shared(sizes.nnz * side / rate)
         factoring = side**3 / 3 / CHOLESKY_RATE + 6 * side * t * (t + side) / FACTOR_RATE
         memory = 24.0 * side**2 + 8.0 * (sizes.n + sizes.p) * t
-        return Estimate(gram_seconds(sizes) + factoring, memory, "Gram matrix and its Cholesky factor")
+        return Estimate(forming + factoring, memory, "Gram matrix and its Cholesky factor")

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from linspec import form_option
-from linspec.arrays import Array, Home, reciprocal
+from linspec.arrays import Array, Home
 from linspec.iteration import Context, Iterate
 from linspec.linalg import EPS, Step, Steps
 from linspec.rows import Moments
@@ -57,5 +57,5 @@ def gd_steps(G: Array, ridge: float = 0.0) -> Steps:
         ww = xp.sum(w * w, axis=0)
         wMw = xp.sum(w * Mw, axis=0)
         live = (wMw > 0) & (ww > floor)  # along what is only rounding, steps have no bound
-        s = (ww * reciprocal(xp.where(live, wMw, xp.zeros_like(wMw))))[None, :]  # (1)
+        s = xp.where(live, ww / xp.where(live, wMw, xp.ones_like(wMw)), xp.zeros_like(wMw))[None, :]  # (1)
         x, w = x + s * w, w - s * Mw  # (2), (3)
