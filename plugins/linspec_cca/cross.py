@@ -20,7 +20,7 @@ solve CCA, too.
 D-CCA: for one-hot rows the Gram matrices are diagonal, and whitening is a scaling. The source takes the steps of "als"
 with diagonals in place of the projections, Φ ← Dx⁻¹ C Ψ and Ψ ← Dy⁻¹ CᵀΦ: a power iteration with the limit of "dw-cca".
 Source: Lu 2015 (thesis), section 3.3.1.
-Where we differ: "d-cca" is "dw-cca". Its Krylov space has all iterates of the alternating steps.
+Where we differ: "d-cca" is "dw-cca" with more columns. Its Krylov space has all iterates of the alternating steps.
 Centring couples all columns by a matrix of rank one; a warning says so.
 """
 
@@ -132,6 +132,8 @@ class DiagonalWhitening(CrossSVD):
 @dataclass(frozen=True, kw_only=True)
 class DiagonalCCA(DiagonalWhitening):
     """The limit of alternating steps with the diagonals of the Gram matrices (Lu 2015, section 3.3.1)."""
+
+    oversample: int = option(20, "columns of a block beyond k", at_least=0)
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the same triplets, with a warning where the Gram matrices are not diagonal."""
