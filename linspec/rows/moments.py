@@ -206,6 +206,11 @@ class Moments:
         return form if forming <= products * (once - use) else "implicit"
 
     @property
+    def home(self) -> Home:
+        """Where blocks are that the first matrix multiplies."""
+        return self.operators[0].backend.blocks
+
+    @property
     def holds(self) -> bool:
         """Whether a Gram matrix, or its root, is held."""
         return self.held is not None or self.root is not None

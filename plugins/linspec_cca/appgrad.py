@@ -57,21 +57,35 @@ TEXT = "naive-gradient does not converge to canonical pairs; it exists to demons
 
 
 @dataclass(frozen=True, kw_only=True)
-class NaiveGradient(Solver):
-    """Projected gradient descent, a demonstration of failure (Ma, Lu & Foster 2015, Algorithm 2)."""
+class Gradients(Solver):
+    """Gradient steps on blocks of weights."""
 
-    step: float = option(0.05, "step for XᵀX/n", above=0)
     normalizer: Any = part("inverse-sqrt", "normalizer of the blocks", kind="normalizer")
     test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
     tol: float | None = tol_option()
-    max_iterations: int = limit_option(500)
     form: str = form_option()
+
+    def begun(
+        self, problem: Any, moments: Moments, context: Context, start: Any
+    ) -> tuple[Pairs, Pairs, list[Metric]]:
+        """The first blocks, those of a start or random ones, as they are and normalised; norms of residuals."""
+        moments.expect(EXPECTED, problem.k, self.form)
+        W = first_blocks(moments, context, start, problem.k, self.test_matrix, fresh=0)
+        first, metrics = multiplied(problem, moments, W)
+        return first, normalized(first, self.normalizer), metrics
+
+
+@dataclass(frozen=True, kw_only=True)
+class NaiveGradient(Gradients):
+    """Projected gradient descent, a demonstration of failure (Ma, Lu & Foster 2015, Algorithm 2)."""
+
+    step: float = option(0.05, "step for XᵀX/n", above=0)
+    max_iterations: int = limit_option(500)
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield normalised blocks after each step."""
         context.note(Status.APPROXIMATE, TEXT)
-        first, metrics = begun(self, problem, moments, context, start)
-        pairs = normalized(first, self.normalizer)
+        _, pairs, metrics = self.begun(problem, moments, context, start)
         step = self.step / moments.fitted[0].total
         while True:
             yield Iterate(pairs.canonical().residual(metrics, problem.k), pairs.arrays)
@@ -98,7 +112,7 @@ Shrink = Callable[[int, Array, Array], Array]
 
 
 @dataclass(frozen=True, kw_only=True)
-class AppGrad(Solver):
+class AppGrad(Gradients):
     """Augmented approximate gradient (Ma, Lu & Foster 2015, Algorithm 4)."""
 
     step: float | None = option(None, "step for XᵀX/n; none: from the data, one for each view", above=0)
@@ -110,16 +124,11 @@ class AppGrad(Solver):
         "where the auxiliary variables begin: at zero or fitted to the start",
         choices=("zero", "start"),
     )
-    normalizer: Any = part("inverse-sqrt", "normalizer of the blocks", kind="normalizer")
-    test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
-    tol: float | None = tol_option()
     max_iterations: int = limit_option(5000)
-    form: str = form_option()
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the canonical pairs of the spans of Φ and Ψ after each step."""
-        first, metrics = begun(self, problem, moments, context, start)
-        normal = normalized(first, self.normalizer)
+        _, normal, metrics = self.begun(problem, moments, context, start)
         tilde = fitted(normal, 1.0 if start is not None or self.auxiliary == "start" else 0.0)
         if self.step is None:
             steps = longest_steps(problem, moments, normal, [V[:, :1] * 0.0 + 1.0 for V in normal.W])
@@ -176,15 +185,6 @@ class Descent:
         return V if self.shrunk is None else self.shrunk(i, V, self.steps[i])
 
 
-def begun(
-    solver: Any, problem: Any, moments: Moments, context: Context, start: Any
-) -> tuple[Pairs, list[Metric]]:
-    """The first blocks, those of a start or random ones, and the norms of residuals."""
-    moments.expect(EXPECTED, problem.k, solver.form)
-    W = first_blocks(moments, context, start, problem.k, solver.test_matrix, fresh=0)
-    return multiplied(problem, moments, W)
-
-
 def normalized(pairs: Pairs, normalizer: Any) -> Pairs:
     """Φ and Ψ (2), from blocks with the same spans."""
     return pairs.turned([root(pairs, i, normalizer) for i in (0, 1)])
@@ -208,15 +208,13 @@ def fitted(normal: Pairs, share: float = 1.0) -> Pairs:
 
 
 def longest_steps(problem: Any, moments: Moments, first: Pairs, D: Sequence[Array]) -> list[Array]:
-    """The steps of both views (3), whose power method begins at SxΦ and SyΨ."""
-    products = [lambda V, i=i, r=r: moments.gram_product(V, i) + V * r for i, r in enumerate(problem.ridge)]
-    return [longest_step(*each) for each in zip(products, first.SW, D, strict=True)]
-
-
-def longest_step(product: Callable[[Array], Array], SV: Array, D: Array) -> Array:
-    """1.7/λ D⁻¹ (3); 0 where D is."""
-    largest = largest_eigenvalue(product, SV, D)
-    return reciprocal(D) * (STEP / largest if largest > 0 else 1.0)
+    """The steps 1.7/λ D⁻¹ of both views (3), whose power method begins at SxΦ and SyΨ; 0 where D is."""
+    steps = []
+    for i, (r, SV, d) in enumerate(zip(problem.ridge, first.SW, D, strict=True)):
+        product: Any = lambda V, i=i, r=r: moments.gram_product(V, i) + V * r  # noqa: E731
+        largest = largest_eigenvalue(product, SV, d)
+        steps.append(reciprocal(d) * (STEP / largest if largest > 0 else 1.0))
+    return steps
 
 
 def largest_eigenvalue(product: Callable[[Array], Array], SV: Array, D: Array) -> float:

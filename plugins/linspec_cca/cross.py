@@ -3,8 +3,7 @@
 Problem: approximate the leading canonical pairs without a product with an inverse of a Gram matrix.
 Method: the leading singular triplets of T = Dx^(-1/2) C Dy^(-1/2), C = XᵀY. "nw-cca" takes the identity for D: it finds
 directions of large covariance. "dw-cca" takes the diagonals of the Gram matrices, ridge included: it is exact where the
-columns of each view do not overlap, as those of one-hot rows do, and it is the limit of the iteration "d-cca". With
-T = U diag(σ) Vᵀ,
+columns of each view do not overlap, as those of one-hot rows do. With T = U diag(σ) Vᵀ,
 
     (1)  [0 T; Tᵀ 0] [u; v] = σ [u; v],
     (2)  Φ = Dx^(-1/2) U,   Ψ = Dy^(-1/2) V.
@@ -18,35 +17,25 @@ and by Tᵀ, so it is one step (`linspec.linalg.krylov`). The first pass multipl
 found, so the method determines only the spans. Their residual is that of CCA: the status is APPROXIMATE unless they
 solve CCA, too.
 
-D-CCA: alternating steps with the diagonals of the Gram matrices.
-
-Problem: CCA for views whose columns hardly overlap. For one-hot rows the Gram matrices are diagonal, and whitening is a
-scaling.
-Method: the power iteration of "als", with diagonals Dx, Dy of the Gram matrices in place of the projections,
-
-    (1)  Φ ← Dx⁻¹ C Ψ,   orthonormal in Dx,
-    (2)  Ψ ← Dy⁻¹ CᵀΦ,   orthonormal in Dy.
-
-Its limit is the truncated SVD of Dx^(-1/2) C Dy^(-1/2).
+D-CCA: for one-hot rows the Gram matrices are diagonal, and whitening is a scaling. The source takes the steps of "als"
+with diagonals in place of the projections, Φ ← Dx⁻¹ C Ψ and Ψ ← Dy⁻¹ CᵀΦ: a power iteration with the limit of "dw-cca".
 Source: Lu 2015 (thesis), section 3.3.1.
-Where we differ: as in "als", columns beyond k are carried, and each step makes the small SVD. The iteration stops at
-its own limit. The answer is then judged as CCA. So for views that overlap, the residual is large and the status is
-APPROXIMATE. Centring couples all columns by a matrix of rank one; a warning says so.
+Where we differ: "d-cca" is "dw-cca" with more columns. Its Krylov space has all iterates of the alternating steps.
+Centring couples all columns by a matrix of rank one; a warning says so.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from linspec import Status, form_option, limit_option, option, part, tol_option
 from linspec.arrays import Array, reciprocal, to_host
-from linspec.certificates import NearDiagonal
 from linspec.errors import AccuracyWarning, warn
 from linspec.families.cca import Pairs, block_width, first_blocks
 from linspec.iteration import Context, Iterate
@@ -57,56 +46,8 @@ from linspec.solving import Solver
 MATERIAL = 1e-6
 """Centring spoils a diagonal Gram matrix if it takes more than this fraction out of a column's sum of squares."""
 
-TEXT = "d-cca reached its own limit, which is the exact answer only if the Gram matrices are diagonal."
-
 COUPLED = """d-cca treats the Gram matrix of {name} as diagonal, but centring subtracts a matrix of rank one that \
 couples all columns (up to {share:.2g} of a column). Pass center=False, or choose "als" or "gram"."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DiagonalCCA(Solver):
-    """Alternating steps with the diagonals of the Gram matrices (Lu 2015, section 3.3.1)."""
-
-    normalizer: Any = part("cholesky-qr", "normalizer of the blocks", kind="normalizer")
-    test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
-    oversample: int = option(20, "columns carried beyond k", at_least=0)
-    tol: float | None = tol_option()
-    max_iterations: int = limit_option(1000)
-    form: str = form_option()
-
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
-        """Yield canonical pairs in the metrics of the diagonals, after each iteration."""
-        k = problem.k
-        width = block_width(problem, self.oversample)
-        ridges = problem.ridge
-        moments.expect(200, width, self.form)
-        W = first_blocks(moments, context, start, width, self.test_matrix)
-        pairs = Pairs.of(moments, ridges, W)
-        D = [d for d, _ in pairs.noise]
-        metrics = [NearDiagonal.of_diagonal(d, pairs.home) for d in D]
-        pairs = in_diagonals(pairs, D).canonical(self.normalizer)
-        warn_of_means(moments)
-        context.note(Status.APPROXIMATE, TEXT)
-        while True:
-            residual = pairs.residual(metrics, k)
-            yield Iterate(residual, pairs.leading(k).arrays, final=residual <= context.tol)
-            for i in (0, 1):
-                V = reciprocal(D[i]) * pairs.CW[i]  # (1), and (2)
-                pairs = in_diagonals(pairs.renewed(moments, ridges, i, V), D)
-                pairs = pairs.canonical(self.normalizer, new=(i,))
-
-
-def in_diagonals(pairs: Pairs, D: Sequence[Array]) -> Pairs:
-    """Return the pairs with D V in place of S V."""
-    return replace(pairs, SW=(D[0] * pairs.W[0], D[1] * pairs.W[1]))
-
-
-def warn_of_means(moments: Moments) -> None:
-    """Warn where centring takes much out of a column, so that the Gram matrix is not diagonal."""
-    for i, name in enumerate(moments.names if moments.pre.center else ()):
-        share = 1 - 1 / moments.fitted[i].about_zero
-        if share > MATERIAL:
-            warn(COUPLED.format(name=name, share=share), AccuracyWarning)
 
 
 BLOCKS = 10
@@ -115,8 +56,10 @@ BLOCKS = 10
 NOISE = 1e-13
 """Singular values of at most this part of the largest are rounding."""
 
-ENDED = "It leads to the singular vectors of {matrix}, which are canonical pairs only where {where}. "
-ENDED += 'Choose "als", which whitens, for others.'
+ENDED = (
+    "It leads to singular vectors of the scaled XᵀY, which are canonical pairs only where the Gram matrices are as the "
+    'scaling has them. Choose "als", which whitens, for others.'
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,9 +71,6 @@ class CrossSVD(Solver):
     tol: float | None = tol_option()
     max_iterations: int = limit_option(300, "iterations, a sweep each,")
     form: str = form_option()
-
-    ended: ClassVar[str]
-    """Text of a finding: which vectors the iteration converges to, and when they solve CCA."""
 
     @abstractmethod
     def metric(self, diagonal: Array) -> Array:
@@ -157,7 +97,7 @@ class CrossSVD(Solver):
             (_, CtPhi), (CPsi, _) = moments.products(*weights(Z).values())
             return joined((CPsi, CtPhi))  # (1)
 
-        context.note(Status.APPROXIMATE, self.ended)
+        context.note(Status.APPROXIMATE, ENDED)
         for found in block_krylov(product, joined(pairs.CW), k, context.rng, room=BLOCKS * width):
             sigma, first = found.values, float(found.values.max(initial=0.0))
             # ‖Tv - σu‖² + ‖Tᵀu - σv‖² is twice the square for [u; v] of length 1
@@ -175,8 +115,6 @@ class CrossSVD(Solver):
 class NoWhitening(CrossSVD):
     """Singular vectors of XᵀY (Ma, Lu & Foster 2015, section 4)."""
 
-    ended = ENDED.format(matrix="XᵀY", where="the views are white")
-
     def metric(self, diagonal: Array) -> Array:
         """The mean of `diagonal`, the identity in the units of the data; 0 for columns of zeros."""
         return diagonal * reciprocal(diagonal) * float(to_host(diagonal).mean())
@@ -186,8 +124,29 @@ class NoWhitening(CrossSVD):
 class DiagonalWhitening(CrossSVD):
     """Singular vectors of XᵀY between columns of unit length (Ma, Lu & Foster 2015, section 4)."""
 
-    ended = ENDED.format(matrix="XᵀY with columns of unit length", where="the Gram matrices are diagonal")
-
     def metric(self, diagonal: Array) -> Array:
         """The diagonal itself."""
         return diagonal
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiagonalCCA(DiagonalWhitening):
+    """The limit of alternating steps with the diagonals of the Gram matrices (Lu 2015, section 3.3.1)."""
+
+    oversample: int = option(20, "columns of a block beyond k", at_least=0)
+
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+        """Yield the same triplets, with a warning where the Gram matrices are not diagonal."""
+        steps = super().iterate(problem, moments, context, start)
+        first = next(steps)
+        warn_of_means(moments)
+        yield first
+        yield from steps
+
+
+def warn_of_means(moments: Moments) -> None:
+    """Warn where centring takes much out of a column, so that the Gram matrix is not diagonal."""
+    for i, name in enumerate(moments.names if moments.pre.center else ()):
+        share = 1 - 1 / moments.fitted[i].about_zero
+        if share > MATERIAL:
+            warn(COUPLED.format(name=name, share=share), AccuracyWarning)

@@ -44,7 +44,7 @@ class DirectCCA(Solver):
         yield Iterate(0.0, partial(all_pairs, problem, moments), final=True)
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of one orthogonal reduction of all columns and three small decompositions."""
         width = sizes.p + sizes.q
         seconds = sizes.shared(2.5 * sizes.n * width**2 / FACTOR_RATE) + 20.0 * width**3 / FACTOR_RATE
@@ -65,10 +65,8 @@ class GramCCA(Solver):
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Estimated cost of three Gram matrices, two Cholesky factors, two triangular solves and an SVD."""
         shorter, longer = sorted((float(sizes.p), float(sizes.q)))
-        both = shorter + longer
         rate = SPARSE_RATE if sizes.scattered else DENSE_RATE
-        forming = gram_seconds(sizes) if sizes.readable else 3.0 * sizes.nnz * both / rate
-        flops = (shorter**3 + longer**3) / 3 + longer * shorter * both + 2.0 * longer * shorter**2
-        factoring = flops / CHOLESKY_RATE + shorter**3 / FACTOR_RATE
-        note = f"{sizes.gram_entries:.2g} Gram entries, {flops:.2g} flops to factor"
-        return Estimate(forming + factoring, 8.0 * (2 * sizes.gram_entries + shorter * longer), note)
+        forming = gram_seconds(sizes) if sizes.readable else 3.0 * sizes.nnz * (sizes.p + sizes.q) / rate
+        flops = longer**3 / 3 + 3.0 * shorter * longer**2 + 3.0 * shorter**3
+        memory = 8.0 * (2 * sizes.gram_entries + shorter * longer)
+        return Estimate(forming + flops / CHOLESKY_RATE, memory, "Gram matrices and their factors")

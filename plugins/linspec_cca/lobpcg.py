@@ -111,7 +111,7 @@ class LOBPCG(Solver):
         yield from ritz_iterates(steps, metrics, context, k, judged, weights, begun=again, what="pair")  # (3)
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of some dozens of products, held or swept, and of the algebra between them."""
         width = min(sizes.k + OVERSAMPLED, sizes.p, sizes.q)
         form, products = cost.moments_form(sizes, EXPECTED, width)
@@ -120,8 +120,8 @@ class LOBPCG(Solver):
             products = cost.moments_estimates(sizes, EXPECTED, width)[form]
         entries = float(sizes.p + sizes.q) * width
         between = EXPECTED * entries * width * FLOPS_BETWEEN / cost.DENSE_RATE
-        note = f"some {EXPECTED} products ({products.note}) with blocks of {width} columns"
-        return Estimate(products.seconds + between, products.bytes + 8.0 * BLOCKS_HELD * entries, note)
+        held = products.bytes + 8.0 * BLOCKS_HELD * entries
+        return Estimate(products.seconds + between, held, products.note)
 
 
 def _products(moments: Moments, ridges: Sequence[float], Z: Sequence[Array]) -> tuple[Any, Any]:

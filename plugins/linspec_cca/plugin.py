@@ -43,7 +43,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="l-cca",
             problem="cca",
-            target="linspec_cca.l_cca:LCCA",
+            target="linspec_cca.als:LCCA",
             summary="A few iterations of alternating least squares with LING, exact on leading components.",
             reference="Lu 2015, Fast linear algorithms for machine learning (thesis), Algorithm 6; arXiv:1407.4508",
             traits=("iterative", "randomized", "warm-start", "resumable", "approximate"),
@@ -51,7 +51,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="g-cca",
             problem="cca",
-            target="linspec_cca.l_cca:GCCA",
+            target="linspec_cca.als:GCCA",
             summary="A few iterations of alternating least squares with gradient steps, for flat spectra.",
             reference="Lu 2015, Fast linear algorithms for machine learning (thesis), section 3.5; arXiv:1407.4508",
             traits=("iterative", "randomized", "warm-start", "resumable", "approximate"),
@@ -60,9 +60,9 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             name="d-cca",
             problem="cca",
             target="linspec_cca.cross:DiagonalCCA",
-            summary="Alternating steps with the diagonals of the Gram matrices: exact for one-hot data.",
+            summary="The limit of alternating steps with the diagonals of the Gram matrices: exact for one-hot data.",
             reference="Lu 2015, Fast linear algorithms for machine learning (thesis), section 3.3.1",
-            traits=("iterative", "randomized", "warm-start", "resumable", "approximate"),
+            traits=("iterative", "randomized", "resumable", "approximate"),
         ),
         SolverSpec(
             name="appgrad",
@@ -75,7 +75,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="rpcca",
             problem="cca",
-            target="linspec_cca.principal:PrincipalCCA",
+            target="linspec_cca.randomized:PrincipalCCA",
             summary="Exact CCA between principal components, which any SVD solver finds: two sweeps.",
             reference="Lu 2015, Fast linear algorithms for machine learning (thesis), section 3.5; arXiv:1506.08170",
             traits=("randomized", "approximate"),

@@ -37,13 +37,12 @@ from typing import Any
 
 import numpy as np
 
-from linspec import Status, form_option, limit_option, option, part, tol_option
+from linspec import Status, limit_option, option
 from linspec.arrays import Array, Home, reciprocal, to_host
 from linspec.families.cca import Pairs
 from linspec.iteration import Context, Iterate
 from linspec.rows import Moments
-from linspec.solving import Solver
-from linspec_cca.appgrad import Descent, begun, fitted, longest_steps, normalized
+from linspec_cca.appgrad import Descent, Gradients, fitted, longest_steps
 
 SETTLED = 1e-5
 """The auxiliary blocks are settled if an iteration changes them by at most this fraction of their length."""
@@ -61,7 +60,7 @@ DENSE = "The run ended before a threshold applied: these weights are not sparse.
 
 
 @dataclass(frozen=True, kw_only=True)
-class SparseAppGrad(Solver):
+class SparseAppGrad(Gradients):
     """AppGrad with soft thresholds (Ma, Lu & Foster 2015, section 5)."""
 
     x_threshold: float | None = option(
@@ -79,21 +78,20 @@ class SparseAppGrad(Solver):
     penalty: str = option(
         "entries", "what is zero or not: single entries, or whole rows", choices=("entries", "rows")
     )
-    normalizer: Any = part("inverse-sqrt", "normalizer of the blocks", kind="normalizer")
-    test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
-    tol: float | None = tol_option()
     max_iterations: int = limit_option(2000)
-    form: str = form_option()
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield steps of AppGrad in the metric of the diagonals, with thresholds after the first `WARM_UP`."""
         context.note(Status.APPROXIMATE, SPARSE)
-        first, metrics = begun(self, problem, moments, context, start)
-        normal = normalized(first, self.normalizer)
+        first, normal, metrics = self.begun(problem, moments, context, start)
         taken = 0 if start is None else int(start["steps"][0])
         D = [d for d, _ in first.noise]
         descent = Descent(problem, moments, self.normalizer, longest_steps(problem, moments, first, D))
-        shrinkage = self._shrinkage(problem, moments, D)
+        n, rows = moments.fitted[0].total, self.penalty == "rows"
+        chance = [_of_chance(n, p, problem.k * rows) for p in moments.widths]
+        given = zip(chance, (self.x_threshold, self.y_threshold), strict=True)
+        thresholds = [c if tau is None else tau for c, tau in given]
+        shrinkage = Shrinkage(D, thresholds, (self.x_nonzeros, self.y_nonzeros), rows)
         tilde = first if taken > WARM_UP else fitted(normal, 0.0)
         settled, own = False, shrinkage.shrinks and not shrinkage.rows
         while True:
@@ -108,14 +106,6 @@ class SparseAppGrad(Solver):
             new, normal = descent.after(tilde, normal)
             settled = sparse and new is not tilde and shrinkage.settled(tilde, new)
             tilde, taken = new, taken + 1
-
-    def _shrinkage(self, problem: Any, moments: Moments, D: list[Array]) -> Shrinkage:
-        """The thresholds for columns with the sums of squares D."""
-        n, rows = moments.fitted[0].total, self.penalty == "rows"
-        chance = [_of_chance(n, p, problem.k if rows else 0) for p in moments.widths]
-        given = (self.x_threshold, self.y_threshold)
-        thresholds = [c if tau is None else tau for c, tau in zip(chance, given, strict=True)]
-        return Shrinkage(D, thresholds, (self.x_nonzeros, self.y_nonzeros), rows)
 
 
 @dataclass(frozen=True)

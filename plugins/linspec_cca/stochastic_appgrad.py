@@ -109,12 +109,6 @@ def counted(moments: Moments) -> HostArray:
     return np.arange(moments.operators[0].shape[0]) if w is None else np.flatnonzero(w)
 
 
-def chunk_rows(moments: Moments, n: int, k: int) -> int:
-    """Number of rows of a chunk: a small part of all n, so that a budget of passes is met closely."""
-    few = min(n // FEWEST_STEPS, *map(rows_at_once, moments.operators))
-    return int(min(n, max(few, 2 * FEWEST_ROWS, ROWS_A_PAIR * k)))
-
-
 class FirstRows:
     """Estimates from the first chunk of rows.
 
@@ -187,11 +181,9 @@ APART = 1.2
 
 TEXT = "Stochastic gradients give an approximate answer."
 
-GREW = "The blocks grew with step={:g}: smaller steps were taken. Leave the option out."
+GREW = "The blocks grew with this step=: smaller steps were taken. Leave the option out."
 
-READ = (
-    "Steps have read the rows {:.3g} times. Raise epochs, or choose a solver that makes passes over all rows."
-)
+READ = "Its steps have ended. Raise epochs, or choose a solver that makes passes over all rows."
 
 
 class Side:
@@ -221,10 +213,6 @@ class Side:
         """(2), with G = Φ̃ᵀSΦ̃."""
         root, self.size = inverse_root(G)
         self.root = Home.of(self.tilde).place(root)
-
-    def gradient(self, rows: Minibatch, I: slice, residual: Array, n: int) -> Array:
-        """Sx(I)Φ̃ − C(I)Ψ, from X_I Φ̃ − Y_I Ψ."""
-        return rows.adjoint_images(residual, I) * (n / residual.shape[0]) + self.tilde * self.ridge
 
     def moves(self, V: Array, image: Array, before: Array, n: int) -> bool:
         """Take Φ̃ after a step with its image, unless it has grown above that `before`; whether it is taken."""
@@ -273,7 +261,9 @@ class StochasticAppGrad(Solver):
         t, read = (0, 0) if start is None else map(int, start["steps"])
         residual, due = normal.residual(metrics, k), float(t)
         yield Iterate(residual, partial(_arrays, [side.mean for side in sides], t, read))
-        chunks = random_chunks(moments, rng, max(chunk_rows(moments, n, k), self.batch or 1))
+        few = min(n // FEWEST_STEPS, *map(rows_at_once, moments.operators))  # so that a budget is met closely
+        size = int(min(n, max(few, 2 * FEWEST_ROWS, ROWS_A_PAIR * k)))
+        chunks = random_chunks(moments, rng, max(size, self.batch or 1))
         others = random_chunks(moments, rng, min(self.normalizer_rows or 1, n))
         begin = next(chunks)
         known = FirstRows(begin, n, problem.ridge, first.SW, [D for D, _ in first.noise])
@@ -290,21 +280,22 @@ class StochasticAppGrad(Solver):
                 J = next(others) if self.normalizer_rows else None
                 images = [A.images(side.tilde, I) for A, side in zip(rows, sides, strict=True)]
                 for i, side in enumerate(sides):  # Ψ takes the new Φ
-                    target = images[1 - i] @ sides[1 - i].root
-                    gradient = side.gradient(rows[i], I, images[i] - target, n)
+                    gap = images[i] - images[1 - i] @ sides[1 - i].root  # X_I Φ̃ − Y_I Ψ
+                    gradient = rows[i].adjoint_images(gap, I) * (n / gap.shape[0])
+                    gradient = gradient + side.tilde * side.ridge  # Sx(I)Φ̃ − C(I)Ψ
                     V = side.tilde - gradient * side.step  # (1)
                     image = rows[i].images(V, I) if J is None else J[i].images(V)
                     if side.moves(V, image, images[i], n):
                         images[i] = image if J is None else rows[i].images(V, I)
                         side.drift = side.drift + (gradient - side.drift) * share
                     elif self.step is not None:
-                        context.note(Status.BREAKDOWN, GREW.format(self.step))
+                        context.note(Status.BREAKDOWN, GREW)
                     side.mean = side.mean + (side.tilde - side.mean) * (share if self.averaging else 1)  # (3)
                 if t >= due:
                     residual, due = _residual(sides, metrics), APART * t
                 last = residual <= context.tol or (read >= self.epochs * n and I.stop == rows[0].rows)
                 if last:
-                    context.note(None, READ.format(read / n))
+                    context.note(None, READ)
                 yield Iterate(residual, partial(_arrays, [side.mean for side in sides], t, read), final=last)
 
 

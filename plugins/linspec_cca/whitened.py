@@ -91,8 +91,5 @@ class WhitenedSVD(GramCCA):
             return None
         pairs, rows = float(sizes.pairs or 0), float(sizes.p + sizes.q)
         columns = min(BASIS[0] * (sizes.k + 1) + BASIS[1], sizes.p, sizes.q)
-        seconds = (
-            pairs / PAIR_RATE + 4.0 * pairs * columns / SPARSE_RATE + 4.0 * rows * columns**2 / DENSE_RATE
-        )
-        note = f"some {columns} columns times a sparse matrix of {pairs:.2g} entries"
-        return Estimate(seconds, 16.0 * pairs + 8.0 * rows * (3 * columns + 8 * sizes.k), note)
+        seconds = pairs / PAIR_RATE + 4.0 * columns * (pairs / SPARSE_RATE + rows * columns / DENSE_RATE)
+        return Estimate(seconds, 16.0 * pairs + 40.0 * rows * columns, "columns times a sparse matrix")

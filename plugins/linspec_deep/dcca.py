@@ -125,7 +125,11 @@ class DCCA(Solver):
         """Yield the nets after each epoch."""
         torch, n, k = _imported(), int(problem.X.shape[0]), int(problem.k)
         aside = min(round(self.held_out * n), MOST_HELD_OUT)
-        self._check_rows(n, k, aside)
+        if min(self.batch, n) < 2 * k or (self.held_out and not 2 * k <= aside <= n - 2 * k):
+            raise InvalidOption(
+                f"batch, and the rows on both sides of held_out, must be at least 2k = {2 * k} rows. Raise batch, "
+                "lower k, or leave held_out out."
+            )
         moments.settle()  # the first pass computes shift and scale of the views
         rows = Rows(torch, moments, [(p, *[self.width] * self.depth, k) for p in moments.widths])
         it = _begun(rows.sizes, context.rng)
@@ -186,14 +190,6 @@ class DCCA(Solver):
         T = linalg.solve_triangular(Lx, F.T @ G / free, upper=False)
         T = linalg.solve_triangular(Ly, T.T, upper=False)
         return -(T * T).sum()
-
-    def _check_rows(self, n: int, k: int, aside: int) -> None:
-        """Raise if a batch, or the set of held-out rows, has too few rows for the covariances of k features."""
-        if min(self.batch, n) < 2 * k or (self.held_out and not 2 * k <= aside <= n - 2 * k):
-            raise InvalidOption(
-                f"batch, and the rows on both sides of held_out, must be at least 2k = {2 * k} rows; got batch="
-                f"{self.batch} of {n} rows, and {aside} held out. Raise batch, lower k, or leave held_out out."
-            )
 
 
 def _imported() -> Any:

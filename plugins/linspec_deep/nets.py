@@ -43,17 +43,10 @@ class Net:
     def __post_init__(self) -> None:
         object.__setattr__(self, "weights", tuple(self.weights))
         object.__setattr__(self, "biases", tuple(self.biases))
-        sizes = [len(self.shift), *(W.shape[1] for W in self.weights)]
-        fits = all(
-            W.shape == (before, after) and b.shape == (after,)
-            for W, b, before, after in zip(self.weights, self.biases, sizes[:-1], sizes[1:], strict=True)
-        )
-        if not (self.weights and fits and math.isfinite(self.scale) and self.scale > 0):
-            shapes = ", ".join(str(W.shape) for W in self.weights) or "no layers"
-            raise InvalidProblem(
-                f"a net of {len(self.shift)} columns needs layers that follow one another and a scale above 0; got "
-                f"{shapes} and scale {self.scale}."
-            )
+        layers = zip(self.weights, self.biases, pairwise(self.sizes), strict=True)
+        fits = all(W.shape == ends and b.shape == ends[1:] for W, b, ends in layers)
+        if not (self.weights and fits and 0 < self.scale < math.inf):
+            raise InvalidProblem("a net needs layers that follow one another, and a finite scale above 0.")
         for array in (self.shift, *self.weights, *self.biases):
             array.flags.writeable = False
 

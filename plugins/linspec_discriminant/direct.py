@@ -78,10 +78,9 @@ class DirectDiscriminant(Solver):
         """Estimated cost of a Gram matrix of the shorter side, its factor, and singular vectors of a thin matrix."""
         if not sizes.readable:
             return None
-        side = float(min(sizes.n, sizes.p))
-        t = float(min(max(sizes.q, sizes.k), sizes.p, sizes.n))
+        side, t = float(min(sizes.n, sizes.p)), float(min(max(sizes.q, sizes.k), sizes.p, sizes.n))
         rate = SPARSE_RATE if sizes.scattered else DENSE_RATE
         forming = gram_seconds(sizes) if sizes.p <= sizes.n else sizes.shared(sizes.nnz * side / rate)
-        factoring = side**3 / 3 / CHOLESKY_RATE + 2 * side**2 * t / DENSE_RATE + 6 * side * t**2 / FACTOR_RATE
-        note = f"Gram matrix of order {side:.0f} and its Cholesky factor"
-        return Estimate(forming + factoring, 24.0 * side**2 + 8.0 * (sizes.n + sizes.p) * t, note)
+        factoring = side**3 / 3 / CHOLESKY_RATE + 6 * side * t * (t + side) / FACTOR_RATE
+        memory = 24.0 * side**2 + 8.0 * (sizes.n + sizes.p) * t
+        return Estimate(forming + factoring, memory, "Gram matrix and its Cholesky factor")

@@ -4,16 +4,14 @@ Problem: the leading eigenvectors of XᵀHHᵀX w = λ M w, M = XᵀX + rI, for 
 Method: with C = XᵀH and orthonormal T, t x r, which leaves out combinations of targets of which X has nothing,
 
     (1)  W = argmin ‖XW - HT‖² + r ‖W‖²,  so that M W = C T
-    (2)  the leading eigenvectors within the span of W (Rayleigh-Ritz), or W U_D Σ_D^(-1/2) of D = WᵀCT
+    (2)  the leading eigenvectors within the span of W (Rayleigh-Ritz)
 
 by any least-squares solver that has `begins`, all targets in one block. The span of M⁺C holds every eigenvector of an
 eigenvalue that is not zero.
-Source: Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846. `second_stage="rayleigh-ritz"` is stage 2 of Algorithm 1,
-the eigenproblem (11) of the data projected onto W. With a ridge, which Algorithm 1 does not have, M replaces XᵀX.
-`second_stage="printed"` is stage 2 of Algorithm 2, from the eigenvectors U_D and eigenvalues Σ_D of D, which at r = 0
-gives the same for an exact W.
-Where we differ: (a) T, so dependent labels and the constant of centred data cost nothing. (b) Algorithm 2 treats D as
-exact, and the error of W enters to first order; the default squares this error. (c) Rayleigh-Ritz is that of the
+Source: Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846. Stage 2 is that of Algorithm 1, the
+eigenproblem (11) of the data projected onto W. With a ridge, which Algorithm 1 does not have, M replaces XᵀX.
+Where we differ: (a) T, so dependent labels and the constant of centred data cost nothing. (b) Algorithm 2
+treats W as exact, and its error enters to first order; here it is squared. (c) Rayleigh-Ritz is that of the
 certificate, in the norm of M⁻¹, in which short directions of X weigh as much as long ones. Where it has computed a
 larger residual, (1) goes on.
 
@@ -51,8 +49,8 @@ from typing import Any
 
 import numpy as np
 
-from linspec import cost, form_option, get_solver, limit_option, option, part, tol_option
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec import cost, form_option, get_solver, limit_option, part, tol_option
+from linspec.arrays import Array, Home, to_host
 from linspec.certificates import Metric
 from linspec.cost import Estimate, Sizes
 from linspec.families.cca import multiplied
@@ -61,18 +59,6 @@ from linspec.iteration import Context, Iterate
 from linspec.linalg import Step
 from linspec.rows import Moments
 from linspec.solving import Solver, with_parts
-
-
-def chosen(lstsq: Any, X: Any) -> Any:
-    """Solver that the user chose, or the fastest one.
-
-    The spectrum of dense data decays, and a sketch of the leading part saves most iterations. The spectrum of word
-    counts decays so slowly that the sketch and its algebra cost more than they save (measured).
-    """
-    if lstsq is not None:
-        return lstsq
-    n, p = X.shape
-    return with_parts(get_solver("cg" if X.nnz < n * p else "nystrom-pcg", "least-squares")())
 
 
 def told_apart(C: Array, cut: float, least: float, home: Home) -> Array:
@@ -86,57 +72,9 @@ def told_apart(C: Array, cut: float, least: float, home: Home) -> Array:
     return home.place(Vt[s > max(cut * s.max(initial=0.0), least)].T)
 
 
-def regressed(
-    solver: Any,
-    moments: Moments,
-    ridge: float,
-    G: Array,
-    W: Array,
-    R: Array,
-    metric: Metric,
-    context: Context,
-) -> Iterator[tuple[Array, float, Step]]:
-    """Yield W, its largest relative residual in the plain norm, and the step that it comes from.
-
-    Parameters
-    ----------
-    solver : Solver
-        Of least squares.
-    moments : Moments
-        Of X and others.
-    ridge : float
-    G, W, R : array of shape (p, r)
-        The right-hand side, where to begin, and G - M W.
-    metric : Metric
-        Of M.
-    context : Context
-    """
-    solve = solver.begins(moments, 0, ridge, context)
-    lengths = Home.of(G).column_norms(G)
-    before = math.inf
-    while True:
-        tol = context.tol
-        for made, step in enumerate(solve(R)):
-            worst = float((step.lengths / lengths).max())
-            if made == 0 and worst > before / 2:
-                return
-            before, V = worst if made == 0 else before, W + step.X()[0]
-            yield V, worst, step
-            if context.tol < tol or made >= solver.max_iterations:
-                break
-        W, R = V, G - moments.gram_product(V) - V * ridge
-        if metric.source == "exact":  # columns of very different lengths have stopped the iteration
-            W = W + metric.solve(R)
-            R = G - moments.gram_product(W) - W * ridge
-
-
-EXPECTED_CCA = 40
-"""Expected iterations of stage 1, for the estimate of costs."""
-
-
 @dataclass(frozen=True, kw_only=True)
-class TwoStageCCA(Solver):
-    """Least squares of a narrow Y on X, then a small CCA (Sun, Ceran & Ye 2010, Algorithm 2)."""
+class FirstStage(Solver):
+    """Stage 1: the targets regressed on X by any least-squares solver."""
 
     lstsq: Any = part(
         None,
@@ -148,9 +86,57 @@ class TwoStageCCA(Solver):
     max_iterations: int = limit_option(10000, "iterations of stage 1")
     form: str = form_option()
 
+    def regressed(
+        self,
+        X: Any,
+        moments: Moments,
+        ridge: float,
+        G: Array,
+        W: Array,
+        R: Array,
+        metric: Metric,
+        context: Context,
+    ) -> Iterator[tuple[Array, float, Step]]:
+        """Yield W with M W = G, its largest relative residual in the plain norm, and the step that it comes from.
+
+        It begins at W, where R is G - M W. `metric` is that of M. The spectrum of dense data decays, and a sketch of
+        the leading part saves most iterations. The spectrum of word counts decays so slowly that the sketch and its
+        algebra cost more than they save (measured).
+        """
+        solver = self.lstsq
+        if solver is None:
+            name = "cg" if X.nnz < X.shape[0] * X.shape[1] else "nystrom-pcg"
+            solver = with_parts(get_solver(name, "least-squares")())
+        solve = solver.begins(moments, 0, ridge, context)
+        lengths = Home.of(G).column_norms(G)
+        before = math.inf
+        while True:
+            tol = context.tol
+            for made, step in enumerate(solve(R)):
+                worst = float((step.lengths / lengths).max())
+                if made == 0 and worst > before / 2:
+                    return
+                before, V = worst if made == 0 else before, W + step.X()[0]
+                yield V, worst, step
+                if context.tol < tol or made >= solver.max_iterations:
+                    break
+            W, R = V, G - moments.gram_product(V) - V * ridge
+            if metric.source == "exact":  # columns of very different lengths have stopped the iteration
+                W = W + metric.solve(R)
+                R = G - moments.gram_product(W) - W * ridge
+
+
+EXPECTED_CCA = 40
+"""Expected iterations of stage 1, for the estimate of costs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoStageCCA(FirstStage):
+    """Least squares of a narrow Y on X, then a small CCA (Sun, Ceran & Ye 2010, Algorithm 2)."""
+
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the pairs after each iteration of stage 1."""
-        place, q = moments.operators[0].backend.blocks, moments.widths[1]
+        place, q = moments.home, moments.widths[1]
         unit = moments.operators[1].backend.blocks.eye(q)
         moments.expect(EXPECTED_CCA, q, self.form)
         phi = place.zeros((moments.widths[0], 0)) if start is None else place.place(start["x_weights"])
@@ -161,11 +147,11 @@ class TwoStageCCA(Solver):
         if not CT.shape[1]:  # the views have nothing in common
             yield Iterate(0.0, partial(dict, x_weights=CT, y_weights=unit[:, :0]), final=True)
             return
-        begun, lstsq = pairs.canonical(), chosen(self.lstsq, problem.X)
+        begun = pairs.canonical()
         B = begun.W[0].T @ CT
         W, R = begun.W[0] @ B, CT - begun.SW[0] @ B  # the best W within the span of a start
         ridge = problem.ridge[0]
-        for V, worst, step in regressed(lstsq, moments, ridge, CT, W, R, metrics[0], context):  # (1)
+        for V, worst, step in self.regressed(problem.X, moments, ridge, CT, W, R, metrics[0], context):  # (1)
             residual = worst**2
             if residual <= context.tol:
                 SV = CT - step.residual()
@@ -174,7 +160,7 @@ class TwoStageCCA(Solver):
             yield Iterate(residual, partial(dict, x_weights=V, y_weights=unit))
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of a few dozen products with a block as wide as Y, and of YᵀY in stage 2."""
         return cost.sweeps_estimate(replace(sizes, k=sizes.q), EXPECTED_CCA, spare=sizes.q)
 
@@ -188,28 +174,13 @@ because a sweep over word counts with a block of targets takes a third of its es
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoStage(Solver):
+class TwoStage(FirstStage):
     """Least squares, then a small eigenproblem (Sun, Ceran & Ye 2010, Algorithms 1 and 2)."""
 
-    lstsq: Any = part(
-        None,
-        "least-squares solver of stage 1; none: cg on sparse data, nystrom-pcg on others",
-        problem="least-squares",
-        method="begins",
-    )
-    second_stage: str = option(
-        "rayleigh-ritz",
-        "eigenvectors in the span of stage 1: its pencil (Algorithm 1, with M), or D as printed in Algorithm 2",
-        choices=("rayleigh-ritz", "printed"),
-    )
-    tol: float | None = tol_option()
-    max_iterations: int = limit_option(10000, "iterations of stage 1")
-    form: str = form_option()
-
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
-        """Yield the span of stage 1 after each of its iterations, or the directions of the printed stage 2."""
-        X = moments.operators[0]
-        scattered = problem.X.nnz < X.shape[0] * X.shape[1]
+        """Yield the span of stage 1 after each of its iterations."""
+        n, p = problem.X.shape
+        scattered = problem.X.nnz < n * p
         moments.expect(EXPECTED_SPARSE if scattered else EXPECTED, problem.width, self.form)
         known = directions_of(problem, moments)
         place, C, ridge = known.device, known.C, problem.ridge
@@ -225,25 +196,10 @@ class TwoStage(Solver):
             W, R = phi @ B, CT - Mphi @ B  # the best W within the span of a start
         inner = INNER_TOL if context.tol == problem.default_tol else context.tol / 10
         unit = context.tol / max(inner, 100 * np.finfo(problem.dtype).eps)
-        lstsq = chosen(self.lstsq, problem.X)
-        printed = self.second_stage == "printed"
-        for V, worst, _ in regressed(lstsq, moments, ridge, CT, W, R, known.metric, context):  # (1)
-            arrays = (
-                partial(_printed, V, CT, problem) if printed else partial(dict, weights=V, complete=True)
-            )  # (2)
-            yield Iterate(worst * unit, arrays)
+        for V, worst, _ in self.regressed(problem.X, moments, ridge, CT, W, R, known.metric, context):  # (1)
+            yield Iterate(worst * unit, partial(dict, weights=V, complete=True))  # (2)
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of a few dozen products with a block as wide as the targets."""
         return cost.sweeps_estimate(sizes, EXPECTED_SPARSE if sizes.scattered else EXPECTED)
-
-
-def _printed(W: Array, CT: Array, problem: Any) -> dict[str, Any]:
-    """Stage 2 as printed: U_D Σ_D^(-1/2) and Σ_D for D = WᵀCT."""
-    D = to_host(W.T @ CT)
-    values, U = np.linalg.eigh((D + D.T) / 2)
-    order = np.argsort(-values)[: problem.k]
-    order = order[values[order] > problem.resolution**2 * max(values.max(initial=0.0), 0.0)]
-    turn: HostArray = U[:, order] / np.sqrt(values[order])
-    return {"weights": W @ Home.of(W).place(turn), "eigenvalues": values[order]}

@@ -10,7 +10,7 @@ CCA. It is bounded without an inverse: x/(x + r) is concave, so with t = RᵀR a
 
 This is loose where R has parts in long and in short eigenvectors, and where K nearly annihilates a part of it. If a
 solver has a preconditioner, the product is done for the preconditioned R too; conjugate directions from both give a
-tighter bound, above the exact norm for any preconditioner (`linspec_kernel.nystrom`).
+tighter bound, above the exact norm for any preconditioner (`linspec_kernel.moments`).
 The residual is the sum over pairs and views, over the sum of the correlations. It takes two products with each kernel
 matrix, K a and K R. Functions of landmarks are judged by t alone, which takes the landmarks' columns: `residual_kind`
 is then "bound". Functions that are not made of kernel functions have no residual: "unavailable".
@@ -38,8 +38,7 @@ from linspec.iteration import Certificate
 from linspec.kernels import Points
 from linspec.linalg import ratio, risen, signs_of_columns, whitening
 from linspec.solving import fewer_than_asked, left_out_nearby
-from linspec_kernel.moments import Fitted
-from linspec_kernel.nystrom import norms_alone, on_host
+from linspec_kernel.moments import Fitted, norms_alone, on_host
 
 CUT = 1e-13
 """A function is rounding if its squared length is below this fraction of the largest squared length (in float64)."""

@@ -20,7 +20,6 @@ from typing import Any
 
 from linspec import CCA, Status, option, part
 from linspec.arrays import to_host
-from linspec.errors import InvalidOption
 from linspec.features import fourier, nystrom
 from linspec.iteration import Context, Iterate
 from linspec.solving import Solver, moments_of_rows
@@ -31,7 +30,7 @@ LANDMARKS = 1000
 FEATURES = 1000
 """Default number of features of each view, or four times the number of rows if that is less."""
 
-ENDED = "The answer is the best one among functions of {m} landmarks a view. Take more of them, or nystrom-lobpcg."
+ENDED = "The answer is the best one among functions of the landmarks. Take more of them, or nystrom-lobpcg."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,10 +46,6 @@ class NystromKCCA(Solver):
         """Yield the answer."""
         n, place = moments.operators[0].shape[0], moments.home.place
         m = min(LANDMARKS if self.landmarks is None else self.landmarks, n)
-        if m - problem.center < problem.k:
-            raise InvalidOption(
-                f"landmarks must be at least {problem.k + problem.center} for k = {problem.k}; got {m}."
-            )
         moments.settle(context.rng, form="tiled")
         maps = [
             nystrom(op.data, op.kernel, m, context.rng, differences=problem.center)
@@ -58,7 +53,7 @@ class NystromKCCA(Solver):
         ]
         found = features_cca(problem, moments, context, maps, self.cca)
         if m < n:
-            context.note(Status.APPROXIMATE, ENDED.format(m=m))
+            context.note(Status.APPROXIMATE, ENDED)
         arrays = moments.learnt()
         for name, features in zip("xy", maps, strict=True):
             arrays[f"{name}_weights"] = place(features.turn) @ place(to_host(found[f"{name}_weights"]))
@@ -75,17 +70,27 @@ def features_cca(problem: Any, moments: Any, context: Context, maps: Sequence[An
 
 
 @dataclass(frozen=True, kw_only=True)
-class FourierKCCA(Solver):
-    """CCA of random Fourier features (Rahimi & Recht 2007; Lopez-Paz et al. 2014)."""
+class OnFourierFeatures(Solver):
+    """A solver on random Fourier features."""
 
     features: int | None = option(
         None, "random features of each view; none: 1000, or four times the rows", kind=int, at_least=1
     )
+
+    def count(self, problem: Any) -> int:
+        """The number of features of a view."""
+        return self.features or min(FEATURES, 4 * int(problem.X.shape[0]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FourierKCCA(OnFourierFeatures):
+    """CCA of random Fourier features (Rahimi & Recht 2007; Lopez-Paz et al. 2014)."""
+
     cca: Any = part("gram", "solver of the CCA of the features", problem="cca")
 
     def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
-        count, home = number_of_features(self.features, problem), moments.home
+        count, home = self.count(problem), moments.home
         kernels = moments.settle(context.rng, form="tiled")
         moments.maps = [
             fourier(kernel, A.shape[1], count, context.rng)
@@ -94,11 +99,3 @@ class FourierKCCA(Solver):
         found = features_cca(problem, moments, context, moments.maps, self.cca)
         x, y = (home.place(found[f"{name}_weights"]) for name in "xy")
         yield Iterate(0.0, lambda: {"x_weights": x, "y_weights": y, **moments.learnt()}, final=True)
-
-
-def number_of_features(features: int | None, problem: Any) -> int:
-    """The given number of features of a view, or the default one; raises if they are fewer than the pairs."""
-    count = min(FEATURES, 4 * int(problem.X.shape[0])) if features is None else features
-    if count < problem.k:
-        raise InvalidOption(f"features must be at least k = {problem.k}; got {count}.")
-    return count

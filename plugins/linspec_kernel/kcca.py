@@ -40,31 +40,25 @@ class KCCA(Solver):
         (rx, ry), home = problem.ridge, moments.home
         px, py = np.sqrt(wx / (wx + rx)), np.sqrt(wy / (wy + ry))
         cross = Ux.T @ Uy
-        _, rho, beta = leading_svd((px[:, None] * cross) * py, problem.k, HOST)
+        alpha, rho, beta = leading_svd((px[:, None] * cross) * py, problem.k, HOST)
         count = max(int(np.sum(rho > len(px) * np.finfo(np.float64).eps)), 1)  # the others have no direction
-        rho, beta = rho[:count], beta[:, :count]
-        # In these bases b is (w + r)⁻¹√p β up to its length, then a = (Kx + rx)⁻¹ Ky b/ρ, and b once more.
-        # Parts of the coefficients outside the range of the kernel are no part of a function, but solve the
-        # equations there.
+        alpha, rho, beta = alpha[:, :count], rho[:count], beta[:, :count]
+        # Values at the rows are Ky b = √py β, and a = (Kx + rx)⁻¹ Ky b/ρ. Parts of the coefficients outside the
+        # range of the kernel are no part of a function, but solve the equations there.
         rho = np.where(rho > ZERO, rho, 1.0)
-        b = (
-            (cross.T @ (px[:, None] * (px[:, None] * (cross @ (py[:, None] * beta)))))
-            / rho**2
-            / (wy + ry)[:, None]
-        )
-        a = (cross @ (wy[:, None] * b)) / rho / (wx + rx)[:, None]
-        b = (cross.T @ (wx[:, None] * a)) / rho / (wy + ry)[:, None]
+        a = cross @ (py[:, None] * beta) / rho / (wx + rx)[:, None]
+        b = cross.T @ (px[:, None] * alpha) / rho / (wy + ry)[:, None]
         x, y = home.place(Ux @ a), home.place(Uy @ b)
         yield Iterate(0.0, lambda: {"x_weights": x, "y_weights": y, **moments.learnt()}, final=True)
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of two eigendecompositions, two products and forming the kernels."""
         n = float(sizes.n)
         seconds = (
             2 * 9 * n**3 / FACTOR_RATE + 12 * n**3 / DENSE_RATE + n**2 * (sizes.p + sizes.q) / DENSE_RATE
         )
-        return Estimate(seconds, 8 * 7 * n**2, f"two eigenproblems of order {sizes.n}")
+        return Estimate(seconds, 8 * 7 * n**2, "two eigenproblems")
 
 
 def eigen_of(op: KernelOperator) -> tuple[HostArray, HostArray]:
@@ -82,7 +76,6 @@ def eigen_of(op: KernelOperator) -> tuple[HostArray, HostArray]:
     rounding = len(K) * float(np.finfo(op.tile_dtype).eps) * largest
     if w[0] < -100 * rounding:
         raise InvalidProblem(
-            f"the kernel of {op.name} is not positive semidefinite: eigenvalues of its matrix reach from {w[0]:.3g} to "
-            f"{w[-1]:.3g}. Take another kernel."
+            f"the kernel of {op.name} is not positive semidefinite: its matrix has negative eigenvalues. Take another."
         )
     return np.where(w > rounding, w, 0.0), U

@@ -38,9 +38,8 @@ from linspec.arrays import Array, HostArray
 from linspec.features import drawn_rows
 from linspec.iteration import Context, Iterate
 from linspec.linalg import eigenpairs, ratio, whitening
-from linspec.solving import Solver
 from linspec_kernel.certificate import CUT, LEAST_SHARE, gaps_of, least_value
-from linspec_kernel.nystrom import doubly_centred, norms_alone, on_host
+from linspec_kernel.moments import ByTiles, doubly_centred, norms_alone, on_host
 
 STEP, LIMIT = 1.7, 2.0
 """Default step, and limit of stable steps of gradient descent on a quadratic, in units of 1/(λ + r)."""
@@ -53,7 +52,7 @@ EXTRA = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class KernelAppGrad(Solver):
+class KernelAppGrad(ByTiles):
     """Augmented approximate gradient on dual coefficients (Ma, Lu & Foster 2015, section 2.4)."""
 
     step: float | None = option(
@@ -62,17 +61,13 @@ class KernelAppGrad(Solver):
     extra: int = option(EXTRA, "columns of the blocks beyond k", at_least=0)
     tol: float | None = tol_option()
     max_iterations: int = limit_option(5000)
-    storage: str = option(
-        "auto", "hold the kernel matrices, or form them tile by tile", choices=("auto", "held", "tiled")
-    )
 
     def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield coefficients of k + `extra` functions of each view."""
         width, k = min(problem.k + self.extra, moments.operators[0].shape[0]), problem.k
         moments.settle(context.rng, start, self.storage)
-        x, y = views = [DualView(op, r, self) for op, r in zip(moments.operators, problem.ridge, strict=True)]
-        for view, name in zip(views, "xy", strict=True):
-            view.begin(width, context.rng, start, name)
+        of_each = zip(moments.operators, problem.ridge, "xy", strict=True)
+        x, y = (DualView(op, r, self, width, context.rng, start, name) for op, r, name in of_each)
         share = 1.0 if start is None else float(start["share"][0])
         while True:
             rho, gaps = pairs(x, y, k)
@@ -105,6 +100,10 @@ class DualView:
     op : KernelOperator
     ridge : float
     solver : KernelAppGrad
+    width : int
+    rng : numpy.random.Generator
+    start : mapping of str to array, or None
+    name : {"x", "y"}
 
     Attributes
     ----------
@@ -116,16 +115,25 @@ class DualView:
         An estimate of the largest eigenvalue of K.
     """
 
-    def __init__(self, op: KernelOperator, ridge: float, solver: KernelAppGrad) -> None:
-        self.op, self.ridge, self.solver = op, ridge, solver
+    def __init__(
+        self,
+        op: KernelOperator,
+        ridge: float,
+        solver: KernelAppGrad,
+        width: int,
+        rng: np.random.Generator,
+        start: Mapping[str, Any] | None,
+        name: str,
+    ) -> None:
+        self.op, self.ridge, self.solver, home = op, ridge, solver, op.home
         self.least = least_value(op)
-
-    def begin(self, width: int, rng: np.random.Generator, start: Mapping[str, Any] | None, name: str) -> None:
-        """Take random normalised functions and Ã = 0, or those of a start, and multiply them."""
-        op, home = self.op, self.op.home
-        self.largest = self._of_a_block(rng)
-        if start is None:
-            block = op.centred(home.place(rng.standard_normal((op.shape[0], width))))[0]
+        n = op.shape[0]
+        count = min(PROBED, n)
+        K = op.block(drawn_rows(n, count, rng))
+        K = doubly_centred(K) if op.center else K
+        self.largest = max(float(np.linalg.eigvalsh((K + K.T) / 2)[-1]), 0.0) * n / count
+        if start is None:  # random functions, and Ã = 0
+            block = op.centred(home.place(rng.standard_normal((n, width))))[0]
             self.tilde = 0.0 * block
         else:
             block, self.tilde = (home.place(start[f"{name}_{part}"]) for part in ("weights", "unnormalised"))
@@ -137,13 +145,18 @@ class DualView:
 
         `beside` is a block of residuals a, which the product of the kernel matrix with the new coefficients multiplies
         too. The result is an upper bound of Σ aᵀK(K + r)⁻¹a over the columns of `beside`, the sum of
-        `linspec_kernel.nystrom.norms_alone`.
+        `linspec_kernel.moments.norms_alone`.
         """
         gradient = self.tilde_values + self.ridge * self.tilde - target
-        self.tilde = self.tilde - self._length() * gradient
+        bound, given = self.largest + self.ridge, self.solver.step or np.inf
+        step = given if given * bound < LIMIT else STEP / bound if bound > 0 else 1.0
+        self.tilde = self.tilde - step * gradient
         self.tilde_values, products = self._products(self.tilde, beside)
         inner = on_host(self.tilde.T @ self.tilde)
-        self.largest = max(self.largest, self._largest_quotient(inner))
+        # ‖K a‖/‖a‖ for combinations a of Ã are below the largest eigenvalue.
+        T = whitening(inner, float(np.finfo(self.op.tile_dtype).eps))
+        quotients = eigenpairs(T.T @ on_host(self.tilde_values.T @ self.tilde_values) @ T)[0]
+        self.largest = max(self.largest, float(np.sqrt(quotients.max(initial=0.0))))
         self._normalize(self.tilde, self.tilde_values, inner)
         return float(norms_alone(beside, products, self.ridge, self.op.home).sum())
 
@@ -152,20 +165,6 @@ class DualView:
         both = self.op.matmat(self.op.home.concat([A, B]))
         width = A.shape[1]
         return both[:, :width], both[:, width:]
-
-    def _length(self) -> float:
-        """η: the given step if it is below the limit of stability, else 1.7/(λ + r)."""
-        bound = self.largest + self.ridge
-        given = self.solver.step
-        if given is not None and given * bound < LIMIT:
-            return given
-        return STEP / bound if bound > 0 else 1.0
-
-    def _largest_quotient(self, inner: HostArray) -> float:
-        """Largest ‖K a‖/‖a‖ for combinations a of Ã; `inner` is ÃᵀÃ."""
-        T = whitening(inner, float(np.finfo(self.op.tile_dtype).eps))
-        squares = T.T @ on_host(self.tilde_values.T @ self.tilde_values) @ T
-        return float(np.sqrt(eigenpairs(squares)[0][-1])) if len(squares) else 0.0
 
     def _normalize(self, A: Array, KA: Array, inner: HostArray) -> None:
         """Make A (Aᵀ K (K + r) A)^(-1/2), without combinations whose length is rounding; `inner` is AᵀA."""
@@ -178,14 +177,6 @@ class DualView:
         keep = w > rounding
         T = self.op.home.place((U[:, keep] / np.sqrt(w[keep])) @ U[:, keep].T)
         self.block, self.values = A @ T, KA @ T
-
-    def _of_a_block(self, rng: np.random.Generator) -> float:
-        """Estimate of the largest eigenvalue of the centred matrix from a block of rows; exact if it has all rows."""
-        n = self.op.shape[0]
-        count = min(PROBED, n)
-        K = self.op.block(drawn_rows(n, count, rng))
-        K = doubly_centred(K) if self.op.center else K
-        return max(float(np.linalg.eigvalsh((K + K.T) / 2)[-1]), 0.0) * n / count
 
 
 def pairs(x: DualView, y: DualView, k: int) -> tuple[HostArray, list[Array]]:

@@ -40,9 +40,9 @@ from linspec.iteration import Context, Iterate
 from linspec.kernels import Kernel
 from linspec.linalg import inverse_root, ratio
 from linspec.rows import Minibatch, equal_slices, random_order
-from linspec.solving import Solver, moments_of_rows
+from linspec.solving import moments_of_rows
 from linspec_kernel.certificate import CUT
-from linspec_kernel.features_kcca import number_of_features
+from linspec_kernel.features_kcca import OnFourierFeatures
 
 BATCH = 250
 """Default number of rows in a minibatch."""
@@ -58,12 +58,9 @@ NOISE = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class KNOI(Solver):
+class KNOI(OnFourierFeatures):
     """Nonlinear orthogonal iterations on random Fourier features (Wang & Livescu 2016)."""
 
-    features: int | None = option(
-        None, "random features of each view; none: 1000, or four times the rows", kind=int, at_least=1
-    )
     batch: int = option(BATCH, "rows of a minibatch", at_least=1)
     epochs: int | None = option(
         None,
@@ -78,7 +75,7 @@ class KNOI(Solver):
     def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the functions after each epoch."""
         n, rng, matrices = int(problem.X.shape[0]), context.rng, (problem.X, problem.Y)
-        count, batches = number_of_features(self.features, problem), max(1, round(n / self.batch))
+        count, batches = self.count(problem), max(1, round(n / self.batch))
         kernels = moments.settle(rng, start, "tiled")
         seeds = rng.integers(2**63, size=2) if start is None else start["seeds"]
         moments.maps = [
@@ -91,12 +88,11 @@ class KNOI(Solver):
             center=problem.center,
             passes=context.passes,
         )
+        width, first = min(problem.k, count), np.arange(n)[::batches]
         x, y = views = [
-            FeatureView(rows.minibatch(np.arange(n)[::batches], i), r / n, self)
-            for i, r in enumerate(problem.ridge)
+            FeatureView(rows.minibatch(first, i), r / n, self, width, rng, start, name)
+            for i, (r, name) in enumerate(zip(problem.ridge, "xy", strict=True))
         ]
-        for view, name in zip(views, "xy", strict=True):
-            view.begin(min(problem.k, count), rng, start, name)
         misfit, made = (1.0, 0) if start is None else start["progress"].tolist()
         epochs = self.epochs or max(EPOCHS, -(-STEPS // batches))
         while True:
@@ -167,6 +163,10 @@ class FeatureView:
     penalty : float
         λ.
     solver : KNOI
+    width : int
+    rng : numpy.random.Generator
+    start : mapping of str to array, or None
+    name : {"x", "y"}
 
     Attributes
     ----------
@@ -176,30 +176,32 @@ class FeatureView:
         Cu or Cv.
     """
 
-    def __init__(self, batch: Minibatch, penalty: float, solver: KNOI) -> None:
-        self.batch, self.penalty, self.solver = batch, penalty, solver
-        self.home = batch.A.backend.blocks
-        self.step = self._step() if solver.step is None else solver.step
-
-    def _step(self) -> float:
-        """η: (1 − ρ)/(L + λ + 10 V/(1 − μ)) with L and V estimated from a batch (see the module)."""
-        b = self.batch.rows
-        F = self.batch.adjoint_images(self.home.place(np.eye(b)))
-        G = to_host(F.T @ F)
-        squares = np.maximum(np.diag(G), 0.0)
-        variance = ratio(float((squares**2).sum()), float(squares.sum()) * b)
-        largest = max(float(np.linalg.eigvalsh(G)[-1]), 0.0) / b
-        limit = largest + self.penalty + NOISE * variance / (1 - self.solver.momentum)
-        return (1 - self.solver.memory) / limit
-
-    def begin(self, width: int, rng: np.random.Generator, start: Mapping[str, Any] | None, name: str) -> None:
-        """Take random functions of unit length on the first rows, or those of a start."""
-        place, columns = self.home.place, int(self.batch.A.shape[1])
+    def __init__(
+        self,
+        batch: Minibatch,
+        penalty: float,
+        solver: KNOI,
+        width: int,
+        rng: np.random.Generator,
+        start: Mapping[str, Any] | None,
+        name: str,
+    ) -> None:
+        self.penalty, self.solver, self.home, self.step = penalty, solver, batch.A.backend.blocks, solver.step
+        place = self.home.place
+        if solver.step is None:
+            # η: (1 − ρ)/(L + λ + 10 V/(1 − μ)) with L and V estimated from the batch (see the module)
+            F = batch.adjoint_images(place(np.eye(batch.rows)))
+            G = to_host(F.T @ F)
+            squares = np.maximum(np.diag(G), 0.0)
+            variance = ratio(float((squares**2).sum()), float(squares.sum()) * batch.rows)
+            largest = max(float(np.linalg.eigvalsh(G)[-1]), 0.0) / batch.rows
+            limit = largest + penalty + NOISE * variance / (1 - solver.momentum)
+            self.step = (1 - solver.memory) / limit
         if start is not None:
             self.U = place(start[f"{name}_weights"])
-        else:
-            U = place(rng.standard_normal((columns, width)))
-            self.U = U @ place(inverse_root(self.squares(U, self.batch.images(U)), CUT)[0])
+        else:  # random functions of unit length on the first rows
+            U = place(rng.standard_normal((int(batch.A.shape[1]), width)))
+            self.U = U @ place(inverse_root(self.squares(U, batch.images(U)), CUT)[0])
         self.change, self.C = 0.0 * self.U, np.eye(int(self.U.shape[1]))
 
     def squares(self, U: Array, Z: Array) -> HostArray:

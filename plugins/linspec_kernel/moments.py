@@ -1,20 +1,212 @@
-"""The kernel matrices of the views of a problem, as solvers and certificates multiply with them."""
+"""The kernel matrices of the views of a problem, as solvers and certificates multiply with them.
+
+Their Nyström approximations are preconditioners, and serve for the norm of a residual.
+
+Problem: (K + r I)⁻¹ R for blocks R, and RᵀK(K + r)⁻¹R, where n x n numbers cannot be factored.
+Method: with the columns of m landmarks, K is near LLᵀ of rank m. The preconditioner is (LLᵀ + (r + d) I)⁻¹, where d
+estimates |K − LLᵀ|. For the norm, K(K + r)⁻¹ = I − r (K + r)⁻¹, and for any block W
+
+    Rᵀ(K + r)⁻¹R  ≥  RᵀW (Wᵀ(K + r)W)⁻¹ WᵀR,
+
+the value that conjugate directions from the span of W reach. If W spans R this gives, without any cancellation,
+
+    RᵀK(K + r)⁻¹R  ≤  RᵀKW (Wᵀ(K + r)W)⁻¹ WᵀR.
+
+W consists of R and the preconditioned R. For W = R alone it is ts/(s + rt), with t = RᵀR and s = RᵀKR.
+Source: Frangella, Tropp & Udell 2023, SIAM J. Matrix Anal. Appl. 44(2), doi:10.1137/21M1466244, for the
+preconditioner; Hestenes & Stiefel 1952, section 4, for the bound from the span of W.
+Where we differ: the shift d is not the smallest eigenvalue kept. Without it directions that the landmarks miss are
+amplified by |K − LLᵀ|/r.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from linspec import KernelOperator, LinearOperator
-from linspec.arrays import HostArray
-from linspec.features import FeatureMap
+from linspec import KernelOperator, LinearOperator, option
+from linspec.arrays import Array, Home, HostArray, random_generator, reciprocal, to_host
+from linspec.features import FeatureMap, turn_of
 from linspec.kernels import Kernel
-from linspec.rows import Passes
-from linspec_kernel.nystrom import Nystrom
+from linspec.linalg import eigenpairs, leading_eigenpairs, whitening
+from linspec.rows import Passes, equal_slices
+from linspec.solving import Solver
+
+PROBED = 1024
+"""Number of rows from which an iteration first estimates |K − LLᵀ|."""
+
+PER_ENTRY = 2e-9
+"""Seconds to compute the kernel, such as an exponential, for one entry of a kernel matrix."""
+
+BLOCK = 4096
+"""Number of rows of L that are computed at once."""
+
+DEPENDENT = 1e-13
+"""Relative eigenvalue of Wᵀ(K + r)W, for columns of W of length 1, up to which a direction does not count."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByTiles(Solver):
+    """A solver by products with kernel matrices, which are held or not."""
+
+    storage: str = option(
+        "auto", "hold the kernel matrices, or form them tile by tile", choices=("auto", "held", "tiled")
+    )
+
+
+def default_landmarks(n: int) -> int:
+    """Number of landmarks: a fifth of the rows within [200, 1500], so that the preconditioner costs a few passes."""
+    return min(n, max(200, min(n // 5, 1500)))
+
+
+class Nystrom:
+    """The approximation LLᵀ of the centred kernel matrix of a view, and the preconditioner (LLᵀ + (r + d) I)⁻¹.
+
+    If rows have weights, so have the rows of L. `norms` is for rows without weights.
+
+    Parameters
+    ----------
+    op : KernelOperator
+    ridge : float
+        r.
+    numbers : numpy.ndarray of shape (m,)
+        Indices of the landmarks among the rows.
+    rng : numpy.random.Generator, optional
+        Draws the rows from which d is estimated.
+    probed : int, default `PROBED`
+        Number of rows drawn.
+    shift : float, optional
+        d, in place of an estimate.
+
+    Attributes
+    ----------
+    shift : float
+        d.
+    """
+
+    def __init__(
+        self,
+        op: KernelOperator,
+        ridge: float,
+        numbers: HostArray,
+        rng: np.random.Generator | None = None,
+        shift: float | None = None,
+    ) -> None:
+        self.op, self.ridge, self.home = op, ridge, op.home
+        self.place = op.data.home
+        n = op.shape[0]
+        m = len(numbers)
+        self.numbers = numbers
+        C = op.columns(self.numbers)
+        own = on_host(_rows(C, numbers, self.place)) if op.kernel.precomputed else None
+        self.turn = turn_of(op.points.at(numbers), differences=False, own=own)
+        # Overwrite the columns by L, block by block.
+        right = self.place.place(self.turn, op.tile_dtype)
+        G, total = np.zeros((m, m)), np.zeros(m)
+        for rows in equal_slices(n, BLOCK):
+            C[rows, :] = (C[rows, :] @ right) * self.place.place(op.roots[rows], op.tile_dtype)[:, None]
+            G += on_host(C[rows, :].T @ C[rows, :])
+            total += on_host(op.roots[rows] @ self.home.place(C[rows, :]))
+        count = float(to_host(self.home.xp.sum(op.roots * op.roots)))
+        self.L, self.mean = C, total / count * op.center
+        G -= count * np.outer(self.mean, self.mean)
+        w, self.V = eigenpairs((G + G.T) / 2)
+        self.w = np.maximum(w, 0.0)
+        self.shift = self._beside(rng) if shift is None else shift
+
+    def _beside(self, rng: np.random.Generator | None) -> float:
+        """Estimate |K − LLᵀ| from the block of K − LLᵀ in q rows and columns that are drawn.
+
+        For the largest eigenvalue λ of the block and the mean d of its diagonal, the estimate is
+        (√λ − √d)² n/q + d. If λ is far above d, this is about λ n/q, because λ is then about q/n times the largest
+        eigenvalue of the whole matrix. Otherwise λ is biased upwards, as the largest eigenvalue of a sample covariance
+        is (Marchenko & Pastur 1967), and the estimate corrects this. The result is λ if all rows are drawn, and 0 if
+        all rows are landmarks.
+        """
+        n = self.op.shape[0]
+        if len(self.numbers) == n:
+            return 0.0
+        q = min(PROBED, n)
+        some = np.sort(random_generator(rng).choice(n, q, replace=False))
+        rows, roots = on_host(_rows(self.L, some, self.place)), to_host(self.op.roots)[some]
+        E = self.op.block(some) * np.outer(roots, roots) - rows @ rows.T
+        size = max(float(np.trace(E)) / q, 0.0)
+        largest = max(float(leading_eigenpairs(E, 1)[0][0]), 0.0)
+        if q == n:
+            return largest
+        return float((np.sqrt(largest) - np.sqrt(size)) ** 2 * n / q + size)
+
+    def _adjoint(self, R: Array) -> HostArray:
+        """LᵀR for n-row blocks R; it is LᵀHR if the columns of R have mean zero."""
+        return on_host(self.L.T @ self.place.place(R, self.op.tile_dtype))
+
+    def norms(self, R: Array, KR: Array, Z: Array, KZ: Array) -> HostArray:
+        """Return an upper bound of aᵀK(K + r I)⁻¹a, a squared norm, for each column a of R, with the ridge r.
+
+        The bound is that of the span of R and Z (see the module). Z is any block, usually
+        the preconditioned residuals; KR and KZ are the products of K with R and Z.
+        """
+        W, KW = self.home.concat([R, Z]), self.home.concat([KR, KZ])
+        scale = reciprocal(self.home.column_norms(W))
+        # With M = Wᵀ(K + r)W, B = WᵀR and A = WᵀKR the bound is the diagonal of AᵀM⁻¹B.
+        M = scale[:, None] * (on_host(W.T @ KW) + self.ridge * on_host(W.T @ W)) * scale
+        A, B = (scale[:, None] * on_host(W.T @ V) for V in (KR, R))
+        T = whitening((M + M.T) / 2, DEPENDENT)
+        found = np.sum((T.T @ A) * (T.T @ B), axis=0)
+        bounded: HostArray = np.clip(found, 0.0, norms_alone(R, KR, self.ridge, self.home))
+        return bounded
+
+    def squares(self, R: Array) -> HostArray:
+        """Estimate aᵀK(K + r I)⁻¹a for each column a of R, with the ridge r, by LLᵀ + d I in place of K.
+
+        No product with K is made.
+        """
+        t = self.home.column_norms(R) ** 2
+        return quotients(t, np.sum(self._adjoint(R) ** 2, axis=0) + self.shift * t, self.ridge)
+
+    def image(self, c: HostArray) -> Array:
+        """H L c, where H is the centring; L c if the view is not centred."""
+        z = self.home.place(self.L @ self.place.place(c, self.op.tile_dtype))
+        mean = self.home.place(self.mean @ c)
+        return z - self.op.roots[:, None] * mean
+
+    def solve(self, R: Array, ridge: float | None = None) -> Array:
+        """(HLLᵀH + (r + d) I)⁻¹ R; r is the ridge of the constructor unless another one is given."""
+        level = (self.ridge if ridge is None else ridge) + self.shift
+        c = self.V @ ((self.V.T @ self._adjoint(R)) / (self.w + level)[:, None])
+        return (R - self.image(c)) / level
+
+
+def norms_alone(R: Array, KR: Array, ridge: float, home: Home) -> HostArray:
+    """Upper bound ts/(s + ρt) of aᵀK(K + ρI)⁻¹a for each column a of R, with t = aᵀa, s = aᵀKa and the ridge ρ."""
+    s = np.maximum(on_host(home.xp.sum(R * KR, axis=0)), 0.0)
+    return quotients(home.column_norms(R) ** 2, s, ridge)
+
+
+def doubly_centred(K: HostArray) -> HostArray:
+    """HKH: K with the means of its columns and of its rows subtracted."""
+    K = K - K.mean(axis=0)
+    found: HostArray = K - K.mean(axis=1)[:, None]
+    return found
+
+
+def quotients(t: HostArray, s: HostArray, ridge: float) -> HostArray:
+    """ts/(s + ρt) for t = aᵀa and s = aᵀKa of each column a, and the ridge ρ; 0 where s + ρt is 0."""
+    found: HostArray = t * s * reciprocal(s + ridge * t)
+    return found
+
+
+def _rows(V: Array, index: HostArray, home: Home) -> Array:
+    return home.xp.take(V, home.xp.asarray(index, device=home.device), axis=0)
+
+
+def on_host(x: Array) -> HostArray:
+    """A block on the host, in float64."""
+    return np.asarray(to_host(x), dtype=np.float64)
 
 
 class KernelMoments:
@@ -105,15 +297,6 @@ class KernelMoments:
             return None
         self.take(i, 0.0, 1.0, 0.0)
         return features(self.operators[i].data)
-
-    def near(self, landmarks: Iterable[HostArray], rng: Any) -> list[Nystrom]:
-        """Nyström approximations of both kernel matrices from landmarks."""
-        found = [
-            Nystrom(op, ridge, numbers, rng)
-            for op, ridge, numbers in zip(self.operators, self.ridges, landmarks, strict=True)
-        ]
-        self.nearest = found
-        return found
 
 
 class Fitted:

@@ -32,9 +32,8 @@ from linspec.features import drawn_rows
 from linspec.iteration import Context, Iterate
 from linspec.linalg import eigenpairs, ratio, whitening
 from linspec.rows import equal_slices
-from linspec.solving import Solver
-from linspec_kernel.certificate import LEAST_SHARE, gaps_of
-from linspec_kernel.nystrom import BLOCK, PER_ENTRY, Nystrom, default_landmarks, on_host
+from linspec_kernel.certificate import LEAST_SHARE, gaps_of, least_value
+from linspec_kernel.moments import BLOCK, PER_ENTRY, ByTiles, Nystrom, default_landmarks, on_host
 
 EXTRA = 40
 """Columns of the block beyond k; any number from 30 to 90 saves passes at little cost."""
@@ -45,14 +44,14 @@ KEEP, RESTART = 8, 3
 CUT = {"float64": 1e-8, "float32": 1e-5}
 """A direction is dropped if orthogonalization leaves less than this share of its squared length, by dtype of tiles."""
 
-CLEAR = 100.0
+CLEAR = 25.0
 """Multiple of rounding up to which a new direction is dropped.
 
 The length of a direction z in the metric K(K + r) is compared with this multiple of the rounding of K z, which is
-taken to be eps · trace(K) |z|/√n. (The larger estimate of `ROUNDING` decides whether K z is only rounding.)"""
+taken to be `least_value` |z|/√n. (The larger estimate of `ROUNDING` decides whether K z is only rounding.)"""
 
-ROUNDING = 30.0
-"""Rounding of the values of a function: this multiple of unit roundoff times the trace of K."""
+ROUNDING = 7.5
+"""Rounding of the values of a function: this multiple of `least_value`."""
 
 ACTIVE = 1e-3
 """Share of the tolerated residual below which a pair adds no new directions.
@@ -71,7 +70,7 @@ EXPECTED = 12
 
 
 @dataclass(frozen=True, kw_only=True)
-class NystromLOBPCG(Solver):
+class NystromLOBPCG(ByTiles):
     """Block iteration on dual coefficients, Nyström-preconditioned (Knyazev 2001; Frangella, Tropp & Udell 2023)."""
 
     landmarks: int | None = option(
@@ -83,9 +82,6 @@ class NystromLOBPCG(Solver):
     extra: int = option(EXTRA, "columns of the block beyond k; 30 to 90", at_least=0)
     tol: float | None = tol_option()
     max_iterations: int = limit_option(200)
-    storage: str = option(
-        "auto", "hold the kernel matrices, or form them tile by tile", choices=("auto", "held", "tiled")
-    )
 
     def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the best pairs within bases that grow."""
@@ -94,7 +90,10 @@ class NystromLOBPCG(Solver):
         m = min(n, default_landmarks(n) if self.landmarks is None else self.landmarks)
         width = min(k + self.extra, n)
         moments.settle(rng, start, self.storage)
-        near = moments.near((drawn_rows(n, m, rng) for _ in moments.operators), rng)
+        near = moments.nearest = [
+            Nystrom(op, r, drawn_rows(n, m, rng), rng)
+            for op, r in zip(moments.operators, ridges, strict=True)
+        ]
         x, y = spaces = [Space(op, one) for op, one in zip(moments.operators, near, strict=True)]
         blocks = (
             [home.place(start[f"{name}_weights"]) for name in "xy"] if start else first_blocks(near, width)
@@ -136,14 +135,13 @@ class NystromLOBPCG(Solver):
             since, idle = since + 1, (x.width, y.width) == before
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of a dozen passes by tiles, the preconditioner, and the algebra of the blocks."""
         n, width, m = float(sizes.n), sizes.k + EXTRA, default_landmarks(sizes.n)
-        entries = n**2 * (sizes.p + sizes.q) / DENSE_RATE + 2 * n**2 * PER_ENTRY
-        each = entries + 4 * n**2 * width / DENSE_RATE + 8 * n * width * (m + KEEP * width) / DENSE_RATE
-        once = 4 * n * m**2 / DENSE_RATE + 20 * float(m) ** 3 / FACTOR_RATE
-        held = 16 * n * m + 32 * n * (KEEP + 2) * width
-        return Estimate(EXPECTED * each + once, held, f"{EXPECTED} passes over the kernels, {m} landmarks")
+        each = n**2 * (2 * PER_ENTRY + (sizes.p + sizes.q + 6 * width) / DENSE_RATE)
+        seconds = EXPECTED * each + 4 * n * m**2 / DENSE_RATE + 20 * float(m) ** 3 / FACTOR_RATE
+        held = 16 * n * (m + 2 * (KEEP + 2) * width)
+        return Estimate(seconds, held, "passes over the kernels, and landmarks")
 
 
 def answer(
@@ -201,7 +199,7 @@ class Space:
     def __init__(self, op: KernelOperator, near: Nystrom) -> None:
         self.op, self.near, self.home = op, near, op.home
         self.coefficients = self.values = self.home.zeros((op.shape[0], 0))
-        self.noise = float(np.finfo(op.tile_dtype).eps) * float(np.sum(on_host(op.diagonal())))
+        self.noise = least_value(op)
 
     @property
     def width(self) -> int:

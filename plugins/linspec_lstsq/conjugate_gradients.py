@@ -44,21 +44,20 @@ gain is not taken, because SAVED is not that of the data at hand. R is never tim
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from linspec import cost, form_option, limit_option, option, tol_option
+from linspec import cost, form_option, option
 from linspec.arrays import Array, Home, HostArray
 from linspec.cost import Estimate, Sizes
 from linspec.iteration import Context, Iterate
 from linspec.linalg import Step, cg_steps, driven, in_variables
 from linspec.rows import Moments
-from linspec.solving import Solver
-from linspec_lstsq.normal_system import NormalEquations
+from linspec_lstsq.normal_system import ByProducts, NormalEquations
 
 SAVED = 1 / 4
 """Passes fall like the number of columns in a block to the power -SAVED. Measured between 0.1 and 0.25 on counts of
@@ -106,11 +105,9 @@ WEAK, UNEQUAL = 0.1, 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConjugateGradients(Solver):
+class ConjugateGradients(ByProducts):
     """Block conjugate gradients (O'Leary 1980, doi:10.1016/0024-3795(80)90247-5; Dubrulle 2001)."""
 
-    tol: float | None = tol_option(1e-8)
-    max_iterations: int = limit_option(1000)
     form: str = form_option()
     random_columns: int | None = option(
         None,
@@ -132,7 +129,6 @@ class ConjugateGradients(Solver):
             R, AtAZ = system.begin(x0, Z)  # (1)
             columns = system.columns(R.shape[1], Z.shape[1])
             tol = context.tol
-            first = True
             known = np.flatnonzero(np.concatenate(columns) < R.shape[1])  # the others are planted
             block = system.place.concat([R, AtAZ + least * Z, W])
             steps = cg_steps(block, problem.ridges, columns)
@@ -141,14 +137,13 @@ class ConjugateGradients(Solver):
                 steps = in_variables(  # (4)
                     cg_steps(block * scale, (0.0,), columns), UnitColumns(scale, least, len(columns[0]))
                 )
-            for step in driven(moments.gram_product, steps):  # (2)
+            for made, step in enumerate(driven(moments.gram_product, steps)):  # (2)
                 X = step.X()
                 residual = system.residual(step.lengths[known])
                 yield Iterate(residual, partial(_answer, system, X, x0, Z))  # (3)
-                if first and residual > before / 2:
+                if made == 0 and residual > before / 2:
                     return
-                before = residual if first else before
-                first = False
+                before = before if made else residual
                 if context.tol < tol:
                     break
             answer = _answer(system, X, x0, Z)
@@ -164,16 +159,9 @@ class ConjugateGradients(Solver):
         return A.backend.blocks.place(d**-0.5)[:, None]
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of one or two hundred products."""
         return cost.sweeps_estimate(sizes, EXPECTED_SPARSE if sizes.scattered else EXPECTED)
-
-    def begins(
-        self, moments: Moments, i: int, ridge: float, context: Context
-    ) -> Callable[[Array], Iterator[Step]]:
-        """Return what solves (XᵢᵀXᵢ + rI) x = G for blocks G, from zero, as a part of another solver."""
-        product = partial(moments.gram_product, i=i)
-        return lambda G: driven(product, cg_steps(G, (ridge,)))
 
 
 @dataclass(frozen=True)

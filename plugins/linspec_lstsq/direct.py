@@ -19,7 +19,7 @@ has no triangular solves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -62,6 +62,17 @@ def factorised(G: Array, ridge: float, *, spare: bool = False) -> Apply | None:
         host = _by_cholesky(to_host(G), ridge, spare=spare and home.on_host)
         return None if host is None else lambda rhs: from_host(host(to_host(rhs)), like=rhs)
     return _by_inverse(G, ridge, home)
+
+
+def solved(G: Array, B: Array, ridges: Sequence[float], *, spare: bool = False) -> Array | None:
+    """(G + rI)⁻¹B for all ridges side by side, or None if G is too ill-conditioned for one of them."""
+    found = []
+    for ridge in ridges:
+        apply = factorised(G, ridge, spare=spare)
+        if apply is None:
+            return None
+        found.append(apply(B))
+    return Home.of(B).concat(found)
 
 
 def _by_cholesky(G: HostArray, ridge: float, *, spare: bool) -> Apply | None:
@@ -123,51 +134,35 @@ class DirectLeastSquares(Solver):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
-        A = moments.operators[0]
-        once = any(A.readings <= 1 for A in moments.operators)
+        A, B = moments.operators
+        once = any(each.readings <= 1 for each in moments.operators)
         wide = A.shape[0] < A.shape[1] and not once and not problem.A.streamed
-        found = self._dual(problem, moments) if wide else None if once else self._primal(problem, moments)
-        x, rank = found or self._by_rows(problem, moments)
+        x, rank, home = None, None, A.backend.blocks
+        if wide:  # x = Aᵀ (AAᵀ + rI)⁻¹ B
+            product, K = moments.operator(), row_gram(moments)
+            rhs = home.place(moments.operator(1).matmat(B.backend.blocks.eye(moments.widths[1])))
+            z = solved(K, rhs, problem.ridges, spare=len(problem.ridges) == 1)
+            x, rank = (None, None) if z is None else (product.rmatmat(z), len(rhs))
+        elif not once:
+            AtA, AtB = map(_dense, moments.gram()[0])
+            x = solved(AtA, AtB, problem.ridges)
+        if x is None:
+            x, rank = self._by_rows(problem, moments)
         if wide:
             moments.root = None  # no smaller than the rows, which certificates may read again
         yield Iterate(0.0, partial(dict, x=x, **({} if rank is None else {"rank": rank})), final=True)
 
-    def _primal(self, problem: Any, moments: Moments) -> tuple[Array, None] | None:
-        """Solve (AᵀA + rI) x = AᵀB; None if AᵀA is too ill-conditioned."""
-        AtA, AtB = map(_dense, moments.gram()[0])
-        solved = [factorised(AtA, ridge) for ridge in problem.ridges]
-        if any(apply is None for apply in solved):
-            return None
-        return moments.operators[0].backend.blocks.concat([apply(AtB) for apply in solved if apply]), None
-
     def _by_rows(self, problem: Any, moments: Moments) -> tuple[Array, int]:
         """Solve by the reduced rows [R QᵀB]."""
-        triangle = moments.triangle()
-        p = moments.widths[0]
-        R, QtB = triangle[:, :p], triangle[:, p:]
-        both = [minimum_norm(R, QtB, ridge, self._cut(moments, ridge)) for ridge in problem.ridges]
-        x = moments.operators[0].backend.blocks.place(np.hstack([x for x, _ in both]))
-        return x, min(rank for _, rank in both)
-
-    def _dual(self, problem: Any, moments: Moments) -> tuple[Array, int] | None:
-        """Solve by x = Aᵀ (AAᵀ + rI)⁻¹ B; None if AAᵀ is too ill-conditioned."""
-        A, place = moments.operator(), moments.operators[0].backend.blocks
-        K = row_gram(moments)
-        B = place.place(
-            moments.operator(1).matmat(moments.operators[1].backend.blocks.eye(moments.widths[1]))
-        )
-        solved = [factorised(K, ridge, spare=len(problem.ridges) == 1) for ridge in problem.ridges]
-        if any(apply is None for apply in solved):
-            return None
-        return A.rmatmat(place.concat([apply(B) for apply in solved if apply])), len(B)
-
-    def _cut(self, moments: Moments, ridge: float) -> float:
-        if self.rank_tol is not None:
-            return self.rank_tol
-        A, p = moments.operators[0], moments.widths[0]
+        A, p, triangle = moments.operators[0], moments.widths[0], moments.triangle()
         n = max(int(moments.fitted[0].total), 1)
         shape = (n, p) if n >= p or A.shape[0] >= p else (p, n)
-        return rank_cut(shape, "float32" if A.rounding > 1e-10 else "float64", ridge)
+        dtype, both = "float32" if A.rounding > 1e-10 else "float64", []
+        for ridge in problem.ridges:
+            cut = rank_cut(shape, dtype, ridge) if self.rank_tol is None else self.rank_tol
+            both.append(minimum_norm(triangle[:, :p], triangle[:, p:], ridge, cut))
+        x = moments.home.place(np.hstack([x for x, _ in both]))
+        return x, min(rank for _, rank in both)
 
     def begins(
         self, moments: Moments, i: int, ridge: float, context: Context
@@ -188,11 +183,10 @@ class DirectLeastSquares(Solver):
         """Estimated cost of one Gram matrix of the shorter side and its factorisations."""
         if not sizes.readable:
             return None
-        side = min(sizes.n, sizes.p)
-        paths = max(1, sizes.k // max(sizes.q, 1))
-        seconds = gram_seconds(sizes) + paths * side**3 / 3 / CHOLESKY_RATE
-        note = f"Gram matrix of order {side} and its Cholesky factor"
-        return Estimate(seconds, 24.0 * side**2 + 8.0 * sizes.k * (sizes.n + sizes.p), note)
+        side, ridges = min(sizes.n, sizes.p), max(1, sizes.k // max(sizes.q, 1))
+        seconds = gram_seconds(sizes) + ridges * side**3 / 3 / CHOLESKY_RATE
+        memory = 24.0 * side**2 + 8.0 * sizes.k * (sizes.n + sizes.p)
+        return Estimate(seconds, memory, "Gram matrix and its Cholesky factor")
 
 
 def _by_gram(moments: Moments, i: int, ridge: float) -> Apply:
@@ -237,11 +231,19 @@ def minimum_norm(R: HostArray, QtB: HostArray, ridge: float, cut: float) -> tupl
         QtB = np.vstack([QtB, np.zeros((p, QtB.shape[1]))])
         ridge = 0.0
     d = np.linalg.norm(R, axis=0)
-    U, s, Vt = np.linalg.svd(R / np.where(d > 0, d, 1.0), full_matrices=False)
-    rank = int((s > cut * s[0]).sum()) if s.size and s[0] > 0 else 0
-    if rank < p:
-        d = np.ones_like(d)
-        U, s, Vt = np.linalg.svd(R, full_matrices=False)
-        rank = min(rank, int((s > 0).sum()))
+    d, U, s, Vt, rank = decomposed(R, np.where(d > 0, d, 1.0), cut)
     filtered = s[:rank] / (s[:rank] ** 2 + ridge)
     return Vt[:rank].T @ (filtered[:, None] * (U[:, :rank].T @ QtB)) / d[:, None], rank
+
+
+def decomposed(
+    R: HostArray, d: HostArray, cut: float
+) -> tuple[HostArray, HostArray, HostArray, HostArray, int]:
+    """d, U, s, Vᵀ and the numerical rank of R/d = U diag(s) Vᵀ; d is 1 unless the rank is full."""
+    U, s, Vt = np.linalg.svd(R / d, full_matrices=False)
+    rank = int(np.sum(s > cut * s[:1]))
+    if rank < len(d) and (d != 1).any():
+        d = np.ones(len(d))
+        U, s, Vt = np.linalg.svd(R, full_matrices=False)
+        rank = min(rank, int(np.sum(s > 0)))
+    return d, U, s, Vt, rank

@@ -17,48 +17,34 @@ column stops when its gradient is rounding. All ridges of a path share each pass
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-from linspec import form_option, limit_option, tol_option
+from linspec import form_option
 from linspec.arrays import Array, Home
-from linspec.iteration import Context, Iterate, solved_by_ridge
-from linspec.linalg import EPS, Step, Steps, driven
+from linspec.iteration import Context, Iterate
+from linspec.linalg import EPS, Step, Steps
 from linspec.rows import Moments
-from linspec.solving import Solver
-from linspec_lstsq.normal_system import rounding_of
-
-EXPECTED = 20
-"""Products that an iteration makes at least: for so many a Gram matrix may pay."""
+from linspec_lstsq.normal_system import EXPECTED, Begin, ByProducts
 
 
 @dataclass(frozen=True, kw_only=True)
-class GradientDescent(Solver):
+class GradientDescent(ByProducts):
     """Gradient descent with exact line search (Lu 2015, Algorithms 3 and 13)."""
 
-    tol: float | None = tol_option(1e-8)
-    max_iterations: int = limit_option(1000)
     form: str = form_option()
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the iterates of all ridges."""
         moments.expect(EXPECTED, problem.width, self.form)
-        place = moments.operators[0].backend.blocks
+        place = moments.home
         (AtB, _) = moments.products(None, place.eye(problem.B.shape[1]))[1]
-        x = None if start is None else place.place(start["x"])
-        rounding = rounding_of(moments, AtB, problem.width)
-        begin: Callable[[float, Array], Steps] = lambda r, G: gd_steps(G, r)  # noqa: E731
-        product, ridges = moments.gram_product, problem.ridges
-        yield from solved_by_ridge(product, AtB, ridges, context, begin, x, **rounding)
+        yield from self.solved(problem, moments, context, start, AtB, self.prepared(moments, 0, 0.0, context))
 
-    def begins(
-        self, moments: Moments, i: int, ridge: float, context: Context
-    ) -> Callable[[Array], Iterator[Step]]:
-        """Return what solves (XᵢᵀXᵢ + rI) x = G for blocks G, from zero, as a part of another solver."""
-        product = partial(moments.gram_product, i=i)
-        return lambda G: driven(product, gd_steps(G, ridge))
+    def prepared(self, moments: Moments, i: int, ridge: float, context: Context) -> Begin:
+        """Steps of gradient descent."""
+        return lambda ridge, G: gd_steps(G, ridge)
 
 
 def gd_steps(G: Array, ridge: float = 0.0) -> Steps:

@@ -42,15 +42,14 @@ from typing import Any
 
 import numpy as np
 
-from linspec import Status, form_option, limit_option, option, part, tol_option
+from linspec import Status, option
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.iteration import ROUNDING, Context, Iterate, solved_by_ridge
-from linspec.linalg import Step, Steps, cg_steps, driven, in_variables
+from linspec.iteration import ROUNDING, Context, Iterate
+from linspec.linalg import Step, Steps, cg_steps, in_variables
 from linspec.rows import Moments
-from linspec.solving import Solver
 from linspec_lstsq.gradient_descent import gd_steps
-from linspec_lstsq.normal_system import rounding_of
-from linspec_lstsq.principal_components import PrincipalComponents, random_block
+from linspec_lstsq.normal_system import Begin, ByProducts, rounding_of
+from linspec_lstsq.principal_components import OnComponents, PrincipalComponents
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +60,6 @@ class SecondStage:
     r: float
     d: Array
     projected: Array
-    of_rest: bool
 
     @classmethod
     def begun(
@@ -71,7 +69,8 @@ class SecondStage:
         d = Home.of(AtT).place(leading.d)[:, None]
         gamma = leading.Z.T @ AtT  # (1)
         shrunk = gamma * (d**2 / (d**2 + r)) if variant == "ridge" else gamma
-        stage = cls(leading, r, d, shrunk, variant != "projection")
+        of_rest = d * float(variant != "projection")  # 0 for A in the place of A_r
+        stage = cls(leading, r, of_rest, shrunk)
         return in_variables(inner(AtT - leading.V @ (d * gamma)), stage)  # (2)
 
     def forward(self, P: Array) -> Array:
@@ -80,15 +79,11 @@ class SecondStage:
 
     def back(self, V: Array, SV: Array) -> Array:
         """(A_rᵀA_r + r) V, or (AᵀA + r) V."""
-        SV = SV + self.r * V
-        return SV - self.leading.V @ (self.d**2 * (self.leading.V.T @ V)) if self.of_rest else SV
+        return SV + self.r * V - self.leading.V @ (self.d**2 * (self.leading.V.T @ V))
 
     def answer(self, Y: Array) -> Array:
         """Coefficients x for γ₂ = y."""
-        first = self.projected
-        if self.of_rest:
-            first = first - self.d * (self.leading.V.T @ Y)
-        return self.leading.Z @ first + Y  # (4)
+        return self.leading.Z @ (self.projected - self.d * (self.leading.V.T @ Y)) + Y  # (4)
 
     def lengths(self, step: Step) -> HostArray:
         """Those of the residual of (2)."""
@@ -97,6 +92,8 @@ class SecondStage:
 
 VARIANTS = ("deflated", "ridge", "simplified", "projection")
 
+PRINTED = "Printed variants do not correct errors of their components; variant 'deflated' converges to the solution."
+
 EXPECTED = 50
 """Products that are expected, for the choice of a form."""
 
@@ -104,46 +101,31 @@ INNER: dict[str, Callable[[Array], Steps]] = {"cg": cg_steps, "gd": gd_steps}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ling(Solver):
+class Ling(ByProducts, OnComponents):
     """Projection on leading components and an iteration for the rest (Lu 2015, Algorithms 1 and 5)."""
 
-    rank: int = option(20, "leading components", at_least=1)
     variant: str = option("deflated", "the one that converges, or one of those printed", choices=VARIANTS)
     inner: str = option("cg", "what iterates", choices=tuple(INNER))
-    tol: float | None = tol_option(1e-8)
-    max_iterations: int = limit_option(1000)
-    test_matrix: Any = part("gaussian", "what the randomized SVD multiplies", kind="test-matrix")
-    form: str = form_option()
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the iterates of all ridges."""
-        A, place = moments.operators[0], moments.operators[0].backend.blocks
         moments.expect(EXPECTED, problem.width, self.form)
-        Omega = place.place(random_block(self.test_matrix, A.shape[1], self.rank, context.rng))
-        (Y, _), (AtB, _) = moments.products(Omega, place.eye(problem.B.shape[1]))
-        begin = self._begin(PrincipalComponents.of(Y, moments.gram_product, self.rank))
-        x = None if start is None else place.place(start["x"])
-        rounding = rounding_of(moments, AtB, problem.width)
-        steps = solved_by_ridge(moments.gram_product, AtB, problem.ridges, context, begin, x, **rounding)
+        leading, AtB = self.begun(moments, context)
+        steps = self.solved(problem, moments, context, start, AtB, self._begin(leading))
         if self.variant == "deflated":
             yield from steps
             return
-        text = f"variant {self.variant!r} does not correct errors of its components; variant 'deflated' converges to "
-        context.note(Status.APPROXIMATE, text + "the solution.")
-        near = max(context.tol, ROUNDING * rounding["unit"])
+        context.note(Status.APPROXIMATE, PRINTED)
+        near = max(context.tol, ROUNDING * rounding_of(moments, AtB, problem.width)["unit"])
         yield from (each._replace(final=each.residual <= near) for each in steps)
 
-    def begins(
-        self, moments: Moments, i: int, ridge: float, context: Context
-    ) -> Callable[[Array], Iterator[Step]]:
-        """Compute the components of Xᵢ once; return what solves (XᵢᵀXᵢ + rI) x = G for blocks G, from zero."""
-        A = moments.operators[i]
+    def prepared(self, moments: Moments, i: int, ridge: float, context: Context) -> Begin:
+        """Compute the components of Xᵢ."""
         product = partial(moments.gram_product, i=i)
-        Omega = A.backend.blocks.place(random_block(self.test_matrix, A.shape[1], self.rank, context.rng))
-        begin = self._begin(PrincipalComponents.of(product(Omega), product, self.rank))
-        return lambda G: driven(product, begin(ridge, G))
+        Y = product(self.random_block(moments, i, context))
+        return self._begin(PrincipalComponents.of(Y, product, self.rank))
 
-    def _begin(self, leading: PrincipalComponents) -> Callable[[float, Array], Steps]:
+    def _begin(self, leading: PrincipalComponents) -> Begin:
         """What begins the iteration of the variant for one ridge."""
         inner = INNER[self.inner]
         if self.variant == "deflated":

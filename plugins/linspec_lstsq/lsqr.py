@@ -25,77 +25,52 @@ at the iterate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from linspec import limit_option, tol_option
-from linspec.arrays import Array
 from linspec.iteration import Context, Iterate
-from linspec.linalg import Step, cg_steps, driven, golub_kahan, lsqr, stacked
+from linspec.linalg import golub_kahan, lsqr, stacked
 from linspec.rows import Moments
-from linspec.solving import Solver
-from linspec_lstsq.normal_system import NormalEquations
+from linspec_lstsq.normal_system import ByProducts, NormalEquations
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimultaneousLSQR(Solver):
+class SimultaneousLSQR(ByProducts):
     """LSQR for all right-hand sides at once (Paige & Saunders 1982, doi:10.1145/355984.355989)."""
-
-    tol: float | None = tol_option(1e-8)
-    max_iterations: int = limit_option(1000)
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield iterates from zero or the start; begin again where rounding has falsified a residual."""
         system = NormalEquations(problem, moments, "implicit")
-        ridges = problem.ridges
-        Z = system.plant(context)
-        x0 = None if start is None else system.place.place(start["x"])
+        place, ridges, Z = system.place, problem.ridges, system.plant(context)
+        x0 = None if start is None else place.place(start["x"])
+        unit = moments.operators[1].backend.blocks.eye(system.m)
         while True:
             G, AtAZ = system.begin(x0, Z)  # (1), (4)
-            apart = max(ridges) > 0 and (x0 is not None or Z.shape[1] > 0)
-            U, roots = self._first(moments, system, x0, Z, apart=apart)
-            G = G if x0 is not None or not apart else system.place.concat([G] * len(ridges))
-            adjoint = system.place.concat([G, AtAZ + min(ridges) * Z if apart else AtAZ])
-            step = stacked(moments.long_step, roots) if apart else moments.long_step
-            steps, tol = golub_kahan(step, adjoint, U, system.place.column_norms(U)), context.tol  # (2)
-            for X, lengths in lsqr(steps, (0.0,) if apart or x0 is not None else ridges):  # (3)
+            U = b = place.place(moments.operator(1).matmat(unit))
+            dampings, tol = ridges, context.tol
+            step: Any = moments.long_step
+            if x0 is not None or Z.shape[1]:  # ridges have columns of their own, and so have planted ones
+                G = G if x0 is not None else place.concat([G] * len(ridges))
+                V = place.concat([0.0 * G if x0 is None else -x0, Z])
+                AV = place.place(moments.operator().matmat(V))
+                U = place.concat([b] * len(ridges) + [0.0 * AV[:, G.shape[1] :]]) + AV
+                least = np.full(Z.shape[1], min(ridges))
+                roots = place.place(np.sqrt(np.append(np.repeat(ridges, system.m), least)))[None, :]
+                U = place.xp.concat([U, V * roots], axis=0)  # (4) above, and [A Z; √r Z]
+                AtAZ = AtAZ + min(ridges) * Z
+                step, dampings = stacked(step, roots), (0.0,)
+            columns = G.shape[1]
+            steps = golub_kahan(step, place.concat([G, AtAZ]), U, place.column_norms(U))  # (2)
+            for X, lengths in lsqr(steps, dampings):  # (3)
                 found = X[0] if len(X) == 1 else system.joined(X)
-                yield Iterate(system.residual(lengths[:, : G.shape[1]]), partial(system.answer, found, x0, Z))
+                yield Iterate(system.residual(lengths[:, :columns]), partial(system.answer, found, x0, Z))
                 if context.tol < tol:
                     break
             else:
                 return
             answer = system.answer(found, x0, Z)
             x0, Z = answer["x"], -answer.get("planted", -Z)  # (4)
-
-    def _first(
-        self, moments: Moments, system: NormalEquations, x0: Array | None, Z: Array, *, apart: bool
-    ) -> tuple[Array, Array]:
-        """The rows [b - A x₀, A Z] of u, above [-√r x₀, √r Z] where ridges have columns of their own, and √r."""
-        place, w = system.place, len(system.scales)
-        b = place.place(moments.operator(1).matmat(moments.operators[1].backend.blocks.eye(system.m)))
-        V = Z if x0 is None else place.concat([x0, Z])
-        AV = place.place(moments.operator().matmat(V)) if V.shape[1] else b[:, :0]
-        if apart or x0 is not None:
-            b = place.concat([b] * len(system.ridges))
-        U = place.concat([b if x0 is None else b - AV[:, :w], AV[:, V.shape[1] - Z.shape[1] :]])  # (4)
-        least = np.full(Z.shape[1], min(system.ridges))
-        roots = place.place(np.sqrt(np.append(np.repeat(system.ridges, system.m), least)))[None, :]
-        if not apart:
-            return U, roots
-        below = place.concat([place.zeros((system.p, w)) if x0 is None else -x0, Z]) * roots
-        return place.xp.concat([U, below], axis=0), roots
-
-    def begins(
-        self, moments: Moments, i: int, ridge: float, context: Context
-    ) -> Callable[[Array], Iterator[Step]]:
-        """Return what solves (XᵢᵀXᵢ + rI) x = G for blocks G, from zero, as a part of another solver.
-
-        Without the rows of which G is the product, the iterates of LSQR are those of conjugate gradients.
-        """
-        product = partial(moments.gram_product, i=i)
-        return lambda G: driven(product, cg_steps(G, (ridge,)))

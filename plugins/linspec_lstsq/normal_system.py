@@ -8,15 +8,57 @@ for the correction of its x₀, whose right-hand side is AᵀB − (AᵀA + rI) 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from linspec import limit_option, tol_option
 from linspec.arrays import Array, HostArray
 from linspec.certificates import metric_pays, needs_metric
-from linspec.iteration import Context
-from linspec.linalg import EPS
+from linspec.iteration import Context, Iterate, solved_by_ridge
+from linspec.linalg import EPS, Step, Steps, cg_steps, driven
 from linspec.rows import Moments
+from linspec.solving import Solver
+
+Begin = Callable[[float, Array], Steps]
+"""What begins an iteration for a ridge and a right-hand side."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByProducts(Solver):
+    """A solver of the normal equations by products with AᵀA, which may be a part of another solver."""
+
+    tol: float | None = tol_option(1e-8)
+    max_iterations: int = limit_option(1000)
+
+    def begins(
+        self, moments: Moments, i: int, ridge: float, context: Context
+    ) -> Callable[[Array], Iterator[Step]]:
+        """Prepare once; return what solves (XᵢᵀXᵢ + rI) x = G for blocks G, from zero."""
+        begin = self.prepared(moments, i, ridge, context)
+        return lambda G: driven(partial(moments.gram_product, i=i), begin(ridge, G))
+
+    def prepared(self, moments: Moments, i: int, ridge: float, context: Context) -> Begin:
+        """What begins the iterations: conjugate gradients by default."""
+        return lambda ridge, G: cg_steps(G, (ridge,))
+
+    def solved(
+        self,
+        problem: Any,
+        moments: Moments,
+        context: Context,
+        start: Any,
+        AtB: Array,
+        begin: Begin,
+    ) -> Iterator[Iterate]:
+        """Yield the iterates of all ridges, each of which `begin` begins anew where rounding has falsified it."""
+        x = None if start is None else moments.home.place(start["x"])
+        rounding = rounding_of(moments, AtB, problem.width)
+        return solved_by_ridge(moments.gram_product, AtB, problem.ridges, context, begin, x, **rounding)
+
 
 EXPECTED = 20
 """Products that an iteration makes at least: for so many a Gram matrix may pay."""
@@ -41,7 +83,7 @@ class NormalEquations:
         self.ridges = problem.ridges
         self.m = moments.widths[1]
         self.p = moments.widths[0]
-        self.place = moments.operators[0].backend.blocks
+        self.place = moments.home
         self.least = self.ridges.index(min(self.ridges))
         once = not all(A.readings > 1 for A in moments.operators)  # iterations need what is held
         moments.expect(EXPECTED, self.m, "dense" if once and form == "auto" else form)
@@ -49,14 +91,11 @@ class NormalEquations:
 
     def plant(self, context: Context) -> Array:
         """Random columns z, to be planted as AᵀAz; none where the certificate has a metric, or needs none."""
-        none = self.place.zeros((self.p, 0))
-        if self.moments.holds or metric_pays(self.moments):
-            return none
-        if min(self.ridges) > 0:
+        wanted = not (self.moments.holds or metric_pays(self.moments))
+        if wanted and min(self.ridges) > 0:
             self.moments.settle()
-        if not needs_metric(self.moments, self.ridges, context.tol):
-            return none
-        return self.place.place(context.rng.standard_normal((self.p, PLANTED)))
+        wanted = wanted and needs_metric(self.moments, self.ridges, context.tol)
+        return self.place.place(context.rng.standard_normal((self.p, PLANTED * wanted)))
 
     def begin(self, x: Array | None, Z: Array) -> tuple[Array, Array]:
         """AᵀB − (AᵀA + rI) x for all ridges, or AᵀB without x, and AᵀA Z, in one pass."""
@@ -68,13 +107,15 @@ class NormalEquations:
             )
         )
         self.scales = np.tile(self.place.column_norms(AtB), len(self.ridges))
+        self.live = self.place.place((self.scales > 0).astype(np.float64))[
+            None, :
+        ]  # elsewhere the answer is 0
         if x is None:
             return AtB, Z if AtV is None else AtV
         ridges = self.place.place(np.repeat(self.ridges, self.m))[None, :]
-        live = self.place.place((self.scales > 0).astype(np.float64))[None, :]  # elsewhere the answer is 0
         w = x.shape[1]
         R = self.place.concat([AtB] * len(self.ridges)) - AtV[:, :w] - x * ridges
-        return R * live, AtV[:, w:]
+        return R * self.live, AtV[:, w:]
 
     def columns(self, width: int, planted: int) -> list[HostArray]:
         """The columns of [R AᵀAZ …] that each ridge solves: all have the same without a start, else each its part."""
@@ -98,8 +139,7 @@ class NormalEquations:
         """The answer from such solutions, and what is left of planted columns."""
         w, answer = len(self.scales), found
         if x is not None:
-            live = self.place.place((self.scales > 0).astype(np.float64))[None, :]
-            answer = x * live + found[:, :w]
+            answer = x * self.live + found[:, :w]
         return {"x": answer[:, :w]} | ({"planted": found[:, w:] - Z} if Z.shape[1] else {})
 
 

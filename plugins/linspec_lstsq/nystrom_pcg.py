@@ -3,39 +3,40 @@
 Problem: (AᵀA + rI) x = AᵀB, if few large eigenvalues of AᵀA slow down iterations that use only products.
 Method: one pass multiplies a random block Ω; what follows from it reduces the large eigenvalues:
 
-    Y = AᵀAΩ                                                                 (1)
-    P from Y (ΩᵀY)⁺ Yᵀ, an approximation of AᵀA (nystrom_preconditioner.py)  (2)
+    Y = AᵀAΩ,    Y (ΩᵀY)⁺ Yᵀ = U Λ Uᵀ, an approximation of AᵀA               (1)
+    P = U (Λ + r)/(λ_l + r) Uᵀ + (I - UUᵀ)                                   (2)
     P^(-1/2) (AᵀA + rI) P^(-1/2) y = P^(-1/2) AᵀB,  x = P^(-1/2) y           (3)
 
 where (3) is solved by conjugate gradients.
 Source: Frangella, Tropp & Udell 2023, doi:10.1137/21M1466244, Algorithms 2.1, 5.1 and E.2.
-Where we differ. A rule of costs determines the rank (nystrom_costs.py). The rank is doubled, in one pass for only the
+Where we differ. A rule of costs determines the rank: products are priced, and iterations are estimated from the
+eigenvalues that the sketch has found, and from how fast they fall. The rank is doubled, in one pass for only the
 new columns, as long as the next doubling is expected to save more than it costs. If the iteration handles the large
 eigenvalues more cheaply by itself, there is no preconditioner. All right-hand sides run in one block, and all ridges
-use the same sketch. If columns of dense data differ much in length and there is a ridge, they are first scaled to equal
-length (Jacobi); at ridge 0 the scaled iteration would not lead to the least norm. (Counts of words have one unit, and
-scaling them was measured to cost up to twice the iterations.)
+use the same sketch. UΛUᵀ comes from eigenvectors of FᵀF, F = Y (ΩᵀY)^(-1/2), over the directions above rounding, and
+not from a shifted Cholesky factor. If the sketch covers the whole range and there is a ridge, eigenvalues are reduced
+to r and not to λ_l + r. If columns of dense data differ much in length and there is a ridge, they are first scaled to
+equal length (Jacobi), with D the diagonal of AᵀA + rI: then (1) is of D^(-1/2) (AᵀA + rI) D^(-1/2); at ridge 0 the
+scaled iteration would not lead to the least norm. (Counts of words have one unit, and scaling them was measured to cost
+up to twice the iterations.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from linspec import cost, form_option, limit_option, option, part, tol_option
-from linspec.arrays import Array, HostArray
+from linspec import cost, form_option, option, part
+from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.cost import Estimate, Sizes
-from linspec.iteration import Context, Iterate, solved_by_ridge
-from linspec.linalg import Step, Steps, cg_steps, driven, in_variables
+from linspec.iteration import Context, Iterate
+from linspec.linalg import EPS, Step, Steps, cg_steps, in_variables, whitening
 from linspec.rows import Moments
-from linspec.solving import Solver
-from linspec_lstsq.normal_system import rounding_of
-from linspec_lstsq.nystrom_costs import Outlook, Prices
-from linspec_lstsq.nystrom_preconditioner import NystromPreconditioner, NystromSketch
+from linspec_lstsq.normal_system import Begin, ByProducts
 
 SPREAD = 1e4
 """Columns count as badly scaled above this ratio of the largest to the smallest squared norm, ridge included: to scale
@@ -56,11 +57,9 @@ WIDTH = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class NystromPCG(Solver):
+class NystromPCG(ByProducts):
     """Nyström preconditioned conjugate gradients (Frangella, Tropp & Udell 2023, doi:10.1137/21M1466244)."""
 
-    tol: float | None = tol_option(1e-8)
-    max_iterations: int = limit_option(1000)
     rank: int | None = option(
         None, "columns of the sketch; none: doubled while it pays", kind=int, at_least=1
     )
@@ -70,79 +69,66 @@ class NystromPCG(Solver):
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the iterates of all ridges."""
         A = moments.operators[0]
-        m = problem.B.shape[1]
-        p, place = A.shape[1], A.backend.blocks
+        place = A.backend.blocks
         moments.expect(EXPECTED, problem.width, self.form)
-        product = moments.gram_product
-        Omega = self._drawn(p, context.rng, place)
-        (Y, _), (AtB, _) = moments.products(Omega, place.eye(m))  # (1)
-        squares, ridge = moments.fitted[0].squares, min(problem.ridges)
-        outlook = self._outlook(
-            A.shape, squares, Prices(partial(price, moments), p, problem.width), context.tol
-        )
-        sketch = NystromSketch(Omega, Y, squares, outlook)
-        if (
-            A.readable
-            and moments.subtracts[0]
-            and _unequal(squares, ridge, SPREAD)
-            and context.passes.affords(2)
-        ):
-            sketch = sketch.scaled_anew(ridge, product)
-        draw = partial(self._drawn, p, context.rng, place)
-        sketch = self._grown(sketch, draw, ridge, product, partial(context.passes.affords, 2))
-        x = None if start is None else place.place(start["x"])
-        begin, rounding = partial(preconditioned, sketch), rounding_of(moments, AtB, problem.width)
-        yield from solved_by_ridge(product, AtB, problem.ridges, context, begin, x, **rounding)
+        Omega = self._drawn(A, context)
+        (Y, _), (AtB, _) = moments.products(Omega, place.eye(problem.B.shape[1]))
+        sketch = self._sketched(moments, 0, min(problem.ridges), problem.width, context, Omega, Y)
+        yield from self.solved(problem, moments, context, start, AtB, partial(preconditioned, sketch))
 
-    def _drawn(self, p: int, rng: np.random.Generator, place: Any, columns: int | None = None) -> Array:
+    def _drawn(self, A: Any, context: Context, columns: int | None = None) -> Array:
         """Random columns; by default those of the first sketch."""
-        return place.place(self.test_matrix.draw(p, min(columns or self.rank or FIRST_RANK, p), rng))
+        p = A.shape[1]
+        drawn = self.test_matrix.draw(p, min(columns or self.rank or FIRST_RANK, p), context.rng)
+        return A.backend.blocks.place(drawn)
 
-    def _outlook(self, shape: Any, squares: Any, prices: Prices, tol: float) -> Outlook:
-        return Outlook(
-            size=int(min(shape)),
-            trace=float(squares.sum()),
-            prices=prices,
-            digits=float(np.log(2 / tol)) / 2,
-            asked=self.rank is not None,
-        )
-
-    def _grown(
+    def _sketched(
         self,
-        sketch: NystromSketch,
-        draw: Callable[..., Array],
+        moments: Moments,
+        i: int,
         ridge: float,
-        product: Callable[[Array], Array],
-        affords: Callable[[], bool],
+        width: int,
+        context: Context,
+        Omega: Array,
+        Y: Array,
     ) -> NystromSketch:
-        """The sketch with its columns doubled while that is expected to save more than it costs."""
-        p, columns = sketch.Omega.shape
-        most = columns if self.rank else min(MOST_RANK, p)
-        while columns < most and affords() and sketch.pays(ridge):
-            sketch = sketch.widened(draw(columns=min(columns, most - columns)), ridge, product)
-            columns = sketch.Omega.shape[1]
+        """The sketch of Xᵢ, with its columns doubled while that is expected to save more than it costs."""
+        A, squares, product = (
+            moments.operators[i],
+            moments.fitted[i].squares,
+            partial(moments.gram_product, i=i),
+        )
+        digits = float(np.log(2 / context.tol)) / 2
+        outlook = Outlook(partial(price, moments, i), A.shape, width, float(squares.sum()), digits, self.rank)
+        sketch, affords, d = (
+            NystromSketch(Omega, Y, squares, outlook),
+            context.passes.affords,
+            squares + ridge,
+        )
+        uneven = ridge > 0 and d.max() > SPREAD * d.min()
+        if uneven and A.readable and moments.subtracts[i] and affords(2):
+            Omega = Omega / sketch.roots(ridge)  # the same random numbers
+            outlook = replace(outlook, trace=float(len(squares)))  # the diagonal is 1
+            sketch = NystromSketch(Omega, product(Omega), squares, outlook, scaled=True)
+        columns = Omega.shape[1]
+        most = columns if self.rank else min(MOST_RANK, A.shape[1])
+        while columns < most and affords(2) and sketch.pays(ridge):
+            more = self._drawn(A, context, min(columns, most - columns))
+            more, concat = more / sketch.roots(ridge) if sketch.scaled else more, Home.of(more).concat
+            Omega, Y = concat([sketch.Omega, more]), concat([sketch.Y, product(more)])
+            sketch, columns = replace(sketch, Omega=Omega, Y=Y, known={}), Omega.shape[1]
         return sketch
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of a sketch and about a hundred products."""
         return cost.sweeps_estimate(sizes, EXPECTED, spare=FIRST_RANK)
 
-    def begins(
-        self, moments: Moments, i: int, ridge: float, context: Context
-    ) -> Callable[[Array], Iterator[Step]]:
-        """Sketch Xᵢ once; return what solves (XᵢᵀXᵢ + rI) x = G for blocks G, from zero."""
-        A, product = moments.operators[i], partial(moments.gram_product, i=i)
-        place, p = A.backend.blocks, A.shape[1]
-        Omega = self._drawn(p, context.rng, place)
-        Y, squares = product(Omega), moments.fitted[i].squares
-        prices = Prices(partial(price, moments, i=i), p, WIDTH)
-        sketch = NystromSketch(Omega, Y, squares, self._outlook(A.shape, squares, prices, context.tol))
-        if A.readable and moments.subtracts[i] and _unequal(squares, ridge, SPREAD):
-            sketch = sketch.scaled_anew(ridge, product)
-        draw = partial(self._drawn, p, context.rng, place)
-        sketch = self._grown(sketch, draw, ridge, product, partial(context.passes.affords, 2))
-        return lambda G: driven(product, preconditioned(sketch, ridge, G))
+    def prepared(self, moments: Moments, i: int, ridge: float, context: Context) -> Begin:
+        """Sketch Xᵢ."""
+        Omega = self._drawn(moments.operators[i], context)
+        Y = moments.gram_product(Omega, i=i)
+        return partial(preconditioned, self._sketched(moments, i, ridge, WIDTH, context, Omega, Y))
 
 
 def preconditioned(sketch: NystromSketch, ridge: float, G: Array) -> Steps:
@@ -151,7 +137,7 @@ def preconditioned(sketch: NystromSketch, ridge: float, G: Array) -> Steps:
     return in_variables(cg_steps(H.adjoint(G)), H)  # (3)
 
 
-def price(moments: Moments, columns: int, i: int = 0) -> float:
+def price(moments: Moments, i: int, columns: int) -> float:
     """The time of a product with AᵀA, or with the matrix that is held."""
     A = moments.operators[i]
     if moments.holds:
@@ -159,7 +145,191 @@ def price(moments: Moments, columns: int, i: int = 0) -> float:
     return A.product_seconds(columns)
 
 
-def _unequal(squares: HostArray, ridge: float, spread: float) -> bool:
-    """Whether squares of columns, ridge included, differ by a factor; never at ridge 0, for the least norm."""
-    d = squares + ridge
-    return ridge > 0 and bool(d.max() > spread * d.min())
+@dataclass(frozen=True, eq=False)
+class NystromSketch:
+    """Ω and Y = AᵀAΩ, and the approximations that follow from them.
+
+    Attributes
+    ----------
+    Omega, Y : array of shape (p, l)
+    squares : numpy.ndarray of shape (p,)
+        The diagonal of AᵀA, or an estimate.
+    outlook : Outlook
+    scaled : bool
+        Whether columns are scaled to equal length, ridge included.
+    """
+
+    Omega: Array
+    Y: Array
+    squares: HostArray
+    outlook: Outlook
+    scaled: bool = False
+    known: dict[float, Nystrom] = field(default_factory=dict, repr=False)
+
+    def roots(self, ridge: float) -> Array:
+        """D^(1/2) as a column, with 1 instead of 0."""
+        d = np.sqrt(self.squares + ridge)
+        return Home.of(self.Omega).place(np.where(d > 0, d, 1.0))[:, None]
+
+    def nystrom(self, ridge: float) -> Nystrom:
+        """The approximation of AᵀA, or of AᵀA + rI with scaled columns."""
+        key = ridge if self.scaled else 0.0
+        if key not in self.known:
+            Omega, Y = self.Omega, self.Y
+            if self.scaled:
+                roots = self.roots(ridge)
+                Omega, Y = Omega * roots, (Y + Omega * ridge) / roots
+            self.known[key] = Nystrom.of(Omega, Y)
+        return self.known[key]
+
+    def pays(self, ridge: float) -> bool:
+        """Whether twice as many columns would save more than they cost."""
+        N = self.nystrom(ridge)
+        full = not N.complete and len(N.values) > 1
+        return full and self.outlook.pays(N.values, 0.0 if self.scaled else ridge)
+
+
+@dataclass(frozen=True)
+class Nystrom:
+    """The approximation UΛUᵀ; `complete` if the sketch covers the whole numerical range."""
+
+    U: Array
+    values: HostArray
+    complete: bool
+
+    @classmethod
+    def of(cls, Omega: Array, Y: Array) -> Nystrom:
+        """Compute (1) over the directions above rounding."""
+        place = Home.of(Y).place
+        F = Y @ place(whitening(to_host(Omega.T @ Y), cut=10 * EPS))
+        values, vectors = np.linalg.eigh(to_host(F.T @ F))
+        live = values > 10 * len(values) * EPS * np.max(values, initial=0.0)
+        values, vectors = values[live][::-1], vectors[:, live][:, ::-1]
+        U = F @ place(vectors / np.sqrt(values))
+        # The condition number of FᵀF limits orthonormality: eigenvectors of small eigenvalues have parts of others.
+        L = np.linalg.cholesky(to_host(U.T @ U))
+        return cls(U @ place(np.linalg.inv(L).T), values, len(values) < Omega.shape[1])
+
+
+@dataclass(frozen=True)
+class NystromPreconditioner:
+    """x = H y, H = D^(-1/2) P^(-1/2): the iteration multiplies by HᵀMH, where M = AᵀA + rI.
+
+    Attributes
+    ----------
+    U : array of shape (p, l)
+        Eigenvectors in P; no columns if the iteration is cheaper without P.
+    shrink : array of shape (l, 1)
+        The factors by which P^(-1/2) multiplies components along U.
+    roots : array of shape (p, 1), or float
+        D^(1/2); 1 if D = I.
+    ridge : float
+    """
+
+    U: Array
+    shrink: Array
+    roots: Any
+    ridge: float
+
+    @classmethod
+    def of(cls, sketch: NystromSketch, ridge: float) -> NystromPreconditioner:
+        """The preconditioner for one ridge; without U if the iteration is cheaper without it."""
+        N, r = sketch.nystrom(ridge), 0.0 if sketch.scaled else ridge  # scaled eigenvalues include it
+        exact = N.complete and r > 0
+        useful = len(N.values) > 0 and (exact or sketch.outlook.useful(N.values, r))
+        values = N.values if useful else N.values[:0]
+        floor = 0.0 if not useful or exact else values[-1]
+        shrink = np.sqrt((floor + r) / (values + r))  # (2)
+        roots = sketch.roots(ridge) if sketch.scaled else 1.0
+        return cls(N.U[:, : len(values)], Home.of(N.U).place(shrink)[:, None], roots, ridge)
+
+    def forward(self, P: Array) -> Array:
+        """H P."""
+        return self._stretched(P, self.shrink) / self.roots
+
+    def adjoint(self, G: Array) -> Array:
+        """Hᵀ G."""
+        return self._stretched(G / self.roots, self.shrink)
+
+    def back(self, V: Array, SV: Array) -> Array:
+        """Hᵀ M V."""
+        return self.adjoint(SV + self.ridge * V)
+
+    def answer(self, Y: Array) -> Array:
+        """H Y."""
+        return self.forward(Y)
+
+    def lengths(self, step: Step) -> HostArray:
+        """The lengths of H⁻ᵀ R."""
+        return Home.of(self.U).column_norms(self._stretched(step.residual(), 1 / self.shrink) * self.roots)
+
+    def _stretched(self, V: Array, factors: Array) -> Array:
+        """V with its component along each column of U multiplied by the entry of `factors` for this column."""
+        return V if self.U.shape[1] == 0 else V + self.U @ ((factors - 1) * (self.U.T @ V))
+
+
+PER_OUTLIER = 2.0
+"""Iterations that each eigenvalue far above the others costs conjugate gradients with one right-hand side."""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """The expected number and price of iterations with and without a preconditioner, in seconds of a typical core.
+
+    The estimate is √κ times `digits` = ln(2/tol)/2. κ is the ratio of the largest eigenvalue that the preconditioner
+    leaves to a typical small one. The typical small eigenvalue is the lesser of two numbers. The first is the mean of
+    the eigenvalues outside the sketch. The second is λ q²: λ is the smallest eigenvalue in the sketch, and q is the
+    ratio of λ to the eigenvalue in the middle of the sketch, by which another doubling is expected to reduce λ.
+    A single large eigenvalue costs at most a few iterations, shared among the right-hand sides.
+
+    Attributes
+    ----------
+    product : callable
+        Takes a number of columns; returns the price of a product with AᵀA.
+    shape : pair of int
+    width : int
+        Columns of the iterates.
+    trace, digits : float
+    asked : int or None
+        A rank given by the user, which is always used.
+    """
+
+    product: Callable[[int], float]
+    shape: tuple[float, int]
+    width: int
+    trace: float
+    digits: float
+    asked: int | None
+
+    def iteration(self, rank: int) -> float:
+        """The price of an iteration with a preconditioner of the given rank."""
+        return self.product(self.width) + 12.0 * self.shape[1] * rank * self.width / cost.DENSE_RATE
+
+    def iterations(self, values: HostArray, shift: float) -> float:
+        """Expected number of iterations, if the preconditioner reduces the eigenvalues `values` to the last of them."""
+        outside = max(min(self.shape) - len(values), 1)
+        rest = max(self.trace - float(values.sum()), 0.0) / outside
+        rest = min(rest, values[-1] * _fall(values) ** 2)
+        last = values[-1] + shift
+        return float(self.digits * np.sqrt(last / max(min(rest + shift, last), EPS * last)))
+
+    def pays(self, values: HostArray, shift: float) -> bool:
+        """Whether doubling the rank saves more than it costs, if eigenvalues fall as in the last half of `values`."""
+        rank = len(values)
+        iterations = self.iterations(values, shift)
+        saved = iterations * (1 - np.sqrt(_fall(values + shift)))
+        fewer = iterations - min(saved, PER_OUTLIER * rank / self.width)
+        widening = self.product(rank) + 6.0 * self.shape[1] * (2.0 * rank) ** 2 / cost.DENSE_RATE
+        return bool(fewer * self.iteration(2 * rank) + widening < iterations * self.iteration(rank))
+
+    def useful(self, values: HostArray, shift: float) -> bool:
+        """Whether iterations with the preconditioner cost less than those without it; its own cost is not counted."""
+        rank, iterations = len(values), self.iterations(values, shift)
+        alone = iterations * np.sqrt((values[0] + shift) / (values[-1] + shift))
+        alone = min(alone, iterations + PER_OUTLIER * rank / self.width)
+        return bool(self.asked or iterations * self.iteration(rank) < alone * self.iteration(0))
+
+
+def _fall(values: HostArray) -> float:
+    """The factor by which the last doubling of the columns has reduced the last eigenvalue."""
+    return float(values[-1] / values[max(len(values) // 2 - 1, 0)])

@@ -90,29 +90,36 @@ class PrincipalComponents:
         return cls(d, V, Z, W @ turn, AtAW @ turn)
 
 
-def random_block(test_matrix: Any, p: int, rank: int, rng: np.random.Generator) -> HostArray:
-    """Ω for so many components."""
-    Omega: HostArray = test_matrix.draw(p, min(rank + OVERSAMPLING, p), rng)
-    return Omega
-
-
 @dataclass(frozen=True, kw_only=True)
-class PrincipalComponentRegression(Solver):
-    """Ridge regression on the leading principal components (Lu 2015, chapter 2)."""
+class OnComponents(Solver):
+    """What begins with leading components."""
 
-    rank: int = option(20, "principal components", at_least=1)
+    rank: int = option(20, "leading components", at_least=1)
     test_matrix: Any = part("gaussian", "what the randomized SVD multiplies", kind="test-matrix")
     form: str = form_option()
 
+    def random_block(self, moments: Moments, i: int, context: Context) -> Array:
+        """Ω for the components of Xᵢ."""
+        A = moments.operators[i]
+        Omega = self.test_matrix.draw(A.shape[1], min(self.rank + OVERSAMPLING, A.shape[1]), context.rng)
+        return A.backend.blocks.place(Omega)
+
+    def begun(self, moments: Moments, context: Context) -> tuple[PrincipalComponents, Array]:
+        """The components of A, and AᵀB."""
+        unit = moments.home.eye(moments.widths[1])
+        (Y, _), (AtB, _) = moments.products(self.random_block(moments, 0, context), unit)
+        return PrincipalComponents.of(Y, moments.gram_product, self.rank), AtB
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrincipalComponentRegression(OnComponents):
+    """Ridge regression on the leading principal components (Lu 2015, chapter 2)."""
+
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
-        A, place = moments.operators[0], moments.operators[0].backend.blocks
         moments.expect(2, self.rank, self.form)
-        Omega = place.place(random_block(self.test_matrix, A.shape[1], self.rank, context.rng))
-        (Y, _), (AtB, _) = moments.products(Omega, place.eye(problem.B.shape[1]))
-        leading = PrincipalComponents.of(Y, moments.gram_product, self.rank)
+        leading, AtB = self.begun(moments, context)
         UtB, d = to_host(leading.Z.T @ AtB), leading.d[:, None]  # (1)
-        x = leading.V @ place.place(np.hstack([d / (d**2 + r) * UtB for r in problem.ridges]))  # (2)
-        text = f"Regressed on {len(d)} principal components of {min(A.shape)}; raise rank for more."
-        context.note(Status.APPROXIMATE, text)
+        x = leading.V @ moments.home.place(np.hstack([d / (d**2 + r) * UtB for r in problem.ridges]))  # (2)
+        context.note(Status.APPROXIMATE, f"Regressed on {len(d)} principal components; raise rank for more.")
         yield Iterate(math.nan, partial(dict, x=x), final=True)

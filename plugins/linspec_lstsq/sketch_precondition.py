@@ -32,10 +32,11 @@ Method: an SVD of the sketch, S A D⁻¹ = U Σ Vᵀ, where D has column lengths
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from itertools import tee
+from typing import Any
 
 import numpy as np
 
@@ -44,8 +45,6 @@ from linspec.arrays import Array, Home, HostArray, reciprocal
 from linspec.cost import FACTOR_RATE, SPARSE_RATE, Estimate, Sizes, sweeps_estimate
 from linspec.iteration import Context, Iterate, worst
 from linspec.linalg import (
-    Bidiagonal,
-    LongStep,
     golub_kahan,
     lsqr,
     rank_cut,
@@ -53,6 +52,7 @@ from linspec.linalg import (
 )
 from linspec.rows import Moments
 from linspec.solving import Solver
+from linspec_lstsq.direct import decomposed
 
 SHARE = 1 / 8
 """A step that changes A x by less than this share of (3) is the last one."""
@@ -96,16 +96,10 @@ class SketchedFactor:
             Singular values below this fraction of the largest count as zero.
         ridges : numpy.ndarray of shape (columns,)
         """
-        p = SA.shape[1]
         norms = np.linalg.norm(SA, axis=0)
         place = home.place
-        d = np.ones(p) if ridges.any() else np.where(norms > 0, norms, 1.0)
-        U, s, Vt = np.linalg.svd(SA / d, full_matrices=False)
-        rank = int(np.sum(s > cut * s[0]))
-        if rank < p and not ridges.any():
-            d = np.ones(p)
-            U, s, Vt = np.linalg.svd(SA, full_matrices=False)
-            rank = min(rank, int(np.sum(s > 0)))
+        lengths = np.where((norms > 0) & ~ridges.any(), norms, 1.0)
+        d, U, s, Vt, rank = decomposed(SA, lengths, cut)
         squares = s[:, None] ** 2 + ridges
         live = ((np.arange(len(s))[:, None] < rank) | (ridges > 0)) & (squares > 0)
         lengths = np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=live)
@@ -120,20 +114,6 @@ class SketchedFactor:
     def adjoint(self, Z: Array) -> Array:
         """Nᵀ z."""
         return self.lengths * (self.V.T @ (self.scale * Z))
-
-    def undone(self, Y: Array) -> Array:
-        """z in the span of D V with Nᵀ z = y."""
-        return (self.V @ (reciprocal(self.lengths) * Y)) / self.scale
-
-    def solution(self) -> Array:
-        """Solution of the sketched problem, with all right-hand sides for each ridge (2)."""
-        return self.forward(self.s * self.lengths * self.UtSB)
-
-    def rounding(self, x: Array, least: HostArray, unit: float) -> HostArray:
-        """Changes of A x below which steps are the last ones, where `least` has ‖b‖ of every column."""
-        sizes = Home.of(x).column_norms(self.column_norms * x)
-        rounding: HostArray = SHARE * unit * np.maximum(sizes, least)  # (3)
-        return rounding
 
 
 SPARE_ROWS = 8
@@ -161,24 +141,46 @@ class SketchPrecondition(Solver):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield iterates of LSQR until its steps are rounding."""
-        A, ridges = moments.operators[0], problem.column_ridges
-        place, m = A.backend.blocks, problem.B.shape[1]
+        A, m, ridges = moments.operators[0], moments.widths[1], problem.column_ridges
+        home, unit = A.backend.blocks, float(np.finfo(A.dtype).eps)
         SA, SB, AtB = self._sketch(moments, context.rng)
         cut = rank_cut((int(A.shape[0]), A.shape[1]), "float32" if A.rounding > 1e-10 else "float64")
-        factor = SketchedFactor.of(SA, SB, place, cut, ridges)
-        b = place.place(moments.operator(1).matmat(place.eye(m)))
-        stacked = Stacked(moments.long_step, b, AtB, ridges, factor)
-        x = factor.solution() if start is None else place.place(start["x"])  # (1)
-        for number in range(1 + self.refinements):  # (3)
-            beyond, last = 0, number == self.refinements
-            for now in stacked.corrections(x, float(np.finfo(A.dtype).eps)):  # (2)
-                beyond += now.residual <= context.tol
-                ends = now.rounded or beyond == LONGEST
-                doubt = DOUBT * bool(self.refinements)
-                yield Iterate(now.residual, partial(_arrays, now), final=ends and last, doubt=doubt)
+        factor = SketchedFactor.of(SA, SB, home, cut, ridges)
+        b = home.place(moments.operator(1).matmat(home.eye(m)))
+        scales, sizes = (np.tile(home.column_norms(V), len(ridges) // m) for V in (AtB, b))
+        live = home.place((scales > 0).astype(np.float64))[None, :]
+        b = home.concat([b] * (len(ridges) // m)) * live
+        step = stacked(moments.long_step, home.place(np.sqrt(ridges))[None, :])
+
+        def preconditioned(V: Array, U: Array, alpha: HostArray) -> tuple[Array, HostArray]:
+            """[A; √r I] N V - U diag(alpha) in the place of U; its product with the transpose, and its lengths."""
+            Z, beta = step(factor.forward(V), U, alpha)
+            return factor.adjoint(Z), beta
+
+        x = (
+            factor.forward(factor.s * factor.lengths * factor.UtSB)
+            if start is None
+            else home.place(start["x"])
+        )
+        for number in range(1 + self.refinements):
+            x, Y, beyond, limit = x * live, None, 0, np.full(len(ridges), np.inf)
+            U = home.xp.concat([b, 0.0 * x], axis=0)
+            gradient, beta = step(-x, U, -np.ones(len(ridges)))  # U is [b; 0] before
+            bases, steps = tee(golub_kahan(preconditioned, factor.adjoint(gradient), U, beta))
+            for ((now,), lengths), basis in zip(lsqr(steps), bases, strict=False):  # (2)
+                gradients = (factor.V @ (reciprocal(factor.lengths) * basis.V)) / factor.scale
+                residual = worst(lengths.ravel() * home.column_norms(gradients), scales)
+                moved, Y = scales + np.inf if Y is None else home.column_norms(now - Y), now
+                if (moved <= limit).any():
+                    lengths = home.column_norms(factor.column_norms * (x + factor.forward(Y)))
+                    limit = SHARE * unit * np.maximum(lengths, sizes)  # (3)
+                beyond += residual <= context.tol
+                ends = bool((moved <= limit).all()) or beyond == LONGEST
+                arrays, final = partial(_answer, factor, x, Y), ends and number == self.refinements
+                yield Iterate(residual, arrays, final=final, doubt=DOUBT * bool(self.refinements))
                 if ends:
                     break
-            x = now.x()
+            x = x + factor.forward(Y)
 
     def _sketch(self, moments: Moments, rng: np.random.Generator) -> tuple[HostArray, HostArray, Array]:
         """S A, S B and AᵀB in one pass; the triangle of [A B] if it is no larger."""
@@ -198,90 +200,11 @@ class SketchPrecondition(Solver):
         """Estimated cost of a sketch, its SVD, and a few dozen passes."""
         if not sizes.readable or sizes.n <= 5 * sizes.p:
             return None
-        rows = 4.0 * sizes.p
-        passes = sweeps_estimate(sizes, EXPECTED)
-        entries = float(sizes.n) * (sizes.p + sizes.q)
-        seconds = passes.seconds + 8.0 * entries / SPARSE_RATE + 6.0 * rows * sizes.p**2 / FACTOR_RATE
+        rows, passes = 4.0 * sizes.p, sweeps_estimate(sizes, EXPECTED)
+        sketching = 8.0 * sizes.n * (sizes.p + sizes.q) / SPARSE_RATE + 6.0 * rows * sizes.p**2 / FACTOR_RATE
         memory = passes.bytes + 8.0 * (3 * rows * sizes.p + 4 * sizes.n * sizes.k)
-        return Estimate(seconds, memory, f"SVD of a sketch of {rows:.0f} rows and {EXPECTED} sweeps")
+        return Estimate(passes.seconds + sketching, memory, "SVD of a sketch, and sweeps")
 
 
-class Correction(NamedTuple):
-    """An iterate of LSQR on the correction of a start.
-
-    Attributes
-    ----------
-    residual : float
-        ‖Aᵀ(b - Ax) - r x‖ / ‖Aᵀb‖, the largest.
-    x : callable
-        Returns the iterates.
-    rounded : bool
-        Whether all steps are rounding.
-    """
-
-    residual: float
-    x: Callable[[], Array]
-    rounded: bool
-
-
-class Stacked:
-    """[A; √r I] N for all pairs of a right-hand side and a ridge.
-
-    Parameters
-    ----------
-    product : callable
-        The `linspec.linalg.LongStep` of A.
-    b : array of shape (n, m)
-    AtB : array of shape (p, m)
-    ridges : numpy.ndarray of shape (pairs,)
-    factor : SketchedFactor
-    """
-
-    def __init__(
-        self, product: LongStep, b: Array, AtB: Array, ridges: HostArray, factor: SketchedFactor
-    ) -> None:
-        self.factor = factor
-        self.home = Home.of(AtB)
-        copies = len(ridges) // AtB.shape[1]
-        self.b = self.home.concat([b] * copies)
-        self.step = stacked(product, self.home.place(np.sqrt(ridges))[None, :])
-        self.scales, self.sizes = (np.tile(self.home.column_norms(V), copies) for V in (AtB, b))
-
-    def corrections(self, x: Array, unit: float) -> Iterator[Correction]:
-        """Yield the iterates of (2) from x, with data that are rounded to `unit`."""
-        home, place = self.home, self.home.place
-        live = place((self.scales > 0).astype(np.float64))[None, :]
-        x = x * live
-        below = home.zeros((x.shape[0], x.shape[1]))
-        U = home.xp.concat([self.b * live, below], axis=0)
-        gradient, beta = self.step(-x, U, -np.ones(x.shape[1]))  # U is [b; 0] before
-        newest: list[Bidiagonal] = []
-        steps = _kept(golub_kahan(self._preconditioned, self.factor.adjoint(gradient), U, beta), newest)
-        before, limit = None, np.full(x.shape[1], np.inf)
-        for (Y,), lengths in lsqr(steps):
-            gradients = lengths.ravel() * home.column_norms(self.factor.undone(newest[0].V))
-            moved = np.full(len(limit), np.inf) if before is None else home.column_norms(Y - before)
-            before = Y
-            now = partial(self._corrected, x, Y)
-            if (moved <= limit).any():
-                limit = self.factor.rounding(now(), self.sizes, unit)
-            yield Correction(worst(gradients, self.scales), now, bool((moved <= limit).all()))
-
-    def _corrected(self, x: Array, Y: Array) -> Array:
-        return x + self.factor.forward(Y)
-
-    def _preconditioned(self, V: Array, U: Array, alpha: HostArray) -> tuple[Array, HostArray]:
-        """[A; √r I] N V - U diag(alpha) in the place of U; its product with the transpose, and its lengths."""
-        Z, beta = self.step(self.factor.forward(V), U, alpha)
-        return self.factor.adjoint(Z), beta
-
-
-def _kept(steps: Iterator[Bidiagonal], newest: list[Bidiagonal]) -> Iterator[Bidiagonal]:
-    """The steps of a bidiagonalisation, of which a list holds the last one."""
-    for step in steps:
-        newest[:] = [step]
-        yield step
-
-
-def _arrays(now: Correction) -> dict[str, Array]:
-    return {"x": now.x()}
+def _answer(factor: SketchedFactor, x: Array, Y: Array) -> dict[str, Array]:
+    return {"x": x + factor.forward(Y)}

@@ -61,9 +61,9 @@ from typing import Any
 import numpy as np
 
 from linspec import Status, limit_option, option, tol_option
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.iteration import ROUNDING, Context, Iterate, worst
-from linspec.rows import DEVICE_FACTOR, Minibatch, Moments, equal_slices, random_order, rows_at_once
+from linspec.rows import DEVICE_FACTOR, Moments, equal_slices, random_order, rows_at_once
 from linspec.solving import Solver
 from linspec_lstsq.normal_system import rounding_of
 
@@ -101,52 +101,46 @@ class StepLengths:
         Its `snapshot`, `step` and `batch`.
     ridges : numpy.ndarray of shape (k,)
         The ridge of each column.
-    n : int
-        The number of rows.
-    probes : array of shape (p, PROBES)
-        The start of the power iteration.
+    moments : Moments
+    rng : numpy.random.Generator
 
     Attributes
     ----------
+    numbers : numpy.ndarray of int
+        The numbers of the rows that have a weight.
     safe, steps : numpy.ndarray of shape (k,)
         The steps that the data determine, and those in use.
     diverged : bool
         Whether the objective of some column would have grown.
     """
 
-    def __init__(self, solver: SVRG, ridges: HostArray, n: int, probes: Array) -> None:
-        self.snapshot, self.step, self.asked = solver.snapshot, solver.step, solver.batch
-        self.ridges = ridges
-        self.n = n
-        self.probes = probes
-        self.factor = 1 if Home.of(probes).on_host else DEVICE_FACTOR
-        self.largest = 0.0
-        self.diverged = False
-        self.curved = -1.0
-        self.batch = 0
-        self.steps = np.full(len(ridges), np.inf if solver.step is None else solver.step)
+    def __init__(self, solver: SVRG, ridges: HostArray, moments: Moments, rng: np.random.Generator) -> None:
+        self.solver, self.ridges, self.rng, A, w = solver, ridges, rng, moments.operators[0], moments.pre.w
+        self.numbers = np.arange(A.shape[0]) if w is None else np.flatnonzero(w)
+        self.n = len(self.numbers)
+        self.probes = A.backend.blocks.place(rng.standard_normal((A.shape[1], PROBES)))
+        self.largest, self.batch, self.diverged = 0.0, 0, False
+        self.steps = np.full(len(ridges), solver.step or np.inf)
 
     def meet(self, chunk: Any) -> None:
         """Learn from random rows before they are used."""
         row = float(to_host(chunk.row_squares()).max(initial=0.0))
-        if self.curved >= 0 and row <= self.largest:
+        if self.batch and row <= self.largest:
             return
         self.largest = max(self.largest, row)
-        if self.curved < 0:
-            self.curved = self.n / chunk.rows * largest_eigenvalue(chunk, self.probes)
-            usual = choose_batch(
-                self.n, chunk.entries / chunk.rows, self.probes.shape[0], self.curved, row, self.factor
-            )
-            self.batch = min(self.asked or usual, self.n)
+        if not self.batch:
+            home, V = Home.of(self.probes), self.probes
+            for _ in range(POWERS):  # of the power method
+                V = chunk.gram_product(V * home.place(reciprocal(home.column_norms(V)))[None, :])
+            self.curved = self.n / chunk.rows * float(home.column_norms(V).max(initial=0.0))
+            factor = 1 if home.on_host else DEVICE_FACTOR
+            entries, p = chunk.entries / chunk.rows, self.probes.shape[0]
+            usual = choose_batch(self.n, entries, p, self.curved, row, factor)
+            self.batch = min(self.solver.batch or usual, self.n)
         bound = smoothness(self.curved, self.largest, self.n, self.batch) + self.ridges
-        self.safe = np.divide(STEPS[self.snapshot], bound, out=np.zeros_like(bound), where=bound > 0)
-        if self.step is None:
+        self.safe = STEPS[self.solver.snapshot] * reciprocal(bound)
+        if self.solver.step is None:
             self.steps = np.minimum(self.steps, self.safe)
-
-    def reach(self, rows: int) -> HostArray:
-        """The length, in units of the gradient, above which an epoch of so many rows has diverged."""
-        reach: HostArray = self.safe * (FARTHEST * max(1.0, rows / self.batch))
-        return reach
 
     def adapt(self, grew: HostArray, lengths: HostArray) -> None:
         """Choose the steps of the next epoch.
@@ -164,7 +158,7 @@ class StepLengths:
             Below 1, variance has limited the column; above 1, its steps were short.
         """
         self.diverged = self.diverged or bool(grew.any())
-        if self.step is None and self.snapshot == "best":
+        if self.solver.step is None and self.solver.snapshot == "best":
             self.steps = np.minimum(self.steps * np.clip(lengths, 0.5, 2.0), self.safe)
         else:
             self.steps = np.where(grew, np.minimum(self.steps / 2, self.safe), self.steps)
@@ -208,19 +202,10 @@ def choose_batch(n: int, entries: float, p: int, curved: float, largest: float, 
     return int(max(1, min(max(wanted, fewest), most, n // FEWEST_STEPS)))
 
 
-def largest_eigenvalue(chunk: Any, V: Array) -> float:
-    """Lower bound of λ_max(A_SᵀA_S) by the power method, from the block V."""
-    home = Home.of(V)
-    sizes = home.column_norms(V)
-    for _ in range(POWERS):
-        scale = np.divide(1.0, sizes, out=np.zeros_like(sizes), where=sizes > 0)
-        V = chunk.gram_product(V * home.place(scale)[None, :])
-        sizes = home.column_norms(V)
-    return float(sizes.max(initial=0.0))
-
-
 EPOCHS = {"best": 0.5, "last": 1.0}
 """Rows of an epoch, as a fraction of all rows, for each kind of snapshot (measured)."""
+
+GREW = "The objective grew with this step=: smaller steps were taken. Leave the option out."
 
 MEMORY = 2
 """Number of earlier displacements whose span the next snapshot may use."""
@@ -245,18 +230,16 @@ class SVRG(Solver):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield snapshots, the first one at zero."""
-        home = moments.operators[0].backend.blocks
+        home = moments.home
         ridges, product = problem.ridges, moments.gram_product
         xp, place = home.xp, home.place
         (AtB, _) = moments.products(None, home.eye(problem.B.shape[1]))[1]
-        rows = PreprocessedRows(moments, context.rng, self.batch or 1)
         rounding = rounding_of(moments, AtB, problem.width)
         scales = np.tile(home.column_norms(AtB), len(ridges))
         r, R = place(problem.column_ridges)[None, :], home.concat([AtB] * len(ridges))
         left = rounding.get("left", lambda x: R - product(x))
-        probes = place(context.rng.standard_normal((AtB.shape[0], PROBES)))
-        lengths = StepLengths(self, problem.column_ridges, rows.n, probes)
-        epoch = max(1, round(EPOCHS[self.snapshot] * rows.n))
+        lengths = StepLengths(self, problem.column_ridges, moments, context.rng)
+        epoch = max(1, round(EPOCHS[self.snapshot] * lengths.n))
         live = place((scales > 0).astype(np.float64))[None, :]
         x, w = (R * 0.0, R) if start is None else (place(start["x"]) * live, None)
         past: list[tuple[Array, Array, Array]] = []
@@ -277,62 +260,38 @@ class SVRG(Solver):
                 w, past = None, []
                 continue
             live = home.place(moving.astype(np.float64))[None, :]
-            e = self._epoch(rows, epoch, lengths, w * live, r)
+            e = self._epoch(moments, epoch, lengths, w * live, r)
             # f(x̃ + d) - f(x̃) = dᵀH d/2 - dᵀw; diverged columns are not multiplied
-            near = home.place(home.column_norms(e) <= lengths.reach(epoch) * sizes, bool)
+            reach = lengths.safe * (FARTHEST * max(1.0, epoch / lengths.batch))
+            near = home.place(home.column_norms(e) <= reach * sizes, bool)
             d = xp.where(near[None, :], e, xp.zeros_like(e))
             Hd = product(d) + d * r
             dw, dHd = xp.sum(d * w, axis=0), xp.sum(d * Hd, axis=0)
             grew = ~near | (dHd > 2 * dw)
-            lengths.adapt(to_host(grew), to_host(quotient(dw, dHd)))
+            lengths.adapt(to_host(grew), to_host(dw * reciprocal(dHd)))
             if self.step is not None and lengths.diverged:
-                text = f"The objective grew with step={self.step:g}: smaller steps were taken. Leave the option out."
-                context.note(Status.BREAKDOWN, text)
+                context.note(Status.BREAKDOWN, GREW)
             s = xp.astype(~grew, w.dtype)
             if self.snapshot == "best":
                 for q, Hq, qHq in past:
-                    t = quotient(xp.sum(q * Hd, axis=0), qHq)
+                    t = xp.sum(q * Hd, axis=0) * reciprocal(qHq)
                     d, Hd = d - q * t[None, :], Hd - Hq * t[None, :]  # (4)
                 dw, whole, dHd = xp.sum(d * w, axis=0), dHd, xp.sum(d * Hd, axis=0)
                 # A displacement within the span of earlier ones leaves only rounding.
                 dHd = xp.where(dHd > 1e-10 * whole, dHd, xp.zeros_like(dHd))
-                s, past = quotient(dw, dHd), [(d, Hd, dHd), *past][:MEMORY]
+                s, past = dw * reciprocal(dHd), [(d, Hd, dHd), *past][:MEMORY]
             x, w = x + d * s[None, :], w - Hd * s[None, :]  # (3)
 
-    def _epoch(self, rows: PreprocessedRows, epoch: int, lengths: StepLengths, w: Array, r: Array) -> Array:
+    def _epoch(self, moments: Moments, epoch: int, lengths: StepLengths, w: Array, r: Array) -> Array:
         """The displacement e after steps (2) on so many rows."""
-        e, place, order = w * 0.0, Home.of(w).place, rows.order()
-        for some in equal_slices(min(epoch, len(order)), rows.chunk):
-            chunk = rows.read(order[some])
+        A, e, place = moments.operators[0], w * 0.0, Home.of(w).place
+        width = min(max(rows_at_once(A), LEAST_ROWS, self.batch or 1), lengths.n)
+        order = random_order(lengths.numbers, lengths.rng, width, A.together)
+        for some in equal_slices(min(epoch, len(order)), width):
+            chunk = moments.minibatch(order[some], 0)
             lengths.meet(chunk)
             h = place(lengths.steps)[None, :]
             for S in equal_slices(chunk.rows, lengths.batch):
-                bent = chunk.gram_product(e, S) * (rows.n / (S.stop - S.start))  # (1)
+                bent = chunk.gram_product(e, S) * (lengths.n / (S.stop - S.start))  # (1)
                 e = e - h * (bent + r * e - w)  # (2)
         return e
-
-
-class PreprocessedRows:
-    """Rows of A, by their numbers; those without weight are left out."""
-
-    def __init__(self, moments: Moments, rng: np.random.Generator, fewest: int) -> None:
-        self.moments, self.rng, w = moments, rng, moments.pre.w
-        A = moments.operators[0]
-        self.numbers = np.arange(A.shape[0]) if w is None else np.flatnonzero(w)
-        self.n = len(self.numbers)
-        self.chunk = min(max(rows_at_once(A), LEAST_ROWS, fewest), self.n)
-
-    def order(self) -> HostArray:
-        """The numbers of the rows in random order."""
-        return random_order(self.numbers, self.rng, self.chunk, self.moments.operators[0].together)
-
-    def read(self, numbers: HostArray) -> Minibatch:
-        """A chunk of rows."""
-        return self.moments.minibatch(numbers, 0)
-
-
-def quotient(a: Array, b: Array) -> Array:
-    """a/b, or 0 if b is not positive."""
-    xp = Home.of(a).xp
-    safe = b > 0
-    return xp.where(safe, a / xp.where(safe, b, xp.ones_like(b)), xp.zeros_like(b))

@@ -10,6 +10,7 @@ the same problem has the same candidates in every run and with every array libra
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -29,13 +30,11 @@ DRAWS = 20
 def checked_ridges(given: Any) -> tuple[float, ...]:
     """Return the candidates for the ridge; all must be positive."""
     listed = to_host(given).tolist() if is_array(given) else given
-    listed = list(listed) if isinstance(listed, Sequence) and not isinstance(listed, str) else [listed]
+    listed = listed if isinstance(listed, list | tuple | range) else [listed]
     found = tuple(check_ridge(ridge) for ridge in listed)
-    if not found:
-        raise InvalidProblem("ridges must have at least one number; got none. Pass ridges=[1, 10, 100].")
-    if min(found) == 0:
+    if not found or min(found) == 0:
         raise InvalidProblem(
-            "ridges must be above 0; got 0. Pass a small ridge, or take linspec.LeastSquares, which needs none."
+            f"ridges must be at least one number above 0; got {shown(given)}. linspec.LeastSquares needs no ridge."
         )
     return found
 
@@ -61,62 +60,48 @@ def checked_bands(given: Any, p: int, names: Sequence[str] | None) -> tuple[tupl
             f"bands must have one label for each of {p} columns of X, or map names of bands to columns; got "
             f"{shown(given)}."
         )
-    _, first, numbers = np.unique(labels, return_index=True, return_inverse=True)
-    order = np.argsort(first)  # bands in the order of their first columns
-    places = np.empty(len(order), dtype=np.int64)
-    places[order] = np.arange(len(order))
-    return tuple(str(labels[i]) for i in np.sort(first)), places[numbers]
+    numbers: dict[Any, int] = {}  # in the order of their first columns
+    found = [numbers.setdefault(label, len(numbers)) for label in labels.tolist()]
+    return tuple(map(str, numbers)), np.asarray(found, dtype=np.int64)
 
 
 def _of_mapping(given: Mapping[Any, Any], p: int, names: Sequence[str] | None) -> HostArray:
-    found, counts = np.zeros((2, p), dtype=np.int64)
-    numbers = {name: i for i, name in enumerate(names or ())}
+    found, index = np.full(p, -1), {name: i for i, name in enumerate(names or ())}
     for number, (band, columns) in enumerate(given.items()):
         listed = range(p)[columns] if isinstance(columns, slice) else columns
         listed = to_host(listed).tolist() if is_array(listed) else listed
-        if isinstance(listed, str) or not isinstance(listed, Sequence) or not len(listed):
-            raise InvalidProblem(f"band {band!r} must be a list of columns or a slice; got {shown(columns)}.")
-        for column in listed:
-            place = numbers.get(column) if isinstance(column, str) else column
-            if isinstance(place, bool) or not isinstance(place, int | np.integer) or not 0 <= place < p:
-                raise InvalidProblem(
-                    f"band {band!r} must name columns of X by numbers from 0 to {p - 1}"
-                    f"{', or by their names' if names else ''}; got {shown(column)}."
-                )
-            found[place] = number
-            counts[place] += 1
-    if (counts != 1).any():
-        first = int(np.argmax(counts != 1))
-        raise InvalidProblem(f"each column must be in one band; got column {first} of X in {counts[first]}.")
+        listed = list(listed) if isinstance(listed, Sequence) and not isinstance(listed, str) else []
+        places: list[Any] = [
+            index.get(column, -1) if isinstance(column, str) else column for column in listed
+        ]
+        known = all(type(place) in (int, np.int64) and 0 <= place < p for place in places)
+        if not places or not known or len({*places}) < len(places) or (found[places] >= 0).any():
+            raise InvalidProblem(
+                f"band {band!r} must list columns of X that are in no other band, by numbers from 0 to {p - 1}, by a "
+                f"slice, or by their names; got {shown(columns)}."
+            )
+        found[places] = number
+    if (found < 0).any():
+        raise InvalidProblem(f"each column must be in one band; got column {np.argmin(found)} of X in none.")
     return found
 
 
 def checked_weights(given: Any, bands: int, seed: Any) -> HostArray:
     """Return the candidates for the weights of the bands, of shape (settings, bands)."""
     draws = DRAWS if given is None else given
-    if isinstance(draws, int | np.integer):
-        if draws is True or draws < 1:
-            raise InvalidProblem(
-                f"band_weights must be at least 1 if it is a number of draws; got {shown(given)}."
-            )
+    if isinstance(draws, int | np.integer) and draws > 0 and draws is not True:
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
             raise InvalidProblem(f"seed must be an integer of at least 0; got {shown(seed)}.")
         return _drawn(1 if bands == 1 else int(draws), bands, int(seed))
-    try:
+    with suppress(TypeError, ValueError):
         weights = np.array(to_host(given), dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidProblem(f"band_weights must be numbers; got {shown(given)}.") from error
-    if weights.ndim != 2 or weights.shape[1] != bands or not len(weights):
-        raise InvalidProblem(
-            f"band_weights must have a row for each setting and a column for each of {bands} bands; got shape "
-            f"{weights.shape}."
-        )
-    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any(axis=1).all():
-        raise InvalidProblem(
-            "band_weights must be finite and zero or more, with a positive number in each row; got "
-            f"{shown(given)}. Weight 0 leaves a band out."
-        )
-    return weights
+        fits = weights.ndim == 2 and weights.shape[1] == bands and len(weights) > 0
+        if fits and np.isfinite(weights).all() and (weights >= 0).all() and weights.any(axis=1).all():
+            return weights
+    raise InvalidProblem(
+        f"band_weights must be a number of draws, at least 1, or numbers with a row for each setting and a column for "
+        f"each of {bands} bands, zero or more, with a positive number in each row; got {shown(given)}."
+    )
 
 
 def _drawn(count: int, bands: int, seed: int) -> HostArray:

@@ -41,16 +41,17 @@ LEAST_BLOCK = 64
 class Images:
     """The targets of a block in the eigenbasis of one fold: `values` λ, and `images` z of shape (r, b).
 
-    A derived class has a method `errors(c)`: the squared errors on held-out rows of the solutions c = z / (λ + r).
-
     Attributes
     ----------
+    errors : callable
+        The squared errors on held-out rows of the solutions c = z / (λ + r).
     totals : numpy.ndarray of shape (b,)
         The squares of the held-out targets about their own means, 0 for a target that does not vary there.
     squares : numpy.ndarray of shape (b,)
         The squares of the held-out targets.
     """
 
+    errors: Callable[[HostArray], HostArray]
     values: HostArray
     images: HostArray
     totals: HostArray
@@ -59,7 +60,7 @@ class Images:
     def judged(self, ridge: float) -> tuple[HostArray, HostArray]:
         """Return the squared errors for a ridge, and their rounding: that of their terms, times a condition number."""
         sums = self.values + ridge
-        found: HostArray = self.errors(self.images * inverse_of(self.values, ridge)[:, None])  # type: ignore[attr-defined]
+        found = self.errors(self.images * inverse_of(self.values, ridge)[:, None])
         condition = sums.max(initial=0.0) / sums.min(initial=np.inf)
         return found, ROUNDING * condition * (found + self.squares)
 

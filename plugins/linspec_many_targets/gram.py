@@ -36,18 +36,10 @@ FOLDS, RIDGES, SETTINGS = 5, 20, 4
 """Usual numbers of folds, ridges and settings, for estimates of time and memory."""
 
 
-@dataclass(frozen=True, eq=False)
-class MomentImages(Images):
-    """Images of targets in one fold, with second moments of the held-out rows in the same eigenbasis."""
-
-    cross: HostArray
-    gram: HostArray
-
-    def errors(self, c: HostArray) -> HostArray:
-        """Return y² − 2 cᵀx + cᵀG c for each target, whose terms cancel where the fit is good."""
-        terms = np.einsum("ij,ij->j", c, self.gram @ c - 2 * self.cross)
-        found: HostArray = np.maximum(self.squares + terms, 0.0)
-        return found
+def errors_of_moments(cross: HostArray, gram: HostArray, squares: HostArray, c: HostArray) -> HostArray:
+    """Return y² − 2 cᵀx + cᵀG c for each target, whose terms cancel where the fit is good."""
+    found: HostArray = np.maximum(squares + np.einsum("ij,ij->j", c, gram @ c - 2 * cross), 0.0)
+    return found
 
 
 class MomentFolds:
@@ -89,17 +81,12 @@ class MomentFolds:
     def images(self, decomposed: Sequence[Any], block: slice) -> tuple[list[Any], HostArray]:
         """Return the images of a block of targets for each fold, and their squares over all folds."""
         splits, totals = self._splits(block)
-        found = [
-            MomentImages(
-                values,
-                R.T @ split.training["X", "Y"],
-                split.spreads["Y"],
-                split.held_out.squares("Y"),
-                R.T @ split.held_out["X", "Y"],
-                G,
-            )
-            for (values, R, G), split in zip(decomposed, splits, strict=True)
-        ]
+        found = []
+        for (values, R, G), split in zip(decomposed, splits, strict=True):
+            squares = split.held_out.squares("Y")
+            errors = partial(errors_of_moments, R.T @ split.held_out["X", "Y"], G, squares)
+            images = R.T @ split.training["X", "Y"]
+            found.append(Images(errors, values, images, split.spreads["Y"], squares))
         return found, totals
 
 
@@ -133,9 +120,7 @@ class Gram(Solver):
         """Estimated cost of the moments, of the decompositions, and of the errors of all candidates."""
         if not sizes.readable:
             return None
-        p = float(sizes.p)
-        m = float(sizes.q)
-        sweep = 2.0 * sizes.n * p * (p + m) / DENSE_RATE
+        p, m = float(sizes.p), float(sizes.q)
         each = 20 * p**3 / FACTOR_RATE + (RIDGES + 4) * 2 * p * p * m / DENSE_RATE
-        seconds = sweep + SETTINGS * (FOLDS + 1) * each
+        seconds = 2.0 * sizes.n * p * (p + m) / DENSE_RATE + SETTINGS * (FOLDS + 1) * each
         return Estimate(seconds, 8.0 * (FOLDS + 4) * p * (p + m), "Gram matrices of the folds")

@@ -72,18 +72,11 @@ def sum_of(kernels: HostArray, gamma: HostArray) -> HostArray:
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class RowImages(Images):
-    """Images of targets in one fold, with the held-out targets and the matrix that predicts them."""
-
-    predicts: HostArray
-    held_out: HostArray
-
-    def errors(self, c: HostArray) -> HostArray:
-        """Return the squares of the held-out targets less their predictions."""
-        gaps = self.held_out - self.predicts @ c
-        found: HostArray = np.einsum("ij,ij->j", gaps, gaps)
-        return found
+def errors_of_rows(held_out: HostArray, predicts: HostArray, c: HostArray) -> HostArray:
+    """Return the squares of the held-out targets less their predictions."""
+    gaps = held_out - predicts @ c
+    found: HostArray = np.einsum("ij,ij->j", gaps, gaps)
+    return found
 
 
 class FoldOfRows:
@@ -161,7 +154,7 @@ class RowFolds:
         for (values, U, M), fold in zip(decomposed, self.folds, strict=True):
             own, rest = fold.adjusted(Y)
             totals, squares = self._spread(fold.rest, block), np.einsum("ij,ij->j", rest, rest)
-            found.append(RowImages(values, U.T @ own, totals, squares, M, rest))
+            found.append(Images(partial(errors_of_rows, rest, M), values, U.T @ own, totals, squares))
         return found, self._spread(np.concatenate([fold.rest for fold in self.folds]), block)
 
     def _spread(self, rows: HostArray, block: slice) -> HostArray:
@@ -191,9 +184,9 @@ class Kernel(Solver):
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Estimated cost of the kernels, of the decompositions, and of the errors of all candidates."""
-        if not sizes.readable or not np.isfinite(sizes.n):
-            return None
         n, p, m = float(sizes.n), float(sizes.p), float(sizes.q)
+        if not np.isfinite(n):
+            return None
         each = 20 * n**3 / FACTOR_RATE + 2 * n * n * m * (2 + RIDGES / FOLDS) / DENSE_RATE
         seconds = (FOLDS + 1) * (2 * n * n * p / DENSE_RATE + SETTINGS * each)
         held = 2 * n * p + (FOLDS + 2) * SETTINGS * n * n + 3 * n * m

@@ -109,19 +109,14 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
     def _numbers(self, targets: Any) -> HostArray:
         """The numbers of targets that are given by numbers, by names, or by None for all."""
         m = len(self.ridges)
-        if targets is None:
-            return np.arange(m)
-        if is_array(targets):
-            targets = to_host(targets).tolist()
-        one = isinstance(targets, str) or not isinstance(targets, Iterable)
-        listed = [targets] if one else list(targets)
+        given = range(m) if targets is None else to_host(targets).tolist() if is_array(targets) else targets
+        listed = [*given] if isinstance(given, Iterable) and not isinstance(given, str) else [given]
         names = {name: i for i, name in enumerate(self.target_names)}
-        found = [names.get(each, -1) if isinstance(each, str) else each for each in listed]
-        for each, number in zip(listed, found, strict=True):
-            if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 0 <= number < m:
-                raise InvalidProblem(
-                    f"targets must be numbers from 0 to {m - 1}, or names of columns of Y; got {shown(each)}."
-                )
+        found: list[Any] = [names.get(each, each) if isinstance(each, str) else each for each in listed]
+        if not all(type(number) in (int, np.int64) and 0 <= number < m for number in found):
+            raise InvalidProblem(
+                f"targets must be numbers from 0 to {m - 1}, or names of columns of Y; got {shown(targets)}."
+            )
         return np.asarray(found, dtype=np.int64)
 
     def targets_table(self, targets: Any = None, *, library: str | None = None) -> Any:
@@ -542,7 +537,7 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         self, moments: Moments, given: Mapping[str, HostArray], ridges: HostArray, gammas: HostArray
     ) -> tuple[dict[str, Any], HostArray]:
         """The coefficients as returned, and of each target the lengths of the residual, of D⁻¹w and of D Xᵀy."""
-        f, place = moments.fitted[0], moments.operators[0].backend.blocks.place
+        f, place = moments.fitted[0], moments.home.place
         returned = self.X.home.place(f.scaled(given["weights"]), self.X.dtype)
         W = f.unscaled(HOST.place(returned))  # what is judged is what is returned
         SW, C = to_host(moments.products(place(W), None, onto=(0,))[0][0]), to_host(moments.cross())

@@ -88,7 +88,7 @@ class _OverPresentRows(Reduction):
     """
 
     def __init__(self, moments: AbsentRows) -> None:
-        self.operators, self.place = moments.operators, moments.operators[0].backend.blocks
+        self.operators, self.place = moments.operators, moments.home
         self.w, self.D, self.T = moments.w, moments.factors, moments.T
         self.masks = moments.masks
         self.near: list[HostArray] = []
@@ -231,7 +231,7 @@ class AbsentRows(Moments):
         m, fitted = len(V), self.fitted
         blocks = [fitted[j].scaled(v) for j, v in enumerate(V)]
         total, _ = self._pass(lambda: PresentProducts(self, blocks))
-        kept = [self.operators[0].backend.blocks.place(fitted[i].kept)[:, None] for i in range(m)]
+        kept = [self.home.place(fitted[i].kept)[:, None] for i in range(m)]
         made = [[total[(m + 1) * j + i] * kept[i] for i in range(m)] for j in range(m)]
         return made, [total[(m + 1) * j + m] * kept[j] for j in range(m)]
 
@@ -242,7 +242,7 @@ class AbsentRows(Moments):
             self.settle()
             total, _ = self._pass(lambda: PresentGrams(self))
             m = len(self.operators)
-            place = self.operators[0].backend.blocks.place
+            place = self.home.place
             kept = [place(self.fitted[i].kept) for i in range(m)]
             upper = {}
             for i in range(m):

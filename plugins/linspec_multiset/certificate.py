@@ -55,7 +55,7 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
         The weights, more columns than k allowed; those of a direct method have their `eigenvalues`.
     tol : float
     """
-    pencil, place = Pencil.of(problem, moments), moments.operators[0].backend.blocks.place
+    pencil, place = Pencil(moments, problem.ridge, problem.view_weights), moments.home.place
     W = [place(V) for V in arrays["weights"]]
     if gram_pays(moments):
         moments.gram()

@@ -15,20 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from linspec import Status, limit_option, option
 from linspec.arrays import HostArray, reciprocal
-from linspec.cost import CHOLESKY_RATE, DENSE_RATE, FACTOR_RATE, Estimate, Sizes
+from linspec.cost import CHOLESKY_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.iteration import Context, Iterate
 from linspec.linalg import leading_eigenpairs
 from linspec.process import pause
 from linspec.rows import Moments
 from linspec.solving import Solver
-from linspec_multiset.pencil import forming
+from linspec_multiset.pencil import forming, slices_of
 from linspec_multiset.sumcor import most_components, whitened
 
 SETTLED = 0.01
@@ -48,13 +47,17 @@ class Horst(Solver):
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the components; the first iterate has all of them."""
         pencil, metrics, M = whitened(problem, moments)
-        ends = np.cumsum([0, *(metric.rank for metric in metrics)])
-        slices = [slice(a, b) for a, b in pairwise(ends)]
+        slices = slices_of(metrics)
         found = np.zeros((len(M), 0))
         agreeing, sums, extra, cut = list[int](), list[float](), found, False
         most = most_components(problem.k, metrics)
         while found.shape[1] < most:
-            u = np.hstack([self._drawn(M, found, slices, context.rng), extra])
+            outside = _outside(_outside(M, found, slices).T, found, slices)
+            first = leading_eigenpairs(outside, 1)[1]
+            drawn = np.hstack([first, context.rng.standard_normal((len(M), self.starts - 1))])
+            u = _outside(drawn, found, slices)
+            u = np.concatenate([u[own] * reciprocal(np.linalg.norm(u[own], axis=0)) for own in slices])
+            u = np.hstack([u, extra])
             u, value, settled = self._ascended(M, u, found, slices, SETTLED * context.tol)
             best = int(np.argmax(value))
             if sums and value[best] > sums[-1] * (1 + ALIKE):
@@ -73,13 +76,6 @@ class Horst(Solver):
             "agreeing": np.array(agreeing, dtype=np.float64),
         }
         yield Iterate(0.0, lambda: answer, final=True)
-
-    def _drawn(self, M: HostArray, found: HostArray, slices: list[slice], rng: Any) -> HostArray:
-        """Draw unit vectors, behind the leading eigenvector of M outside of the components that are found."""
-        outside = _outside(_outside(M, found, slices).T, found, slices)
-        first = leading_eigenpairs(outside, 1)[1]
-        u = _outside(np.hstack([first, rng.standard_normal((len(M), self.starts - 1))]), found, slices)
-        return np.concatenate([u[own] * reciprocal(np.linalg.norm(u[own], axis=0)) for own in slices])
 
     def _ascended(
         self, M: HostArray, u: HostArray, found: HostArray, slices: list[slice], tol: float
@@ -106,12 +102,11 @@ class Horst(Solver):
         return u, np.sum(u * (M @ u), axis=0) / 2, settled
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of the Gram matrices, their factors, and some hundreds of steps from each start."""
         side = float(sizes.p + sizes.q)
-        seconds = forming(sizes) + side**3 * (1.0 / CHOLESKY_RATE + 4.0 * sizes.k / FACTOR_RATE)
-        seconds += 200.0 * sizes.k * 20.0 * 2.0 * side**2 / DENSE_RATE
-        return Estimate(seconds, 8.0 * 5.0 * side**2, f"Gram matrices and steps of order {side:.0f}")
+        seconds = forming(sizes) + side**3 * (1.0 / CHOLESKY_RATE + 8.0 * sizes.k / FACTOR_RATE)
+        return Estimate(seconds, 8.0 * 5.0 * side**2, "Gram matrices and steps")
 
 
 def _outside(u: HostArray, found: HostArray, slices: list[slice]) -> HostArray:

@@ -15,7 +15,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -42,15 +41,10 @@ class Pencil:
     ridges: Sequence[float]
     weights: Sequence[float]
 
-    @classmethod
-    def of(cls, problem: Any, moments: Moments) -> Pencil:
-        """The pencil of a problem."""
-        return cls(moments, problem.ridge, problem.view_weights)
-
     @property
     def home(self) -> Home:
         """Where blocks are."""
-        return self.moments.operators[0].backend.blocks
+        return self.moments.home
 
     def products(self, Z: Sequence[Array]) -> Products:
         """ωᵢSᵢZᵢ of every view i, and for every view j the blocks (i, j) of A times Zⱼ for every i; in one pass."""
@@ -96,10 +90,8 @@ class Pencil:
 
     def whitened(self, metrics: Sequence[Metric]) -> HostArray:
         """M of (1), from held Gram matrices."""
-        C, w = self.moments.gram(), self.weights
-        ends = np.cumsum([0, *(metric.rank for metric in metrics)])
-        at = [slice(a, b) for a, b in pairwise(ends)]
-        M = np.diag(np.repeat(np.asarray(w, dtype=np.float64), np.diff(ends)))
+        C, w, at = self.moments.gram(), self.weights, slices_of(metrics)
+        M = np.diag(np.repeat(np.asarray(w, dtype=np.float64), [metric.rank for metric in metrics]))
         for j, right in enumerate(metrics):
             if isinstance(self.moments, AbsentRows):
                 M[at[j], at[j]] += w[j] * to_host(right.dual(self.moments.excess[j] @ right.N))
@@ -110,11 +102,14 @@ class Pencil:
 
     def split(self, U: Array, metrics: Sequence[Metric]) -> tuple[Array, ...]:
         """The weights wᵢ = Nᵢuᵢ / √ωᵢ of each view from vectors u."""
-        place, found = self.home.place, []
-        ends = np.cumsum([0, *(metric.rank for metric in metrics)]).tolist()
-        for metric, (a, b), w in zip(metrics, pairwise(ends), self.weights, strict=True):
-            found.append(metric.lift(place(U[a:b, :])) / math.sqrt(w))
-        return tuple(found)
+        of_each = zip(metrics, slices_of(metrics), self.weights, strict=True)
+        return tuple(metric.lift(self.home.place(U[own, :])) / math.sqrt(w) for metric, own, w in of_each)
+
+
+def slices_of(metrics: Sequence[Metric]) -> list[slice]:
+    """The coordinates of each view in vectors u."""
+    ends = np.cumsum([0, *(metric.rank for metric in metrics)]).tolist()
+    return [slice(a, b) for a, b in pairwise(ends)]
 
 
 def images(AZ: Sequence[Sequence[Array]]) -> list[Array]:

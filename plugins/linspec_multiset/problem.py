@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -43,15 +44,6 @@ class MultisetCCASolution(ls.LinearSolution, vector="component"):
     def _per_component(self) -> dict[str, Any]:
         of_views = {f"agreement of X{i + 1}": values for i, values in enumerate(self.agreement)}
         return {**super()._per_component(), **of_views}
-
-
-def _sizes(problem: Any) -> Mapping[str, int]:
-    """Return the sizes that k must not exceed."""
-    views = problem.views
-    return {
-        "rows": min(A.shape[0] for A in views),
-        "columns of all views together": sum(A.shape[1] for A in views),
-    }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -116,7 +108,13 @@ class MultisetCCA(ls.Problem[MultisetCCASolution]):
     """
 
     views: Any = ls.views()
-    k: Any = ls.count("components", limits=_sizes)
+    k: Any = ls.count(
+        "components",
+        limits=lambda problem: {
+            "rows": min(A.shape[0] for A in problem.views),
+            "columns of all views together": sum(A.shape[1] for A in problem.views),
+        },
+    )
     ridge: Any = ls.ridge(each=True, help="Added to the diagonal of each XᵢᵀXᵢ.")
     center: bool = ls.flag(True)
     view_weights: Any = ls.setting(
@@ -184,16 +182,14 @@ def _checked_weights(given: Any, count: int) -> tuple[float, ...]:
     """Return the weights of the views as numbers; 1 for each by default."""
     if given is None:
         return (1.0,) * count
-    try:
+    with suppress(TypeError, ValueError):
         weights = np.asarray(to_host(given), dtype=np.float64)
-    except (TypeError, ValueError):
-        weights = np.zeros(0)
-    if weights.shape != (count,) or not np.all(np.isfinite(weights) & (weights > 0)):
-        raise InvalidProblem(
-            f"view_weights must be a positive number for each of the {count} views; got {given!r}. Leave a view out "
-            "that should not count."
-        )
-    return tuple(float(weight) for weight in weights)
+        if weights.shape == (count,) and np.all(np.isfinite(weights) & (weights > 0)):
+            return tuple(weights.tolist())
+    raise InvalidProblem(
+        f"view_weights must be a positive number for each of the {count} views; got {given!r}. Leave a view out "
+        "that should not count."
+    )
 
 
 def _checked_masks(problem: Any, given: Any) -> tuple[HostArray | None, ...] | None:
@@ -209,18 +205,14 @@ def _checked_masks(problem: Any, given: Any) -> tuple[HostArray | None, ...] | N
         raise InvalidProblem("present changes the moments; got moments that are made already. Pass the data.")
     problem.check_labels({f"present of {name}": mask for name, mask in zip(names, given, strict=True)})
     masks = [None if mask is None else to_host(mask) for mask in given]
-    for name, mask in zip(names, masks, strict=True):
-        if mask is not None and (mask.dtype != np.bool_ or mask.ndim != 1 or not mask.any()):
-            raise InvalidProblem(
-                f"present of {name} must be True or False for each row, and True for one; got {shown(mask)}. Pass a "
-                "mask of bools, such as ~np.isnan(X).any(axis=1), or leave the view out."
-            )
-    rows = {int(A.shape[0]) for A in problem.views if A.shape[0] != math.inf}
-    rows |= {len(data) for data in (problem.sample_weight, problem.confounds, *masks) if data is not None}
-    if len(rows) > 1:
+    beside = [data for data in (problem.sample_weight, problem.confounds, *masks) if data is not None]
+    rows = ({float(A.shape[0]) for A in problem.views} | {float(len(data)) for data in beside}) - {math.inf}
+    if len(rows) > 1 or any(
+        mask is not None and (mask.dtype != np.bool_ or mask.ndim != 1) for mask in masks
+    ):
         raise InvalidProblem(
-            "present must have a number for each row; got masks and data with "
-            f"{' and '.join(map(str, sorted(rows)))} rows."
+            f"present must have True or False for each row of the data; got {shown(given)}, and data and masks with "
+            f"{' and '.join(f'{n:g}' for n in sorted(rows))} rows. Pass bools, such as ~np.isnan(X).any(axis=1)."
         )
     absent = tuple(None if mask is None or mask.all() else np.array(mask) for mask in masks)
     return None if all(mask is None for mask in absent) else absent

@@ -45,7 +45,7 @@ class GramMultiset(Solver):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
-        pencil = Pencil.of(problem, moments)
+        pencil = Pencil(moments, problem.ridge, problem.view_weights)
         moments.gram()
         metrics = norms_of_held(moments, problem.ridge, every=True) or []
         moments.metrics = metrics
@@ -55,11 +55,11 @@ class GramMultiset(Solver):
         yield Iterate(0.0, lambda: answer, final=True)
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of the Gram matrices, their factors, and the eigenvectors of order Σpᵢ."""
         side = float(sizes.p + sizes.q)
         seconds = forming(sizes) + side**3 * (1.0 / CHOLESKY_RATE + 4.0 / 3.0 / FACTOR_RATE)
-        return Estimate(seconds, 8.0 * 4.0 * side**2, f"Gram matrices and eigenvectors of order {side:.0f}")
+        return Estimate(seconds, 8.0 * 4.0 * side**2, "Gram matrices and eigenvectors")
 
 
 EXPECTED = 30
@@ -87,7 +87,7 @@ class LOBPCGMultiset(Solver):
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the Ritz vectors within subspaces that grow."""
         k, width = problem.k, problem.k + self.oversample
-        pencil = Pencil.of(problem, moments)
+        pencil = Pencil(moments, problem.ridge, problem.view_weights)
         moments.expect(EXPECTED, width, self.form)
         given = [None] * len(moments.widths) if start is None else start["weights"]
         first = [
@@ -120,14 +120,10 @@ class LOBPCGMultiset(Solver):
         )
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of some dozens of products, held or swept, and of the algebra between them."""
-        width = min(sizes.k + OVERSAMPLED, sizes.p + sizes.q)
+        width, side = min(sizes.k + OVERSAMPLED, sizes.p + sizes.q), float(sizes.p + sizes.q)
         _, products = cost.moments_form(sizes, EXPECTED, width)
-        side = float(sizes.p + sizes.q)
-        views = max(side / max(sizes.p, 1), 2.0)  # as if all were as wide as the first
-        small = min(3 * width * views, side)
-        between = EXPECTED * (side * width**2 * 60.0 / cost.DENSE_RATE + 4.0 * small**3 / cost.FACTOR_RATE)
-        held = 8.0 * side * width * BLOCKS_HELD * 3
-        note = f"some {EXPECTED} products ({products.note}) with blocks of {width} columns"
-        return Estimate(products.seconds + between, products.bytes + held, note)
+        between = EXPECTED * side * width**2 * (60.0 / cost.DENSE_RATE + 100.0 / cost.FACTOR_RATE)
+        held = 24.0 * side * width * BLOCKS_HELD
+        return Estimate(products.seconds + between, products.bytes + held, products.note)

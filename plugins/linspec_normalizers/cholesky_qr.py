@@ -60,19 +60,20 @@ class CholeskyQR(Normalizer):
             V or MV holds NaN or infinity.
         """
         block = Block.of(V, MV)
-        gram = first = block.gram()
+        G, first = block.gram()
+        scale = first
         for _ in range(MAX_PASSES):
-            inner, condition = _inverse_factor(gram.matrix)
+            inner, condition = _inverse_factor(G)
             if condition * 10 * max(block.cut) > 1:
                 break
-            step = gram.step(inner)
+            step = scale[:, None] * inner
             if settled(condition, block.eps):
-                T = (block.T @ step)[first.kept] / first.scale[:, None]  # for columns of length 1
+                T = block.T @ step / first[:, None]  # for columns of length 1
                 R, turn = scipy.linalg.rq(T)
                 block = block.times(step @ (turn.T * np.sign(R.diagonal())))
                 return block.Q, np.triu(block.T)
             block = block.times(step)
-            gram = block.gram()
+            G, scale = block.gram()
         if MV is None:
             return householder(V)
         block = eigen_basis(Block.of(V, MV))

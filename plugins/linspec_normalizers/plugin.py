@@ -24,7 +24,7 @@ def linspec_normalizers() -> tuple[NormalizerSpec, ...]:
         ),
         NormalizerSpec(
             name="inverse-sqrt",
-            target="linspec_normalizers.inverse_sqrt:InverseSqrt",
+            target="linspec_normalizers.rank_revealing:InverseSqrt",
             summary="Symmetric inverse square root of the Gram matrix: the basis nearest to the block.",
             reference="Ma, Lu and Foster 2015, Finding linear structure in large datasets with scalable "
             "canonical correlation analysis, ICML (PMLR 37)",

@@ -44,7 +44,7 @@ class Gram(Solver):
         yield Iterate(0.0, partial(dict, x_weights=U, y_weights=V), final=True)
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of XᵀY, and of its decomposition on the shorter side."""
         entries, side = float(sizes.p) * sizes.q, float(min(sizes.p, sizes.q))
         seconds = 4.0 * sizes.nnz * side / DENSE_RATE + (2 * entries * side + 4 * side**3) / FACTOR_RATE
@@ -111,7 +111,7 @@ class BlockKrylov(Solver):
             yield Iterate(residual, partial(triplets, pairs))
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of two sweeps a step, and the memory of the basis."""
         width = min(sizes.k + OVERSAMPLING, sizes.p, sizes.q)
         found = sweeps_estimate(replace(sizes, k=width), 2 * STEPS)

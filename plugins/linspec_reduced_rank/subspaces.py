@@ -28,14 +28,14 @@ class Direct(Solver):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the iterates of the solver of directions with the same options."""
-        solver: Any = solver_of_directions(self.of_directions)(**vars(self))
+        solver: Any = get_solver(self.of_directions, "discriminant")(**vars(self))
         return solver.iterate(problem, moments, context, start)  # type: ignore[no-any-return]
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Estimated cost of the directions."""
-        found: Estimate | None = solver_of_directions(cls.of_directions).estimate(sizes)
-        return found
+        found: Any = get_solver(cls.of_directions, "discriminant")
+        return found.estimate(sizes)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +53,3 @@ class TwoStage(Direct):
     tol: float | None = tol_option()
     max_iterations: int = limit_option(10000, "iterations of stage 1")
     form: str = form_option()
-
-
-def solver_of_directions(name: str) -> Any:
-    """Return the class of a solver of discriminant directions."""
-    return get_solver(name, "discriminant")

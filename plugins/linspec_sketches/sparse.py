@@ -134,24 +134,18 @@ class VerySparse(TestMatrix):
 
 
 def _scattered(density: float, rows: int, columns: int, rng: np.random.Generator) -> scipy.sparse.csr_array:
-    places = _successes(rows * columns, density, rng)
+    trials, last, found = rows * columns, -1, [np.empty(0, np.int64)]
+    while last < trials:
+        expected = (trials - last) * density
+        gaps = rng.geometric(density, int(expected + 4.0 * math.sqrt(expected)) + 8)
+        # With a tiny density a single gap may be huge; all gaps beyond the trials are equivalent.
+        found.append(last + np.cumsum(np.minimum(gaps, trials + 1)))
+        last = int(found[-1][-1])
+    every = np.concatenate(found)
+    places = every[: np.searchsorted(every, trials)]
     entries = _random_signs(len(places), math.sqrt(1.0 / density), rng)
     starts = np.searchsorted(places, np.arange(rows + 1) * columns)
     return scipy.sparse.csr_array((entries, places % columns, starts), shape=(rows, columns))
-
-
-def _successes(trials: int, probability: float, rng: np.random.Generator) -> HostArray:
-    """Draw the indices of the successes among independent trials, in order."""
-    found, last = [np.empty(0, np.int64)], -1
-    while last < trials:
-        expected = (trials - last) * probability
-        gaps = rng.geometric(probability, int(expected + 4.0 * math.sqrt(expected)) + 8)
-        # With a tiny probability a single gap may be huge; all gaps beyond the trials are equivalent.
-        places = last + np.cumsum(np.minimum(gaps, trials + 1))
-        found.append(places)
-        last = int(places[-1])
-    every = np.concatenate(found)
-    return every[: np.searchsorted(every, trials)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,17 +175,11 @@ class SparseSign(TestMatrix):
 
 
 def _signed(count: int, rows: int, columns: int, rng: np.random.Generator) -> scipy.sparse.csr_array:
-    places = _subsets(rows, columns, count, rng)
-    entries = _random_signs(rows * count, math.sqrt(columns / count), rng)
-    starts = np.arange(rows + 1) * count
-    return scipy.sparse.csr_array((entries, places.ravel(), starts), shape=(rows, columns))
-
-
-def _subsets(rows: int, columns: int, count: int, rng: np.random.Generator) -> HostArray:
-    """Draw `count` distinct numbers below `columns` for each row, with all subsets equally likely."""
-    chosen = np.empty((rows, count), np.int64)
+    chosen = np.empty((rows, count), np.int64)  # distinct in each row, all subsets equally likely
     for j, last in enumerate(range(columns - count, columns)):
         candidate = rng.integers(0, last + 1, rows)
         taken = (chosen[:, :j] == candidate[:, None]).any(axis=1)
         chosen[:, j] = np.where(taken, last, candidate)
-    return np.sort(chosen, axis=1)
+    places = np.sort(chosen, axis=1).ravel()
+    entries = _random_signs(rows * count, math.sqrt(columns / count), rng)
+    return scipy.sparse.csr_array((entries, places, np.arange(rows + 1) * count), shape=(rows, columns))

@@ -119,7 +119,7 @@ class BlockKrylov(Solver):
         return min(max(A.cheap_columns, k // COLUMNS), full)
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost: narrow blocks make a basis of five columns for each triplet and a few more."""
         side = min(sizes.n, sizes.p) if sizes.scattered else sizes.p
         b = min(NARROW if sizes.scattered else NARROW_DENSE, sizes.k + OVERSAMPLING, side)
@@ -127,7 +127,7 @@ class BlockKrylov(Solver):
         sweeps = -(-columns // b)
         seconds = sweeps_estimate(replace(sizes, k=b), sweeps).seconds + 4.0 * side * columns**2 / DENSE_RATE
         held = 8.0 * (side * (2 * columns + 8 * b) + sizes.k * (sizes.n + sizes.p))
-        return Estimate(seconds, held, f"{sweeps} sweeps with blocks of {b} columns")
+        return Estimate(seconds, held, f"{sweeps} sweeps")
 
 
 def searched(

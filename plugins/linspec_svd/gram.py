@@ -50,16 +50,16 @@ class DirectSVD(Solver):
         """Estimated cost of an orthogonal reduction of all rows and the SVD of a square of the shorter side's order."""
         if not sizes.readable:
             return None
-        short, long = sorted((sizes.n, sizes.p))
+        short, long = sorted((float(sizes.n), float(sizes.p)))
         seconds = sizes.shared(2.5 * long * short**2 / FACTOR_RATE) + 20.0 * short**3 / FACTOR_RATE
         entries = 10.0 * short**2 if sizes.n >= sizes.p else 4.0 * long * short
-        memory = 8.0 * (entries + sizes.k * (sizes.n + sizes.p))
-        return Estimate(seconds, memory, f"orthogonal reduction to order {short}")
+        memory = 8.0 * (entries + sizes.k * (short + long))
+        return Estimate(seconds, memory, f"orthogonal reduction to order {short:.0f}")
 
 
 def direct(moments: Moments, k: int) -> Iterate:
     """The leading triplets: k, or as many as are above rounding."""
-    place = moments.operators[0].backend.blocks
+    place = moments.home
     R = place.place(moments.triangle())
     _, s, Vt = place.xp.linalg.svd(R, full_matrices=False)
     S = to_host(s)[:k]
@@ -69,6 +69,11 @@ def direct(moments: Moments, k: int) -> Iterate:
 
 BLOCK_WIDTH = 512
 """Up to this order, matrices of a device are decomposed on the host."""
+
+SQUARED = (
+    "Singular values that were asked for are so small beside the largest that the Gram matrix, with their squares, has "
+    'few of their digits, or cannot tell them from zero. The residual does not show this. Choose "direct".'
+)
 
 DIGITS_LOST = 1e-6
 """Relative error of the smallest squared value from which on the status says that squaring has lost digits."""
@@ -96,15 +101,13 @@ class GramSVD(Solver):
         yield Iterate(0.0, partial(dict, right_vectors(moments, U)), final=True)
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of the Gram matrix of the shorter side and some of its eigenvectors."""
         side = min(sizes.n, sizes.p)
         forming = gram_seconds(sizes) if sizes.readable else 2.0 * sizes.nnz * side / DENSE_RATE
-        flops = 2.0 * side**3 + 4.0 * side**2 * min(sizes.k, side)
-        entries = 3.0 * side**2 + 2.0 * sizes.k * (sizes.n + sizes.p)
-        return Estimate(
-            forming + flops / FACTOR_RATE, 8.0 * entries, f"Gram matrix of order {side} and its eigenvectors"
-        )
+        seconds = forming + 2.0 * side**2 * (side + 2.0 * sizes.k) / FACTOR_RATE
+        memory = 24.0 * side**2 + 16.0 * sizes.k * (sizes.n + sizes.p)
+        return Estimate(seconds, memory, "Gram matrix and its eigenvectors")
 
 
 def leading(S: Array, k: int, place: Any) -> tuple[HostArray, Array]:
@@ -124,29 +127,15 @@ def _known(moments: Moments, context: Context, values: HostArray, U: Array, *, w
     squaring = U.shape[0] * EPS
     rounding = max(max(squaring, entries) * largest, squaring * moments.subtracted() ** 2)
     known = int(np.count_nonzero(values > rounding))
-    if known < len(values) and squaring > entries and largest > 0:
-        affords = moments.rereads and context.passes.affords(1)
-        if affords and vanish(moments, U[:, known:], largest**0.5, adjoint=wide):
+    lost = known < len(values) and squaring > entries and largest > 0
+    if lost and moments.rereads and context.passes.affords(1):
+        A, V = moments.operator(), U[:, known:]
+        image = A.rmatmat(V) if wide else A.matmat(V)
+        lengths = to_host(moments.home.column_norms(image))
+        if (lengths <= NULL * moments.least_value() * largest**0.5).all():  # only rounding
             return known
-        if affords and moments.operators[0].readable and context.passes.affords(1):
+        if moments.operators[0].readable and context.passes.affords(1):
             return None
-        text = f"Only {known} of the {len(values)} singular values asked for are above {squaring**0.5:.0e} of the "
-        text += 'largest. Below it, the Gram matrix cannot distinguish them from zero. Choose "direct".'
-        context.note(Status.ILL_CONDITIONED, text)
-    elif known and EPS * largest > DIGITS_LOST * float(values[known - 1]):
-        lost = EPS * largest / float(values[known - 1])
-        text = f"The singular values asked for fall to {(values[known - 1] / largest) ** 0.5:.0e} of the largest: "
-        text += (
-            f"the relative error of squares and vectors of the smallest may be {lost:.0e}. The residual is "
-        )
-        text += 'relative to the largest and does not show this. Choose "direct".'
-        context.note(Status.ILL_CONDITIONED, text)
+    if lost or (known and EPS * largest > DIGITS_LOST * float(values[known - 1])):
+        context.note(Status.ILL_CONDITIONED, SQUARED)
     return known
-
-
-def vanish(moments: Moments, V: Array, largest: float, *, adjoint: bool = False) -> bool:
-    """Whether A V, or Aᵀ V, is only rounding beside the largest singular value; one pass."""
-    A = moments.operator()
-    image = A.rmatmat(V) if adjoint else A.matmat(V)
-    lengths = to_host(moments.operators[0].backend.blocks.column_norms(image))
-    return bool((lengths <= NULL * moments.least_value() * largest).all())

@@ -1,11 +1,9 @@
-"""Lanczos iterations of SciPy's ARPACK and PROPACK on the products of the data.
+"""Lanczos iterations of SciPy's ARPACK on the products of the data.
 
 Problem: the k leading singular triplets of A, one product with one vector at a time.
-Method: `eigsh` (ARPACK, implicitly restarted Lanczos) runs on v ↦ AᵀAv, one pass for each product; `svds` with PROPACK
-runs on A and Aᵀ in turn.
-Source: Lehoucq, Sorensen & Yang 1998, ARPACK users' guide; Larsen 1998, Lanczos bidiagonalization with partial
-reorthogonalization (PROPACK).
-Where we differ: the libraries call back, so their iteration cannot be watched. Block Lanczos steps from their vectors
+Method: `eigsh` (ARPACK, implicitly restarted Lanczos) runs on v ↦ AᵀAv, one pass for each product.
+Source: Lehoucq, Sorensen & Yang 1998, ARPACK users' guide.
+Where we differ: the library calls back, so its iteration cannot be watched. Block Lanczos steps from their vectors
 and a few random ones follow: they tell the residual, go on where the library gave up, and look for more copies of
 repeated values, of which a single vector meets one. One product with a random block comes first: its Ritz pairs are
 the answer where a limit ends the library. ARPACK takes values below eps^(2/3) for zero, so its products are in units of
@@ -14,17 +12,17 @@ their largest value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, eigsh, svds
+from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, eigsh
 from scipy.sparse.linalg import LinearOperator as SciPyOperator
 
 from linspec import form_option, limit_option, option, tol_option
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.arrays import HostArray, to_host
 from linspec.iteration import Context, Iterate
 from linspec.linalg import block_krylov
 from linspec.rows import Moments
@@ -40,12 +38,9 @@ COPIES = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Lanczos(Solver):
-    """ARPACK or PROPACK on products (Lehoucq, Sorensen & Yang 1998; Larsen 1998)."""
+    """ARPACK on products (Lehoucq, Sorensen & Yang 1998)."""
 
-    method: str = option("arpack", "the library that iterates", choices=("arpack", "propack"))
-    basis: int | None = option(
-        None, "vectors of a basis; none: max(2k + 1, 20) for arpack, max(10k, 100) for propack", at_least=2
-    )
+    basis: int | None = option(None, "vectors of a basis; none: max(2k + 1, 20)", at_least=2)
     tol: float | None = tol_option()
     max_iterations: int = limit_option(500, "restarts of the library,")
     form: str = form_option()
@@ -53,24 +48,19 @@ class Lanczos(Solver):
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the pairs of the library, and of the steps that follow."""
         k, (n, p) = problem.k, moments.operators[0].shape
-        moments.expect(k + 100, 1, "implicit" if self.method == "propack" else self.form)
-        usual = max(2 * k + 1, FEWEST_VECTORS) if self.method == "arpack" else max(10 * k, 100)
-        width = min(usual if self.basis is None else max(self.basis, k + 1), p)
-        place, rng = moments.operators[0].backend.blocks.place, context.rng
+        moments.expect(k + 100, 1, self.form)
+        width = min(max(self.basis or max(2 * k + 1, FEWEST_VECTORS), k + 1), p)
+        place, rng = moments.home.place, context.rng
         first = place(rng.standard_normal((p, min(p, k + COPIES))))
         begun = next(block_krylov(moments.gram_product, first, k, rng))
         yield Iterate(relative(begun, k), partial(of_columns, begun), doubt=REPEATED)
         V, largest = np.zeros((p, 0)), float(begun.values[0])
         if k < min(n, p) - 1 and largest > 0:
             V = self._by_library(moments, largest, k, width, context)
-        yield from self._steps(moments, place(V), k, context)
-
-    def _steps(self, moments: Moments, V: Array, k: int, context: Context) -> Iterator[Iterate]:
-        """Block Lanczos steps from the vectors of the library."""
-        (p, found), place = V.shape, Home.of(V).place
-        fresh = min(p - found, COPIES if found else k + COPIES)
-        first = Home.of(V).concat([V, place(context.rng.standard_normal((p, fresh)))])
-        for pairs in block_krylov(moments.gram_product, first, k, context.rng):
+        # Block Lanczos steps from the vectors of the library
+        found = V.shape[1]
+        fresh = rng.standard_normal((p, min(p - found, COPIES if found else k + COPIES)))
+        for pairs in block_krylov(moments.gram_product, place(np.hstack([V, fresh])), k, rng):
             residual = relative(pairs, k)
             if residual <= context.tol and copies(pairs.values, context.tol) > 1:
                 b = min(COPIES, p)
@@ -82,36 +72,17 @@ class Lanczos(Solver):
         self, moments: Moments, largest: float, k: int, width: int, context: Context
     ) -> HostArray:
         """The leading right vectors, also where not all have converged; none if the library fails."""
-        A, failures = moments.operator(), list[BaseException]()
-        (n, p), place = (int(size) for size in A.shape), moments.operators[0].backend.blocks.place
+        p, place = moments.widths[0], moments.home.place
 
-        def heard(product: Callable[[Any], Any]) -> Callable[[HostArray], HostArray]:
-            """A product with a vector, whose error is kept: compiled code may hide it."""
+        def multiply(v: HostArray) -> HostArray:
+            return to_host(moments.gram_product(place(v.reshape(-1, 1))))[:, 0] / largest
 
-            def multiply(v: HostArray) -> HostArray:
-                try:
-                    return to_host(product(place(v.reshape(-1, 1))))[:, 0]
-                except BaseException as error:
-                    failures.append(error)
-                    raise
-
-            return multiply
-
+        S = SciPyOperator((p, p), matvec=multiply, dtype=np.float64)
+        v = context.rng.standard_normal(p)
         try:
-            if self.method == "propack":
-                B = SciPyOperator((n, p), matvec=heard(A.matmat), rmatvec=heard(A.rmatmat), dtype=np.float64)
-                v = context.rng.standard_normal(n)
-                Vt = svds(B, k, solver="propack", tol=context.tol, maxiter=width, v0=v)[2]
-                return np.asarray(Vt.T)
-            S = SciPyOperator(
-                (p, p), matvec=heard(lambda V: moments.gram_product(V) / largest), dtype=np.float64
-            )
-            v = context.rng.standard_normal(p)
             vectors = eigsh(S, k, v0=v, ncv=width, tol=context.tol, maxiter=self.max_iterations)[1]
         except ArpackNoConvergence as error:
             vectors = error.eigenvectors
-        except (ArpackError, np.linalg.LinAlgError, SystemError):
-            if failures:
-                raise failures[0] from None
-            return np.zeros((p, 0))
+        except (ArpackError, np.linalg.LinAlgError):
+            vectors = np.zeros((p, 0))
         return np.asarray(vectors)

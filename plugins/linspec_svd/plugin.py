@@ -52,7 +52,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             name="lanczos",
             problem="svd",
             target="linspec_svd.lanczos:Lanczos",
-            summary="ARPACK or PROPACK of SciPy on products; they call back, so no run goes on from a checkpoint.",
+            summary="ARPACK of SciPy on products; it calls back, so no run goes on from a checkpoint.",
             reference="Lehoucq, Sorensen & Yang 1998, ARPACK Users' Guide, doi:10.1137/1.9780898719628",
             traits=("iterative", "randomized"),
         ),

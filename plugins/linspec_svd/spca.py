@@ -52,48 +52,60 @@ from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec.errors import InvalidOption
 from linspec.iteration import Context, Iterate
 from linspec.linalg import EPS, inverse_triangle, orthonormal, tall_svd, whitening
-from linspec.process import count_of
 from linspec.rows import Moments
 from linspec.solving import Solver
 
 NULL = 8
 """A product counts as zero if none of its columns is longer than so many roundings of the entries."""
 
-ENDED = "A sketch of {columns}, {powers}: the residual shows how good it is. "
-ENDED += 'Raise both numbers, or choose "block-krylov", which iterates to a tolerance.'
+ENDED = (
+    "A sketch of the data: the residual shows how good it is. Raise oversampling and power_iterations, or choose "
+    '"block-krylov", which iterates to a tolerance.'
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SPCA(Solver):
-    """Randomized SVD with an orthonormal basis (Halko, Martinsson & Tropp 2011; Wojnowicz 2017, Algorithm 1)."""
+class Sketched(Solver):
+    """What begins with a random block."""
 
     oversampling: int = option(10, "columns of the sketch beyond the triplets wanted", at_least=0)
-    power_iterations: int = option(0, "times to go back and forth, two sweeps each", at_least=0)
+    power_iterations: int = option(0, "times to multiply by the data once more, there and back", at_least=0)
     test_matrix: Any = part("gaussian", "what the sketch multiplies", kind="test-matrix")
+
+    def drawn(self, moments: Moments, k: int, context: Context) -> Array:
+        """Ω, of as many columns as the sketch has."""
+        n, p = moments.operators[0].shape
+        columns = int(min(k + self.oversampling, n, p))
+        return moments.home.place(self.test_matrix.draw(p, columns, context.rng))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SPCA(Sketched):
+    """Randomized SVD with an orthonormal basis (Halko, Martinsson & Tropp 2011; Wojnowicz 2017, Algorithm 1)."""
+
     normalizer: Any = part("cholesky-qr", "how the sketch is made orthonormal", kind="normalizer")
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
-        A, k = moments.operators[0], problem.k
-        p, place = A.shape[1], A.backend.blocks
-        columns = int(min(k + self.oversampling, A.shape[0], p))
-        Omega = place.place(self.test_matrix.draw(p, columns, context.rng))
-        say_what_was_sketched(context, columns, self.power_iterations)
-        B = self._in_memory(moments, Omega) if A.resident else self._by_triangles(moments, Omega)
-        yield Iterate(0.0, partial(_triplets, moments, B, k), final=True)
-
-    def _in_memory(self, moments: Moments, Omega: Array) -> Array:
-        """AᵀQ with Q in memory."""
-        A = moments.operator()
-        Q, _ = self.normalizer.orthonormalize(A.matmat(Omega))  # (1)
-        for _ in range(self.power_iterations):
-            P, _ = self.normalizer.orthonormalize(A.rmatmat(Q))
-            Q, _ = self.normalizer.orthonormalize(A.matmat(P))  # (2)
-        return A.rmatmat(Q)
+        Omega = self.drawn(moments, problem.k, context)
+        context.note(Status.APPROXIMATE, ENDED)
+        if moments.operators[0].resident:
+            whole = moments.operator()
+            Q, _ = self.normalizer.orthonormalize(whole.matmat(Omega))  # (1)
+            for _ in range(self.power_iterations):
+                P, _ = self.normalizer.orthonormalize(whole.rmatmat(Q))
+                Q, _ = self.normalizer.orthonormalize(whole.matmat(P))  # (2)
+            B = whole.rmatmat(Q)
+        else:
+            B = self._by_triangles(moments, Omega)
+        V, S, _ = tall_svd(B)  # (3)
+        least = max(moments.least_value() * float(S.max(initial=0.0)), NULL * EPS * moments.subtracted())
+        known = min(problem.k, int((least < S).sum()))
+        yield Iterate(0.0, partial(dict, Vh=V[:, :known].T, S=S[:known]), final=True)
 
     def _by_triangles(self, moments: Moments, W: Array) -> Array:
         """AᵀQ without blocks of n rows: each is made again in the pass that multiplies it."""
-        place = moments.operators[0].backend.blocks
+        place = moments.home
         for _ in range(self.power_iterations):
             W, _ = self.normalizer.orthonormalize(moments.gram_product(W))  # (2), for Q = AW
         _, R = moments.products_with_triangle(W)  # (1)
@@ -105,42 +117,29 @@ class SPCA(Solver):
         return AtQ @ place.place(inverse_triangle(R))
 
 
-def say_what_was_sketched(context: Context, columns: int, powers: int) -> None:
-    """Say that an answer is as good as its sketch."""
-    text = ENDED.format(columns=count_of(columns, "column"), powers=count_of(powers, "power iteration"))
-    context.note(Status.APPROXIMATE, text)
-
-
-def _triplets(moments: Moments, B: Array, k: int) -> dict[str, Any]:
-    """The k leading triplets above rounding, from B = AᵀQ."""
-    V, S, _ = tall_svd(B)  # (3)
-    least = max(moments.least_value() * float(S.max(initial=0.0)), NULL * EPS * moments.subtracted())
-    known = min(k, int((least < S).sum()))
-    return {"Vh": V[:, :known].T, "S": S[:known]}
-
-
 PROBES = 10
 """Random columns from which residuals are estimated."""
 
 LOST = 1e-10
 """Largest relative error eps (σ₁/σ_k)² of a subspace from squares that is not reported; for float32 data 100 eps."""
 
-ONCE = "A sketch of {columns} in one pass, without further data to check it: estimated residual about "
-ONCE += "{residual:.0e} (from {probes} random columns in the same sweep). "
-ONCE += "Pass a callable that returns the slices anew: then the answer is judged, and can be improved to a tolerance."
+ONCE = (
+    "A sketch in one pass, without further data to check it: estimated residual about {:.0e}, from random columns in "
+    "the same sweep. Pass a callable that returns the slices anew: then the answer is judged, and can be improved to a "
+    "tolerance."
+)
 
-SQUARED = "The singular values asked for fall to {least:.0e} of the largest: by squaring, the smallest directions are "
-SQUARED += 'off by about {lost:.0e}. Choose "spca" or "block-krylov", for rows that can be read again.'
+SQUARED = (
+    "By squaring, the smallest directions that were asked for are off by about {:.0e}. Choose "
+    '"spca" or "block-krylov", for rows that can be read again.'
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LazySPCA(Solver):
+class LazySPCA(Sketched):
     """Randomized SVD in one sweep (Wojnowicz 2017, arXiv:1709.07175)."""
 
-    oversampling: int = option(10, "columns of the sketch beyond the triplets wanted", at_least=0)
-    power_iterations: int = option(0, "times to multiply once more, a sweep each", at_least=0)
     whiten: bool = option(True, "singular values and a true truncation; False: the form of the source")
-    test_matrix: Any = part("gaussian", "what the sketch multiplies", kind="test-matrix")
     form: str = form_option("implicit")
 
     def __post_init__(self) -> None:
@@ -153,45 +152,40 @@ class LazySPCA(Solver):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
-        A = moments.operators[0]
-        k = problem.k
-        p, place = A.shape[1], A.backend.blocks
-        columns = int(min(k + self.oversampling, A.shape[0], p))
+        V = self.drawn(moments, problem.k, context)
+        p, columns = V.shape
         moments.expect(1 + self.power_iterations, columns, self.form)
-        V = place.place(self.test_matrix.draw(p, columns, context.rng))
         for _ in range(self.power_iterations):
             V, _ = orthonormal(moments.gram_product(V))
-        once = A.readings == 1 and not moments.holds
-        Z = place.place(context.rng.standard_normal((p, PROBES * once)))
-        product = moments.gram_product(place.concat([V, Z]) if once else V)  # (1)
+        once = moments.operators[0].readings == 1 and not moments.holds
+        Z = moments.home.place(context.rng.standard_normal((p, PROBES * once)))
+        product = moments.gram_product(moments.home.concat([V, Z]) if once else V)  # (1)
         Bt = product[:, :columns]
+        if not once:
+            context.note(Status.APPROXIMATE, ENDED)
         if not self.whiten and not once:
             basis, tau = orthonormal(Bt)  # (2), whose vectors are in no order
             values = np.linalg.svd(tau, compute_uv=False)  # about the squares of those of A
             _say_what_is_lost(moments, context, np.sqrt(np.maximum(values, EPS * values[:1])))
-            say_what_was_sketched(context, columns, self.power_iterations)
             yield Iterate(0.0, partial(dict, Vh=basis.T), final=True)
             return
-        V, S = _leading(moments, Bt, V, k)
+        V, S = _leading(moments, Bt, V, problem.k)
         if once:
             gaps = to_host(product[:, columns:].T @ V) - to_host(Z.T @ V) * S**2
             residual = float(np.sqrt((gaps**2).sum(axis=0).max() / PROBES) / S[0] ** 2) if len(S) else 0.0
-            text = ONCE.format(columns=count_of(columns, "column"), residual=residual, probes=PROBES)
-            context.note(Status.APPROXIMATE, text)
-        else:
-            say_what_was_sketched(context, columns, self.power_iterations)
+            context.note(Status.APPROXIMATE, ONCE.format(residual))
         _say_what_is_lost(moments, context, S)
         yield Iterate(0.0, partial(dict, Vh=V.T, S=S), final=True)
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """One sweep, for data that can be read only once; for others "auto" chooses no approximate solver."""
         return sweeps_estimate(replace(sizes, k=min(sizes.k + 10, sizes.p)), 1)
 
 
 def _leading(moments: Moments, Bt: Array, Omega: Array, k: int) -> tuple[Array, Any]:
     """The k leading right vectors and values above rounding, by (3) and (4)."""
-    A, place = moments.operators[0], moments.operators[0].backend.blocks
+    A, place = moments.operators[0], moments.home
     M = to_host(Omega.T @ Bt)
     T = whitening((M + M.T) / 2, cut=float(np.finfo(A.dtype).eps))  # (3)
     V, S, _ = tall_svd(Bt @ place.place(T))  # (4)
@@ -208,4 +202,4 @@ def _say_what_is_lost(moments: Moments, context: Context, S: HostArray) -> None:
     unit = float(np.finfo(moments.operators[0].dtype).eps)
     lost = unit * float(S[0] / S[-1]) ** 2 if len(S) else 0.0
     if lost > max(LOST, 100 * unit):
-        context.note(Status.ILL_CONDITIONED, SQUARED.format(least=S[-1] / S[0], lost=lost))
+        context.note(Status.ILL_CONDITIONED, SQUARED.format(lost))

@@ -8,7 +8,7 @@ from planted import related
 
 import linspec as ls
 from linspec.rows import Passes
-from linspec_kernel import KernelCCA
+from linspec_kernel.problem import KernelCCA
 
 RBF = ls.kernels.rbf()
 RIDGE = 0.5

@@ -10,10 +10,11 @@ from planted import related
 from truths import kernel_matrix
 
 import linspec as ls
-from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
+from linspec.errors import InvalidProblem, MissingCapability
 from linspec.rows import Passes
-from linspec_kernel import KernelCCA
 from linspec_kernel.certificate import functions, residuals
+from linspec_kernel.moments import Nystrom
+from linspec_kernel.problem import KernelCCA
 
 RBF = ls.kernels.rbf(factor=0.5)
 SOLVERS = ("kcca", "nystrom-kcca", "nystrom-lobpcg")
@@ -46,7 +47,10 @@ def test_half_way_between_two_pairs_the_bound_is_the_distance():
         halves.append(np.linalg.lstsq(A.T, (W[:, :1] + W[:, 1:]) / np.sqrt(2), rcond=None)[0])
     moments = problem.moments_of_its_own(Passes())
     moments.settle()
-    moments.near([np.arange(len(X))] * 2, 0)
+    rows = np.arange(len(X))
+    moments.nearest = [
+        Nystrom(op, r, rows, 0) for op, r in zip(moments.operators, moments.ridges, strict=True)
+    ]
     x, y = (functions(op, a) for op, a in zip(moments.operators, halves, strict=True))
     rho = exact.correlations.mean(keepdims=True)
     bounds = np.sqrt(residuals(x, y, rho, moments)[0] / 2)
@@ -184,9 +188,9 @@ def test_what_cannot_be_solved_is_said():
         KernelCCA(X, Y, 2, kernel_y="gauss", ridge=1.0)
     with pytest.raises(InvalidProblem, match="n x n; got 60 x 6"):
         KernelCCA(X, Y, 2, "precomputed", ridge=1.0)
-    with pytest.raises(InvalidOption, match="landmarks must be at least 6 for k = 5; got 4"):
+    with pytest.raises(InvalidProblem, match="k must be between 1 and"):
         ls.solve(KernelCCA(X, Y, 5, RBF, ridge=1.0), "nystrom-kcca", landmarks=4)
-    with pytest.raises(InvalidOption, match="features must be at least k = 5"):
+    with pytest.raises(InvalidProblem, match="k must be between 1 and 4"):
         ls.solve(KernelCCA(X, Y, 5, RBF, ridge=1.0), "rff-kcca", features=4)
     with pytest.raises(MissingCapability, match="kernels of differences"):
         ls.solve(KernelCCA(X, Y, 2, "polynomial", ridge=1.0), "rff-kcca")

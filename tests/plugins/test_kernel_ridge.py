@@ -13,7 +13,7 @@ import linspec as ls
 from linspec import Status
 from linspec.errors import InvalidOption, InvalidProblem, LinspecError, NonFiniteData
 from linspec.rows import Passes
-from linspec_kernel import KernelRidge
+from linspec_kernel.ridge.problem import KernelRidge
 
 RBF = ls.kernels.rbf(2.0)
 SOLVERS = ("direct", "nystrom-pcg")

@@ -21,7 +21,7 @@ def test_a_lost_subspace_is_not_silent(dtype, ratio):
     A, V = spread_over(ratio, dtype)
     found = ls.solve(ls.SVD(A, 12), "lazy-spca", rng=0, whiten=False, oversampling=0)
     assert found.status is ls.Status.ILL_CONDITIONED
-    assert "by squaring" in found.message
+    assert "By squaring" in found.message
     W = np.linalg.qr(found.Vh.T.astype(float))[0]
     assert np.linalg.norm(W - V @ (V.T @ W)) < 0.3  # what is returned is not noise
 

@@ -202,13 +202,10 @@ def test_permutations_are_refused():
     [
         (3, "a list with a mask, or None, for each of the 3 views"),
         ([None], "for each of the 3 views"),
-        ([np.ones(N), None, None], "present of X1 must be True or False for each row"),
-        (
-            [None, np.zeros(N, bool), None],
-            "present of X2 must be True or False for each row, and True for one",
-        ),
+        ([np.ones(N), None, None], "present must have True or False for each row"),
+        ([None, np.zeros(N, bool), None], "X2 must have a row that counts"),
         ([None, np.ones(N - 1, bool), None], "59 and 60 rows"),
-        ([np.ones((N, 1), bool), None, None], "present of X1 must be True or False for each row"),
+        ([np.ones((N, 1), bool), None, None], "present must have True or False for each row"),
     ],
 )
 def test_masks_are_checked(present, message):

@@ -8,8 +8,7 @@ import scipy.sparse
 
 import linspec as ls
 from linspec import datasets
-from linspec_lstsq.nystrom_costs import Outlook, Prices
-from linspec_lstsq.nystrom_preconditioner import NystromPreconditioner, NystromSketch
+from linspec_lstsq.nystrom_pcg import NystromPreconditioner, NystromSketch, Outlook
 
 
 def ridge_answer(A, B, ridge):
@@ -21,7 +20,7 @@ def sketched(S, columns, seed, *, scaled=False):
     """A sketch of a Gram matrix S that is known in full."""
     p = len(S)
     Omega = np.random.default_rng(seed).standard_normal((p, columns))
-    outlook = Outlook(p, float(np.trace(S)), Prices(lambda columns: 5.0 * columns, p, 1), 10.0)  # dear
+    outlook = Outlook(lambda columns: 5.0 * columns, (p, p), 1, float(np.trace(S)), 10.0, None)  # dear
     return NystromSketch(Omega, S @ Omega, np.diag(S).copy(), outlook, scaled=scaled)
 
 

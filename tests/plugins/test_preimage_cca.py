@@ -15,9 +15,9 @@ from truths import extended, kernel_matrix
 import linspec as ls
 from linspec.arrays import HOST
 from linspec.errors import ConvergenceWarning, InvalidProblem, MissingCapability
-from linspec_kernel import PreimageCCA
 from linspec_kernel.preimage.bounds import Bound
 from linspec_kernel.preimage.objectives import HSIC
+from linspec_kernel.preimage.problem import PreimageCCA
 
 SQUARE, LINEAR = ls.kernels.polynomial(2, 0.0), ls.kernels.linear()
 

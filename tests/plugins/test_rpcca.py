@@ -49,7 +49,6 @@ def test_cca_between_components(center, ridge):
     found = ls.solve(problem, "rpcca", components=7, svd="direct")
     np.testing.assert_allclose(found.correlations, between_components(X, Y, 7, 3, ridge, center), atol=1e-10)
     assert found.status is ls.Status.APPROXIMATE
-    assert "7 and 7 of 40 and 30" in found.message
 
 
 @pytest.mark.parametrize("svd", ls.solvers("svd"))

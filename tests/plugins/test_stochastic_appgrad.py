@@ -148,7 +148,7 @@ def test_a_step_that_is_too_long_is_shortened_and_said(make, step):
     solution = ls.solve(problem, NAME, rng=0, step=step, max_passes=8)
     assert np.isfinite(solution.x_weights).all()
     assert np.isfinite(solution.residual)
-    assert f"step={step:g}" in solution.message
+    assert "grew with this step=" in solution.message
     assert solution.correlations.sum() > 0.8 * exact_sum(X, Y, 3, 5.0)
 
 
@@ -156,7 +156,7 @@ def test_it_ends_by_its_own_rule_without_a_budget():
     X, Y = tall(4000)
     solution = ls.solve(ls.CCA(X, Y, 3, ridge=5.0), NAME, rng=0, epochs=3)
     assert solution.status is ls.Status.APPROXIMATE
-    assert "3 times" in solution.message
+    assert "Raise epochs" in solution.message
     assert solution.passes == pytest.approx(5.0)  # means, three readings, the certificate
 
 

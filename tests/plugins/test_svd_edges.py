@@ -20,7 +20,6 @@ SOLVERS: dict[str, tuple[str, dict[str, Any]]] = {
     "gram": ("gram", {}),
     "block-krylov": ("block-krylov", {"tol": 1e-10}),
     "arpack": ("lanczos", {"tol": 1e-10}),
-    "propack": ("lanczos", {"tol": 1e-10, "method": "propack"}),
     "spca": ("spca", {}),
     "lazy-spca": ("lazy-spca", {}),
 }

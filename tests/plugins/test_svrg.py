@@ -127,7 +127,7 @@ def test_a_step_that_diverges_is_caught_and_said(snapshot, factor):
     seen, found = objectives(A, b, 0.0, step=factor, snapshot=snapshot)
     assert (np.diff(seen) <= 1e-13 * seen[0]).all()
     assert found.converged
-    assert f"step={factor:g}" in found.message
+    assert "grew with this step=" in found.message
     np.testing.assert_allclose(found.x, ridge_answer(A, b[:, None], 0.0)[:, 0], atol=1e-6)
     assert "step=" not in ls.solve(ls.LeastSquares(A, b), "svrg", rng=0).message
 

@@ -67,12 +67,26 @@ class Bound:
         Y = np.asarray(Y, dtype=np.float64)
         if 0 in Y.shape:
             return Y.copy()
-        if self.kind == "ratio":
-            return _on_ratio(Y, self.size)
+        if self.kind == "l2":
+            return np.asarray(Y * np.minimum(self.size * reciprocal(np.linalg.norm(Y, axis=0)), 1.0))
+        A = np.abs(Y)
         if self.kind == "l1":
-            return _in_l1(Y, self.size)
-        found: HostArray = Y * np.minimum(self.size * reciprocal(np.linalg.norm(Y, axis=0)), 1.0)
-        return found
+            Z = -np.sort(-A, axis=0)
+            excess = np.cumsum(Z, axis=0) - self.size
+            count = np.arange(1, len(Z) + 1, dtype=np.float64)[:, None]
+            q = len(Z) - 1 - np.argmax((count * Z > excess)[::-1], axis=0)
+            threshold = excess[q, np.arange(Z.shape[1])] / (q + 1)
+            shrunk = np.copysign(np.maximum(A - threshold, 0.0), Y)
+            return np.where(excess[-1] <= 0, Y, shrunk)
+        top = A.max(axis=0)
+        A = A / np.where(top > 0, top, 1.0)
+        A[0, top == 0] = 1.0  # all points of the set are equally near to 0
+        lengths = np.linalg.norm(A, axis=0)
+        W = A / lengths
+        long = np.flatnonzero(A.sum(axis=0) > self.size * lengths)
+        if len(long):
+            W[:, long] = _thresholded(A[:, long], self.size)
+        return np.asarray(np.copysign(W, Y))
 
     def __str__(self) -> str:
         return f"({self.kind!r}, {self.size:g})"
@@ -95,43 +109,20 @@ def as_bound(given: Any, name: str, columns: int) -> Bound:
     InvalidProblem
         The argument is neither a valid pair, nor a `Bound`, nor None.
     """
+    if isinstance(given, Bound):
+        return given
     pair: Any = ("ratio", math.sqrt(columns)) if given is None else given
-    if isinstance(pair, Bound):
-        pair = pair.kind, pair.size
-    elif isinstance(pair, str):
-        kind, _, number = pair.rpartition(":")
-        with suppress(ValueError):
-            pair = kind or "ratio", float(number)
-    if not isinstance(pair, tuple | list) or len(pair) != 2:
-        raise InvalidProblem(
-            f"{name} must be a pair such as ('ratio', 1.5), ('l1', 1.0) or ('l2', 1.0), or None; got {shown(given)}."
-        )
-    kind, size = pair
-    if kind not in KINDS:
-        raise InvalidProblem(f"{name} must be of the kind {', '.join(KINDS)}; got {shown(kind)}.")
-    finite = isinstance(size, int | float | np.integer | np.floating) and not isinstance(size, bool)
-    if not finite or not 0 < float(size) < math.inf:
-        raise InvalidProblem(f"the number of {name} must be finite and above 0; got {shown(size)}.")
-    if kind == "ratio" and size < 1:
-        raise InvalidProblem(
-            f"{name}=('ratio', s) needs s of at least 1, since |u|₁ is never below |u|₂ = 1; got {float(size):g}. "
-            "1 keeps one column, the square root of the columns restricts nothing."
-        )
-    return Bound(kind, float(size))
-
-
-def _on_ratio(Y: HostArray, s: float) -> HostArray:
-    A = np.abs(Y)
-    top = A.max(axis=0)
-    A = A / np.where(top > 0, top, 1.0)
-    A[0, top == 0] = 1.0  # all points of the set are equally near to 0
-    lengths = np.linalg.norm(A, axis=0)
-    W = A / lengths
-    long = np.flatnonzero(A.sum(axis=0) > s * lengths)
-    if len(long):
-        W[:, long] = _thresholded(A[:, long], s)
-    found: HostArray = np.copysign(W, Y)
-    return found
+    if isinstance(pair, str):
+        pair = (f"ratio:{pair}" if ":" not in pair else pair).split(":", 1)
+    with suppress(TypeError, ValueError):
+        kind, size = pair[0], float(pair[1])
+        if kind in KINDS and len(pair) == 2 and (1.0 if kind == "ratio" else 0.0) <= size < math.inf and size:
+            return Bound(kind, size)
+    raise InvalidProblem(
+        f"{name} must be None or a pair such as ('ratio', 1.5), ('l1', 1.0) or ('l2', 1.0): the kind is one of "
+        f"{', '.join(KINDS)}, and the number finite and above 0, for 'ratio' at least 1, which keeps one column, while "
+        f"the square root of the columns restricts nothing; got {shown(given)}."
+    )
 
 
 def _thresholded(A: HostArray, s: float) -> HostArray:
@@ -172,15 +163,3 @@ def _of_ties(a: HostArray, s: float) -> HostArray:
     w[ties] = max(rest, 0.0)
     w[ties[0]] = s - (m - 1) * rest
     return w
-
-
-def _in_l1(Y: HostArray, b: float) -> HostArray:
-    A = np.abs(Y)
-    Z = -np.sort(-A, axis=0)
-    excess = np.cumsum(Z, axis=0) - b
-    inside = excess[-1] <= 0
-    count = np.arange(1, len(Z) + 1, dtype=np.float64)[:, None]
-    q = len(Z) - 1 - np.argmax((count * Z > excess)[::-1], axis=0)
-    threshold = excess[q, np.arange(Z.shape[1])] / (q + 1)
-    found: HostArray = np.where(inside, Y, np.copysign(np.maximum(A - threshold, 0.0), Y))
-    return found

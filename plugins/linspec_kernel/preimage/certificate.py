@@ -36,7 +36,7 @@ from linspec.kernels import Linear
 from linspec.linalg import signs_of_columns
 from linspec.rows import Moments, Preprocessing
 from linspec.solving import fewer_than_asked
-from linspec_kernel.preimage.views import PreimageMoments, PreimageView, shared, shared_slopes
+from linspec_kernel.preimage.views import PreimageMoments, PreimageView
 
 FEWER = "variates that earlier pairs do not explain"
 
@@ -79,8 +79,8 @@ def judged(problem: Any, moments: PreimageMoments, arrays: Mapping[str, Any]) ->
             continue
         pair = replace(x, variates=P), replace(y, variates=Q)
         kept.append(j)
-        values.append(float(shared(objective, views, pair)[0]))
-        slopes.append(shared_slopes(objective, views, pair))
+        values.append(float(moments.shared(objective, pair)[0]))
+        slopes.append(moments.shared_slopes(objective, pair))
         views[0].take_out(P)
         views[1].take_out(Q)
     index = np.asarray(kept, dtype=np.intp)
@@ -103,7 +103,7 @@ def judged(problem: Any, moments: PreimageMoments, arrays: Mapping[str, Any]) ->
         )  # R⁻¹ of HK = QR: variates are uncorrelated and of unit length
         if kept:
             G = view.gradient(side, home.concat([S[i] for S in slopes]))
-            residuals = np.maximum(residuals, distances(view.bound, side.points, G))
+            residuals = np.maximum(residuals, view.distances(side.points, G))
             unseen[view.name] = along_columns(view, columns, G, np.diagonal(R))
         fields[f"{name}_preimages"] = A.home.place(side.points, A.dtype)
         fields[f"{name}_weights"] = turn
@@ -159,13 +159,6 @@ def along_columns(view: PreimageView, columns: Moments, G: HostArray, lengths: H
 def is_cca(kernel: Any, bound: Any, p: int) -> bool:
     """Whether a view of p columns is as in CCA: a linear kernel, and a bound that restricts nothing."""
     return isinstance(kernel, Linear) and bound.kind == "ratio" and bound.size**2 >= p * (1 - 1e-12)
-
-
-def distances(bound: Any, U: HostArray, G: HostArray) -> HostArray:
-    """|Proj(u + b²g) − u| / b for each column u of U and g of G."""
-    b = bound.radius
-    found: HostArray = np.linalg.norm(bound.nearest(U + b * b * G) - U, axis=0) / b
-    return found
 
 
 def _returned(problem: Any, preimages: tuple[Array, Array]) -> list[HostArray]:

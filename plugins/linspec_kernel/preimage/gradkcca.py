@@ -11,9 +11,9 @@ Proj(w) is the nearest point of the set, a and b are step lengths. The best end 
 k(X, u) of a function at the rows, centred by H and made orthogonal to the orthonormal variates Q of the pairs found:
 (I − QQᵀ)H k(X, u). So later pairs are not correlated with earlier ones, whatever the kernel; X is not changed. All
 starts of a pair are columns of one block, so a product with X serves all. They are pairs of columns that are related as
-single variables, and some random points. The functions k(X, eᵢ) and k(Y, eⱼ) are compared, all with all by one product;
+single variables, and some random points. The functions k(X, eᵢ) and k(Y, eⱼ) are compared, all with all by one product.
 Each start climbs by a spectral projected gradient (see
-`linspec_kernel.preimage.ascent`). Where there are many rows, starts climb on 2,000 of them, and the one that is best on
+`linspec_kernel.preimage.search`). Where there are many rows, starts climb on 2,000 of them, and the one that is best on
 all rows makes a final climb on all. For HSIC they climb with few features of the Gaussian kernel of a variate (see
 `linspec_kernel.preimage.objectives`), and the best makes a final climb with many. An iteration takes two passes over
 each view, forward and adjoint.
@@ -43,17 +43,18 @@ from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec.features import drawn_rows
 from linspec.iteration import Context, Iterate
 from linspec.solving import Solver
-from linspec_kernel.preimage.ascent import RISES, STILL, WAITS, Points, Search
-from linspec_kernel.preimage.hunt import (
-    RANDOM,
+from linspec_kernel.preimage.objectives import HSIC
+from linspec_kernel.preimage.search import (
+    RISES,
+    STILL,
+    WAITS,
     Hunt,
+    Search,
     drawn_columns,
     random_points,
     signed_columns,
     single_columns,
 )
-from linspec_kernel.preimage.objectives import HSIC, Objective
-from linspec_kernel.preimage.views import share
 
 SAMPLE = 2000
 """Number of rows on which starts are compared, if there are more."""
@@ -66,17 +67,15 @@ EXPECTED = 60
 """Expected iterations of a pair, for the estimate of costs."""
 
 CLIMBING_FEATURES = 16
-"""Number of features of each variate while starts climb."""
+"""Number of features of each variate with which starts climb for HSIC."""
 
-OTHER = (
-    "The problem asks for the {objective} of variates, so this was the search of gradkcca. For HSIC pass "
-    "objective='hsic'."
-)
+RANDOM = 4
+"""One of this many starts is random; the others are screened columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class FromStarts(Solver):
-    """Pairs of points, each found by projected gradients from many starts at once."""
+class GradKCCA(Solver):
+    """Projected gradients from many starts at once (Uurtio, Bhadra & Rousu 2019; Birgin, Martínez & Raydan 2000)."""
 
     repeats: int = option(8, "starts of each pair", at_least=1, at_most=1000)
     sample: int = option(SAMPLE, "rows on which starts climb, if there are more; 0: all", at_least=0)
@@ -91,9 +90,16 @@ class FromStarts(Solver):
             if j < len(hunt.given):
                 pair = hunt.given[j]
             else:
-                climb = yield from hunt.climbed(hunt.rough, hunt.climbing(j) or hunt.starts_of(j))
+                if j == len(hunt.given) and "x_climbing" in hunt.start:  # of a run that goes on
+                    points = hunt.of_start("climbing")
+                else:
+                    drawn = self.repeats // RANDOM
+                    random = random_points(moments, drawn, hunt.rng(3, j))
+                    points = np.hstack([hunt.related(self.repeats - drawn), random])
+                climb = yield from hunt.climbed(hunt.rough, points)
                 if hunt.is_rough:  # on all rows there are no chance relations of the sample
-                    values = hunt.exact.values(hunt.exact.at(*climb.points), np.arange(len(climb.values)))
+                    sides = moments.at(climb.points)
+                    values = moments.shared(problem.value, sides)
                     climb = replace(climb, values=values, residuals=values + np.inf)
                 pair = climb.best_pair
             if not pair.residual <= context.tol:
@@ -102,21 +108,12 @@ class FromStarts(Solver):
             hunt.found.append(pair)
         yield hunt.iterate(hunt.found, doubt="")
 
-    def objectives(self, problem: Any, context: Context) -> tuple[Objective, Objective]:
-        """Return the objective for the climbs of all starts, and the objective for the best start's final climb."""
-        return problem.value, problem.value
-
-
-@dataclass(frozen=True, kw_only=True)
-class GradKCCA(FromStarts):
-    """Projected gradients from many starts at once (Uurtio, Bhadra & Rousu 2019; Birgin, Martínez & Raydan 2000)."""
-
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of iterations with a few columns on all rows."""
         found = sweeps_estimate(replace(sizes, k=4), EXPECTED * sizes.k)
         held = 8.0 * (6.0 * sizes.n + SAMPLE * min(sizes.p + sizes.q, 2000))
-        return Estimate(found.seconds, found.bytes + held, f"{EXPECTED} iterations a pair")
+        return Estimate(found.seconds, found.bytes + held, "iterations for each pair")
 
 
 class PairHunt(Hunt):
@@ -124,91 +121,77 @@ class PairHunt(Hunt):
 
     Parameters
     ----------
-    solver : FromStarts
+    solver : GradKCCA
     problem, moments, context, start
         As for `Hunt`.
 
     Attributes
     ----------
+    few : PreimageMoments
+        A sample of the rows if there are many, else all.
     rough, exact : Search
-        Search from all starts (on a sample of rows if there are many), and search from the best start (on all rows).
+        Search from all starts (on the sample), and search from the best start (on all rows).
     is_rough : bool
         Whether the former does not search for the same as the latter.
     """
 
     def __init__(
-        self, solver: FromStarts, problem: Any, moments: Any, context: Context, start: Mapping[str, Any]
+        self, solver: GradKCCA, problem: Any, moments: Any, context: Context, start: Mapping[str, Any]
     ) -> None:
         super().__init__(problem, moments, context, start, solver.repeats)
-        n, count = int(problem.X.shape[0]), solver.sample or SAMPLE
-        self.few = self.views
-        if len(self.given) < problem.k and n > count and all(view.A.readable for view in self.views):
-            self.few = moments.on(drawn_rows(n, count, self.rng(1))).views
-        climbing = self.few if solver.sample else self.views
-        rough, exact = solver.objectives(problem, context)
-        self.is_rough = rough is not exact or climbing is not self.views
+        n, count, self.few = int(problem.X.shape[0]), solver.sample or SAMPLE, moments
+        if len(self.given) < problem.k and n > count and all(view.A.readable for view in moments.views):
+            self.few = moments.on(drawn_rows(n, count, self.rng(1)))
+        climbing = self.few if solver.sample else moments
+        rough = HSIC(CLIMBING_FEATURES) if problem.objective == "hsic" else problem.value
+        self.is_rough = rough is not problem.value or climbing is not moments
         self.rough = Search(climbing, rough, context.tol, ROUGHLY if self.is_rough else STILL)
-        self.exact = Search(self.views, exact, context.tol, RISES, WAITS)
+        self.exact = Search(moments, problem.value, context.tol, RISES, WAITS)
 
     @cached_property
     def screened(self) -> list[tuple[HostArray, Array]]:
         """For each view the compared single columns, and their functions: a product, which only new pairs need."""
         problem, rng = self.problem, self.rng(2)
-        x, y = (drawn_columns(view, problem.value.width, rng) for view in self.few)
+        x, y = (drawn_columns(view, problem.value.width, rng) for view in self.few.views)
         # A sign of u matters where the kernel is neither even nor odd, unless the sign of v is free.
         signed = problem.parities[0] == 0 and problem.parities[1] != -1
         columns = signed_columns(x) if signed else 2 * x, 2 * y
         return [
             (numbers, view.at(single_columns(view, numbers)).values)
-            for view, numbers in zip(self.few, columns, strict=True)
+            for view, numbers in zip(self.few.views, columns, strict=True)
         ]
 
-    def related(self, count: int) -> Points:
+    def related(self, count: int) -> HostArray:
         """Points of the best pairs of columns, whose functions are compared without their parts along earlier variates.
 
         There are fewer than `count` if there are fewer pairs.
         """
-        (x, y), ((columns, K), (others, L)), objective = self.few, self.screened, self.problem.value
-        P, Q, parities = x.variates(K), y.variates(L), self.problem.parities
-        C = objective.of_all(x.centred(P), y.centred(Q), x.home)
+        (x, y), ((columns, K), (others, L)), parities = self.few.views, self.screened, self.problem.parities
+        P, Q = x.variates(K), y.variates(L)
+        C = self.problem.value.of_all(x.centred(P), y.centred(Q), x.home)
         odd, signs = -1 in parities, np.where(C < 0, -1.0, 1.0)
         size = np.abs(C) if odd else C
-        size *= np.outer(share(x, K, P), share(y, L, Q))
+        size *= np.outer(x.share(K, P), y.share(L, Q))
         found, count = np.arange(size.size), min(count, size.size)
         if count < size.size:
             found = np.argpartition(-size, count - 1, axis=None)[:count]
         found = found[np.argsort(-size.reshape(-1)[found], kind="stable")]
         i, j = np.unravel_index(found, size.shape)
-        U, V = single_columns(x, columns[i]), single_columns(y, others[j])
-        if not odd:
-            return U, V
-        return (U * signs[i, j], V) if parities[0] == -1 else (U, V * signs[i, j])
+        points = [single_columns(x, columns[i]), single_columns(y, others[j])]
+        if odd:
+            points[parities.index(-1)] *= signs[i, j]
+        return np.vstack(points)
 
     def take_out(self) -> None:
         """Remove the variates of the last pair found from all later ones."""
-        if self.found:
-            points = self.found[-1].points
-            views = self.views if self.few is self.views else (*self.views, *self.few)
-            for view, U in zip(views, (*points, *points), strict=False):
-                view.take_out(view.at(U).variates)
-
-    def starts_of(self, j: int) -> Points:
-        """Starts of pair j: screened pairs of columns, and random points."""
-        drawn, rng = self.repeats // RANDOM, self.rng(3, j)
-        U, V = (random_points(view, drawn, rng) for view in self.views)
-        related = self.related(self.repeats - drawn)
-        return np.hstack([related[0], U]), np.hstack([related[1], V])
+        for pair in self.found[-1:]:
+            for moments in (self.moments,) if self.few is self.moments else (self.moments, self.few):
+                for view, side in zip(moments.views, moments.at(pair.points), strict=True):
+                    view.take_out(side.variates)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SCCAHSIC(FromStarts):
+class SCCAHSIC(GradKCCA):
     """Projected gradients of HSIC by features of one variable (Uurtio, Bhadra & Rousu 2018)."""
 
     repeats: int = option(32, "starts of each pair", at_least=1, at_most=1000)
-
-    def objectives(self, problem: Any, context: Context) -> tuple[Objective, Objective]:
-        """HSIC with few features for all starts, and with many features for the best one."""
-        if problem.objective != "hsic":
-            context.note(None, OTHER.format(objective=problem.objective))
-            return problem.value, problem.value
-        return HSIC(CLIMBING_FEATURES), problem.value

@@ -38,6 +38,10 @@ ROWS, DEVICE_ROWS = 512, 1 << 18
 """Number of rows whose features are computed at once: on the host the features of these rows stay in the cache."""
 
 
+Rule = tuple[float, int]
+"""The step and the number of frequencies of a quadrature."""
+
+
 class Objective:
     """The correlation of two variates; base class of functions of two variates that do not depend on their lengths.
 
@@ -165,7 +169,7 @@ class HSIC(Objective):
         return x, y
 
 
-def quadrature(features: int) -> tuple[float, int]:
+def quadrature(features: int) -> Rule:
     """Return the step h and the number of frequencies.
 
     The last frequency is REACH, or the lower one for which the two errors that `APART` describes are equal.
@@ -181,7 +185,7 @@ OBJECTIVES: dict[str, Objective] = {found.name: found for found in (Objective(),
 
 
 def _covariances(
-    Z: Array, W: Array, home: Home, rule: tuple[float, int]
+    Z: Array, W: Array, home: Home, rule: Rule
 ) -> tuple[HostArray, HostArray, tuple[HostArray, HostArray]]:
     """Covariances of all features of n x a and n x b variates, times n, computed from blocks of rows.
 
@@ -202,7 +206,7 @@ def _covariances(
     return M, weights, (x / n, y / n)
 
 
-def _waves(Z: Array, home: Home, rule: tuple[float, int]) -> Array:
+def _waves(Z: Array, home: Home, rule: Rule) -> Array:
     """Cosines and sines of jhz, j = 1, 2, …, as rows, variate after variate, by addition theorems."""
     (step, count), xp, found = rule, home.xp, []
     for j in range(Z.shape[1]):
@@ -215,7 +219,7 @@ def _waves(Z: Array, home: Home, rule: tuple[float, int]) -> Array:
     return xp.concat(found, axis=0)
 
 
-def _features(Z: Array, W: Array, home: Home, rule: tuple[float, int]) -> Iterator[tuple[Array, Array]]:
+def _features(Z: Array, W: Array, home: Home, rule: Rule) -> Iterator[tuple[Array, Array]]:
     """Waves of both views, for some rows at a time."""
     for rows in equal_slices(Z.shape[0], ROWS if home.on_host else DEVICE_ROWS):
         yield _waves(Z[rows, :], home, rule), _waves(W[rows, :], home, rule)
@@ -226,7 +230,7 @@ def _pairs(Z: Array, W: Array) -> list[tuple[Array, Array]]:
     return [(Z[:, j : j + 1], W[:, j : j + 1]) for j in range(Z.shape[1])]
 
 
-def _roots(rule: tuple[float, int]) -> tuple[HostArray, HostArray]:
+def _roots(rule: Rule) -> tuple[HostArray, HostArray]:
     """Frequencies jh, and the square roots √(2hφ(jh)) of their weights."""
     step, count = rule
     w = step * np.arange(1, count + 1)

@@ -78,13 +78,10 @@ class PreimageCCASolution(
     y_mean: HostArray | None = ls.field(None, shape="k")
 
     def facts(self) -> list[tuple[str, str]]:
-        """The sums, the kernels with all their numbers, and how many columns of each view matter."""
-        x, y = (support.sum(axis=0).tolist() for support in self.supports())
-        columns = [f"{a}, {b}" for a, b in zip(x, y, strict=True)]
+        """The sums, and the kernels with all their numbers."""
         return [
             ("sum of correlations", f"{float(self.correlations.sum()):.7g}"),
             *super().facts(),
-            ("columns of X, of Y", "  ".join(columns)),
             ("starts", str(self.starts)),
             ("kernels", " and ".join(dict.fromkeys([str(self.kernel_x), str(self.kernel_y)]))),
         ]
@@ -264,7 +261,14 @@ class PreimageCCA(OfKernels[PreimageCCASolution]):
 
     def moments_of_its_own(self, passes: Passes) -> PreimageMoments:
         """Views X and Y, used by their products."""
-        return PreimageMoments.of(self, passes)
+        operators = [A.in_blocks(name) for name, A in self.matrices.items()]
+        rows = Moments(
+            operators, None, passes, [*self.matrices], certificate_passes=self.certificate_products
+        )
+        if any(np.isinf(A.shape[0]) for A in operators):
+            rows.settle()
+            self.check_sizes()
+        return PreimageMoments(rows, self, self.kernels.values())
 
     def certify(self, moments: PreimageMoments, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Move points into their sets, remove earlier variates from later ones, and compute residuals.

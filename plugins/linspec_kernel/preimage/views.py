@@ -10,6 +10,7 @@ adjoint. The value maximised is the objective times |P k|/|H k| of both views, s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,7 +23,7 @@ from linspec.arrays import Array, Home, HostArray, all_finite, reciprocal, to_ho
 from linspec.errors import MissingCapability, NonFiniteData
 from linspec.features import drawn_rows
 from linspec.kernels import SAMPLE, Kernel, resolved
-from linspec.rows import Moments, Passes
+from linspec.rows import Moments
 from linspec_kernel.preimage.bounds import Bound
 from linspec_kernel.preimage.objectives import Objective
 
@@ -97,17 +98,19 @@ class PreimageView:
 
     # ---- numbers that products do not provide -----------------------------------------------------
 
-    def settle(self, rng: np.random.Generator) -> Kernel:
+    def settle(self, rng: np.random.Generator) -> None:
         """Compute missing parameters of the kernel from some rows."""
         if not self.kernel.is_resolved:
             n = int(self.A.shape[0])
             numbers = drawn_rows(n, min(n, SAMPLE), rng)
             self.kernel = resolved(self.kernel, self.entries(numbers), 0)  # of all these rows
-        return self.kernel
 
     def entries(self, numbers: HostArray) -> Any:
         """Rows with these increasing numbers, in float64 so that their squares do not overflow."""
-        found = [_entries(block) for block in self.rows.some_rows(numbers, self.i)]
+        found = [
+            block.matrix.astype(np.float64) if hasattr(block, "matrix") else block.dense()
+            for block in self.rows.some_rows(numbers, self.i)
+        ]
         sparse = scipy.sparse.issparse(found[0])
         if not all(all_finite(part.data if sparse else part) for part in found):
             self.rows.settle()  # names the entry
@@ -157,6 +160,14 @@ class PreimageView:
         V = self.centred(V)
         return V - self.basis @ (self.basis.T @ V) if self.basis.shape[1] else V
 
+    def share(self, K: Array, P: Array) -> HostArray:
+        """|P k| / |H k| of each column: 1 before any variate is removed, 0 for functions at the level of rounding."""
+        if not self.basis.shape[1]:
+            return np.ones(P.shape[1])
+        rest, whole = (self.home.column_norms(V) for V in (P, self.centred(K)))
+        shares: HostArray = rest * reciprocal(whole)
+        return shares
+
     def gradient(self, functions: PointFunctions, S: Array) -> HostArray:
         """Gradient of a value in the points, from its derivatives S by Hk(X, U): one product with Xᵀ."""
         S = self.centred(S)
@@ -167,6 +178,12 @@ class PreimageView:
         A: Any = self.rows.operator(self.i)
         G = self.kernel.pullback(A, functions.products, functions.values, S, U)
         return np.asarray(to_host(G), dtype=np.float64) * units
+
+    def distances(self, U: HostArray, G: HostArray) -> HostArray:
+        """|Proj(u + b²g) − u| / b for each column u of U and g of G."""
+        b = self.bound.radius
+        found: HostArray = np.linalg.norm(self.bound.nearest(U + b * b * G) - U, axis=0) / b
+        return found
 
     def clear(self) -> None:
         """Remove no variates."""
@@ -179,61 +196,7 @@ class PreimageView:
             self.basis = self.home.concat([self.basis, variate / length])
 
 
-Views = tuple[PreimageView, PreimageView]
 Sides = tuple[PointFunctions, PointFunctions]
-
-
-def shared(objective: Objective, views: Views, sides: Sides) -> HostArray:
-    """Objective of the variates, times the shares of their functions that remain: the value that is maximised.
-
-    Parameters
-    ----------
-    objective : Objective
-    views : pair of PreimageView
-    sides : pair of PointFunctions
-        m functions of each view.
-
-    Returns
-    -------
-    numpy.ndarray of shape (m,)
-    """
-    x, y = sides
-    found = objective.values(x.variates, y.variates, views[0].home)
-    for view, side in zip(views, sides, strict=True):
-        found = found * share(view, side.values, side.variates)
-    return found
-
-
-def share(view: PreimageView, K: Array, P: Array) -> HostArray:
-    """|P k| / |H k| of each column: 1 before any variate is removed, 0 for functions at the level of rounding."""
-    if not view.basis.shape[1]:
-        return np.ones(P.shape[1])
-    rest, whole = view.home.column_norms(P), view.home.column_norms(view.centred(K))
-    shares: HostArray = rest * reciprocal(whole)
-    return shares
-
-
-def shared_slopes(objective: Objective, views: Views, sides: Sides) -> tuple[Array, Array]:
-    """Derivatives of `shared` with respect to Hk(X, U), for `PreimageView.gradient`."""
-    home = views[0].home
-    variates = (sides[0].variates, sides[1].variates)
-    S = objective.slopes(*variates, home)
-    if not any(view.basis.shape[1] for view in views):
-        x, y = (view.taken_out(slope) for view, slope in zip(views, S, strict=True))
-        return x, y
-    shares = [share(view, side.values, side.variates) for view, side in zip(views, sides, strict=True)]
-    both, found = shares[0] * shares[1], []
-    total = objective.values(*variates, home) * both
-    for view, side, slope in zip(views, sides, S, strict=True):
-        C, P = view.centred(side.values), side.variates
-        rest, whole = (home.place(total * reciprocal(home.column_norms(V) ** 2)) for V in (P, C))
-        found.append(view.taken_out(slope) * home.place(both) + P * rest - C * whole)
-    return found[0], found[1]
-
-
-def _entries(block: Any) -> Any:
-    """Entries of a block in float64: an array, or a SciPy matrix."""
-    return block.matrix.astype(np.float64) if hasattr(block, "matrix") else block.dense()
 
 
 class PreimageMoments:
@@ -262,21 +225,56 @@ class PreimageMoments:
         )
         self.views, self.home = (x, y), x.home
 
-    @classmethod
-    def of(cls, problem: Any, passes: Passes) -> PreimageMoments:
-        """Moments of all rows; those of slices are counted."""
-        operators = [A.in_blocks(name) for name, A in problem.matrices.items()]
-        rows = Moments(
-            operators, None, passes, [*problem.matrices], certificate_passes=problem.certificate_products
-        )
-        if any(np.isinf(A.shape[0]) for A in operators):
-            rows.settle()
-            problem.check_sizes()
-        return cls(rows, problem, problem.kernels.values())
+    # ---- points of both views, those of Y below those of X ---------------------------------------
 
-    def settle(self, rng: np.random.Generator) -> tuple[Kernel, ...]:
-        """Complete the kernels, and return them."""
-        return tuple(view.settle(rng) for view in self.views)
+    def split(self, W: HostArray) -> tuple[HostArray, HostArray]:
+        """Points of X, and of Y."""
+        p = self.operators[0].shape[1]
+        return W[:p], W[p:]
+
+    def nearest(self, W: HostArray) -> HostArray:
+        """Nearest points of the sets."""
+        return np.vstack([view.bound.nearest(U) for view, U in zip(self.views, self.split(W), strict=True)])
+
+    def at(self, W: HostArray) -> Sides:
+        """Functions of points: one product with each view."""
+        x, y = (view.at(U) for view, U in zip(self.views, self.split(W), strict=True))
+        return x, y
+
+    def gradients(self, sides: Sides, slopes: Sequence[Array]) -> HostArray:
+        """Gradients in the points from slopes by the values: one product with each transpose."""
+        of_each = zip(self.views, sides, slopes, strict=True)
+        return np.vstack([view.gradient(side, S) for view, side, S in of_each])
+
+    def shared(self, objective: Objective, sides: Sides) -> HostArray:
+        """Objective of the variates, times the shares of their functions that remain: the value that is maximised."""
+        found = objective.values(sides[0].variates, sides[1].variates, self.home)
+        for view, side in zip(self.views, sides, strict=True):
+            found = found * view.share(side.values, side.variates)
+        return found
+
+    def shared_slopes(self, objective: Objective, sides: Sides) -> tuple[Array, Array]:
+        """Derivatives of `shared` with respect to Hk(X, U), for `gradients`."""
+        home, views, (P, Q) = self.home, self.views, (side.variates for side in sides)
+        slopes = objective.slopes(P, Q, home)
+        x, y = (view.taken_out(slope) for view, slope in zip(views, slopes, strict=True))
+        if not any(view.basis.shape[1] for view in views):
+            return x, y
+        shares = (view.share(side.values, side.variates) for view, side in zip(views, sides, strict=True))
+        both = np.prod([*shares], axis=0)
+        total = objective.values(P, Q, home) * both
+        scale = home.place(both)
+        found = []
+        for view, side, slope in zip(views, sides, (x, y), strict=True):
+            rest, whole = side.variates, view.centred(side.values)
+            a, b = (home.place(total * reciprocal(home.column_norms(V) ** 2)) for V in (rest, whole))
+            found.append(slope * scale + rest * a - whole * b)
+        return found[0], found[1]
+
+    def settle(self, rng: np.random.Generator) -> None:
+        """Complete the kernels."""
+        for view in self.views:
+            view.settle(rng)
 
     def on(self, numbers: HostArray) -> PreimageMoments:
         """The rows of these increasing numbers in memory, with no variates removed."""

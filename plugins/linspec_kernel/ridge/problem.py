@@ -99,10 +99,9 @@ class KernelRidgeSolution(
     per_ridge: ClassVar[tuple[str, ...]] = ("intercept", "bounds")
 
     def facts(self) -> list[tuple[str, str]]:
-        """The kernel with all its numbers, the shape of the coefficients, and the bound of the errors."""
+        """The kernel with all its numbers, and the bound of the errors."""
         return [
             ("kernel", str(self.kernel)),
-            ("coefficients", " x ".join(map(str, self.dual.shape))),
             ("error of a function, at most", f"{float(np.max(self.bounds)):.2g}"),
         ]
 

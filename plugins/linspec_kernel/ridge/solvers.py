@@ -32,14 +32,14 @@ import numpy as np
 import scipy.linalg
 
 from linspec import limit_option, option, tol_option
-from linspec.arrays import HOST, Array, Home, HostArray
+from linspec.arrays import HOST, Array
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.features import drawn_rows
 from linspec.iteration import ROUNDING, Context, Iterate, solved_by_ridge
 from linspec.linalg import Steps, cg_steps
 from linspec.solving import Solver
 from linspec_kernel.kcca import eigen_of
-from linspec_kernel.nystrom import PER_ENTRY, Nystrom, default_landmarks
+from linspec_kernel.moments import PER_ENTRY, ByTiles, Nystrom, default_landmarks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,32 +53,24 @@ class Direct(Solver):
         M = HOST.place(moments.op.dense())
         found, last = [], len(problem.ridges) - 1
         for i, r in enumerate(problem.ridges):
-            b = solved(M if i == last else M.copy(), r, T)
-            if b is None:
+            A = M if i == last else M.copy()
+            A[np.diag_indices(len(A))] += r
+            try:
+                factor = scipy.linalg.cho_factor(A.T, lower=True, overwrite_a=True, check_finite=False)
+            except np.linalg.LinAlgError:
                 w, U = eigen_of(moments.op)  # negative values by rounding count as zero
                 found = [U @ ((U.T @ T) / (w + r)[:, None]) for r in problem.ridges]
                 break
-            found.append(b)
+            found.append(scipy.linalg.cho_solve(factor, T, check_finite=False))
         dual = moments.home.place(np.hstack(found))
         yield Iterate(0.0, lambda: {"dual": dual, **moments.learnt()}, final=True)
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of forming the kernel, a factorisation, and the product of the certificate."""
         n = float(sizes.n)
         seconds = n**3 / 3 / FACTOR_RATE + 2 * n**2 * (sizes.p + sizes.k) / DENSE_RATE
-        return Estimate(seconds, 8 * 3 * n**2, f"a Cholesky factorisation of order {sizes.n}")
-
-
-def solved(M: HostArray, ridge: float, T: HostArray) -> HostArray | None:
-    """Solve (M + r I) B = T by Cholesky, overwriting M; return None if M + r I is not positive definite."""
-    M[np.diag_indices(len(M))] += ridge
-    try:
-        factor = scipy.linalg.cho_factor(M.T, lower=True, overwrite_a=True, check_finite=False)
-    except np.linalg.LinAlgError:
-        return None
-    found: HostArray = scipy.linalg.cho_solve(factor, T, check_finite=False)
-    return found
+        return Estimate(seconds, 8 * 3 * n**2, "Cholesky factors of the kernel matrix")
 
 
 COLUMNS = 20
@@ -98,7 +90,7 @@ EXPECTED = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class NystromPCG(Solver):
+class NystromPCG(ByTiles):
     """Block conjugate gradients, Nyström-preconditioned (Ji & Li 2017; Frangella, Tropp & Udell 2023)."""
 
     landmarks: int | None = option(
@@ -115,14 +107,12 @@ class NystromPCG(Solver):
     columns: int = option(COLUMNS, "least columns of a product; random ones are added", at_least=0)
     tol: float | None = tol_option(1e-8)
     max_iterations: int = limit_option(500)
-    storage: str = option(
-        "auto", "hold the kernel matrix, or form it tile by tile", choices=("auto", "held", "tiled")
-    )
 
     def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the solutions with the smallest residuals so far."""
         op, home, n, rng = moments.op, moments.home, int(problem.X.shape[0]), context.rng
-        m, ridges = self._landmarks(n, home), problem.ridges
+        ridges, held = problem.ridges, int(SHARE * home.free_memory() / (8 * n))
+        m = min(n, self.landmarks or max(min(default_landmarks(n), held), 2))
         moments.settle(rng, start, self.storage)
         T = moments.targets.unit
         numbers = op.pivots(m, rng) if self.drawn == "rpcholesky" else drawn_rows(n, m, rng)
@@ -142,24 +132,14 @@ class NystromPCG(Solver):
         for last in solved_by_ridge(op.matmat, T, ridges, context, begin, b, unit=unit):
             yield Iterate(last.residual, partial(_answer, moments, last.arrays))
 
-    def _landmarks(self, n: int, home: Home) -> int:
-        """Number of landmarks: by default as many as are useful and as memory allows."""
-        if self.landmarks is not None:
-            return min(n, self.landmarks)
-        return max(min(default_landmarks(n), int(SHARE * home.free_memory() / (8 * n))), min(n, 2))
-
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of some passes by tiles, the preconditioner, and the algebra of the blocks."""
         n, width, m = float(sizes.n), max(sizes.k, COLUMNS), default_landmarks(sizes.n)
-        each = n**2 * (sizes.p + 2 * width) / DENSE_RATE + n**2 * PER_ENTRY / 2
-        each += 4 * n * width * (m + 3 * width) / DENSE_RATE
-        once = 4 * n * m**2 / DENSE_RATE + 10 * float(m) ** 3 / FACTOR_RATE + n * m * PER_ENTRY
-        return Estimate(
-            EXPECTED * each + once,
-            16 * n * m + 48 * n * width,
-            f"{EXPECTED} passes over the kernel, {m} landmarks",
-        )
+        each = n**2 * (PER_ENTRY / 2 + (sizes.p + 3 * width) / DENSE_RATE)
+        seconds = EXPECTED * each + 4 * n * m**2 / DENSE_RATE + 10 * float(m) ** 3 / FACTOR_RATE
+        held = 16 * n * (m + 3 * width)
+        return Estimate(seconds, held, "passes over the kernel, and landmarks")
 
 
 def _answer(moments: Any, arrays: Callable[[], Mapping[str, Array]]) -> dict[str, Array]:

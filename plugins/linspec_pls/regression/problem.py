@@ -88,12 +88,6 @@ DIGITS = 1e-6
 """A finding is reported if the rounding error of XₐᵀY before the last component, relative to its σ, is above this."""
 
 
-def sizes_of_x(problem: Any) -> Mapping[str, int]:
-    """The sizes that the number of components must not exceed."""
-    n, p = problem.X.shape
-    return {"the rows of X": n, "the columns of X": p}
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class PLSRegression(ls.Problem[PLSRegressionSolution]):
     """Regression of Y on the first k components of X, chosen one after the other by their covariance with Y.
@@ -139,7 +133,10 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
 
     X: Any = ls.matrix("data")
     Y: Any = ls.matrix("right-hand sides", like="X", vector=True)
-    k: Any = ls.count("components", limits=sizes_of_x)
+    k: Any = ls.count(
+        "components",
+        limits=lambda problem: dict(zip(("the rows of X", "the columns of X"), problem.X.shape, strict=True)),
+    )
     center: bool = ls.flag(True, "Fit an intercept; sparse data stay sparse.")
     scale: bool = ls.flag(False, kw_only=True)
     sample_weight: Any = field(default=None, kw_only=True)

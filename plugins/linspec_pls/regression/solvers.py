@@ -68,7 +68,7 @@ class Nipals(Solver):
             before, found = len(found), found.with_weights(w, moments.gram_product(w))
 
     @classmethod
-    def estimate(cls, sizes: Sizes) -> Estimate | None:
+    def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of the sweep that forms XᵀY, and of one sweep for each component."""
         found = sweeps_estimate(replace(sizes, k=1), sizes.k + 1, sizes.q)
         own = 8.0 * (3.0 * sizes.p * sizes.q + 3.0 * sizes.p * sizes.k)
