@@ -14,12 +14,10 @@ _HOLDERS = {
     "CupySparseOperator": "linspec.operators.foreign",
     "DenseOperator": "linspec.operators.dense",
     "ForeignOperator": "linspec.operators.foreign",
-    "HeldSketch": "linspec.operators.sketched",
     "LinearOperator": "linspec.operators.base",
     "MappedOperator": "linspec.operators.dense",
     "RowFiles": "linspec.operators.row_files",
     "RowOperator": "linspec.operators.base",
-    "SeededSketch": "linspec.operators.sketched",
     "Sketch": "linspec.operators.sketched",
     "SparseOperator": "linspec.operators.sparse",
     "StreamedOperator": "linspec.operators.streamed",
@@ -35,7 +33,6 @@ _HOLDERS = {
     "paired": "linspec.operators.streamed",
     "read_npz": "linspec.operators.npz_files",
     "texts_of_column": "linspec.operators.row_files",
-    "tile_width": "linspec.operators.sketched",
 }
 
 __all__ = list(_HOLDERS)

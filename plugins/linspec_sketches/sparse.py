@@ -33,14 +33,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import scipy.sparse
 
 from linspec import TestMatrix, option
 from linspec.arrays import HostArray
-from linspec.operators import SeededSketch, Sketch
+from linspec.operators import Sketch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,22 +54,16 @@ class CountSketch(TestMatrix):
         rows, columns : int
             Its shape.
         rng : numpy.random.Generator
-            The source of the seed.
+            The source of the random numbers.
 
         Returns
         -------
         Sketch, shape (rows, columns)
-            Sparse. The entries are not stored: every use draws them again from the seed, so they are always the same.
-            Unless there are many more rows than columns, some columns have no entry.
+            Sparse. Unless there are many more rows than columns, some columns have no entry.
         """
-        share = 1.0 / max(columns, 1)
-        return SeededSketch(rows, columns, rng, _counted, width=columns, density=share)
-
-
-def _counted(rows: int, columns: int, rng: np.random.Generator) -> scipy.sparse.csr_array:
-    places: HostArray = rng.integers(0, columns, rows)
-    entries = _random_signs(rows, math.sqrt(columns), rng)
-    return scipy.sparse.csr_array((entries, places, np.arange(rows + 1)), shape=(rows, columns))
+        places: HostArray = rng.integers(0, columns, rows)
+        entries = _random_signs(rows, math.sqrt(columns), rng)
+        return Sketch(scipy.sparse.csr_array((entries, places, np.arange(rows + 1)), shape=(rows, columns)))
 
 
 def _random_signs(count: int, size: float, rng: np.random.Generator) -> HostArray:
@@ -103,16 +96,18 @@ class VerySparse(TestMatrix):
         rows, columns : int
             Its shape.
         rng : numpy.random.Generator
-            The source of the seed.
+            The source of the random numbers.
 
         Returns
         -------
         Sketch, shape (rows, columns)
-            Sparse. The entries are not stored: every use draws them again from the seed, so they are always the same.
-            If there are few rows, columns may have no entry.
+            Sparse. If there are few rows, columns may have no entry.
         """
         density = self.share(rows)
-        return SeededSketch(rows, columns, rng, partial(_scattered, density), density=density)
+        places = _successes(rows * columns, density, rng)
+        entries = _random_signs(len(places), math.sqrt(1.0 / density), rng)
+        starts = np.searchsorted(places, np.arange(rows + 1) * columns)
+        return Sketch(scipy.sparse.csr_array((entries, places % columns, starts), shape=(rows, columns)))
 
     def share(self, rows: int) -> float:
         """Return the expected fraction of nonzero entries in a matrix with this number of rows.
@@ -131,13 +126,6 @@ class VerySparse(TestMatrix):
         p = max(rows, 1)
         # log p / p is no density for p = 1, and a column needs at least one entry on average.
         return 1.0 / math.sqrt(p) if self.rule == "square-root" else max(math.log(p), 1.0) / p
-
-
-def _scattered(density: float, rows: int, columns: int, rng: np.random.Generator) -> scipy.sparse.csr_array:
-    places = _successes(rows * columns, density, rng)
-    entries = _random_signs(len(places), math.sqrt(1.0 / density), rng)
-    starts = np.searchsorted(places, np.arange(rows + 1) * columns)
-    return scipy.sparse.csr_array((entries, places % columns, starts), shape=(rows, columns))
 
 
 def _successes(trials: int, probability: float, rng: np.random.Generator) -> HostArray:
@@ -168,23 +156,18 @@ class SparseSign(TestMatrix):
         rows, columns : int
             Its shape.
         rng : numpy.random.Generator
-            The source of the seed.
+            The source of the random numbers.
 
         Returns
         -------
         Sketch, shape (rows, columns)
-            Sparse. The entries are not stored: every use draws them again from the seed, so they are always the same.
+            Sparse.
         """
         count = min(self.nonzeros, columns)
-        share = count / max(columns, 1)
-        return SeededSketch(rows, columns, rng, partial(_signed, count), width=columns, density=share)
-
-
-def _signed(count: int, rows: int, columns: int, rng: np.random.Generator) -> scipy.sparse.csr_array:
-    places = _subsets(rows, columns, count, rng)
-    entries = _random_signs(rows * count, math.sqrt(columns / count), rng)
-    starts = np.arange(rows + 1) * count
-    return scipy.sparse.csr_array((entries, places.ravel(), starts), shape=(rows, columns))
+        places = _subsets(rows, columns, count, rng)
+        entries = _random_signs(rows * count, math.sqrt(columns / count), rng)
+        starts = np.arange(rows + 1) * count
+        return Sketch(scipy.sparse.csr_array((entries, places.ravel(), starts), shape=(rows, columns)))
 
 
 def _subsets(rows: int, columns: int, count: int, rng: np.random.Generator) -> HostArray:
