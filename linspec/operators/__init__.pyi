@@ -17,10 +17,7 @@ from linspec.operators.row_files import labels_in_front as labels_in_front
 from linspec.operators.row_files import long_fields as long_fields
 from linspec.operators.row_files import names_of_columns as names_of_columns
 from linspec.operators.row_files import texts_of_column as texts_of_column
-from linspec.operators.sketched import HeldSketch as HeldSketch
-from linspec.operators.sketched import SeededSketch as SeededSketch
 from linspec.operators.sketched import Sketch as Sketch
-from linspec.operators.sketched import tile_width as tile_width
 from linspec.operators.sparse import SparseOperator as SparseOperator
 from linspec.operators.streamed import StreamedOperator as StreamedOperator
 from linspec.operators.streamed import paired as paired

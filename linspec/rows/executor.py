@@ -54,8 +54,6 @@ class Reduction(ABC):
         Whether blocks are added as they are read, and not about a row.
     multiplied : float, default 0
         Products with one column that are made of each row, forward and adjoint.
-    changed : array, optional
-        The array of `by_row` that is changed in place.
     """
 
     columns: int = 1
@@ -63,7 +61,6 @@ class Reduction(ABC):
     tall: bool = False
     raw: bool = False
     multiplied: float = 0.0
-    changed: Any = None
 
     @property
     def by_row(self) -> list[Any]:

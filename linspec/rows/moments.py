@@ -628,8 +628,8 @@ class Moments:
         V = self._scaled(i, V)
         terms = self._terms(i, V) | {"alpha": place(alpha)}
         total, about = self._pass(lambda: LongStep(self.data, A, V, U, terms), [i])
-        P, sums, squares = total[:3]
-        along = total[3] if self.pre.B is not None else None
+        P, sums, squares, along, pieces = total
+        U[...] = A.backend.blocks.xp.concat(pieces, axis=0)
         return self._corrected(P, sums, along, i, about), np.sqrt(to_host(squares))
 
     def scores(

@@ -175,18 +175,15 @@ class _Run:
         The first rows of all runs, and the number of all rows.
     pieces : list of list of (int, int)
         For each run and matrix the number of blocks, and of their first rows that are skipped.
-    changes : int or None
-        The number of the array that is changed.
     """
 
     reduction: bytes
     kinds: list[tuple[DType, bool]]
     edges: list[int]
     pieces: list[list[tuple[int, int]]]
-    changes: int | None
 
-    def __call__(self, number: int, *values: Any) -> tuple[Any, float, Any]:
-        """Return the total, the stored entries, and the array that is changed."""
+    def __call__(self, number: int, *values: Any) -> tuple[Any, float]:
+        """Return the total, and the stored entries."""
         first, stop = self.edges[number], self.edges[number + 1]
         operators, rest = [], list(values)
         for (dtype, far), (count, skipped) in zip(self.kinds, self.pieces[number], strict=True):
@@ -194,14 +191,11 @@ class _Run:
                 _Some([_opened(each, dtype, far=far) for each in rest[:count]], skipped, stop - first)
             )
             del rest[:count]
-        changed = None
-        if self.changes is not None:
-            changed = rest[self.changes] = rest[self.changes].copy()  # the work may be repeated
         reduction = _Reader(self.reduction, [*operators, *rest]).load()
         reduction.begin_at(first)
         with one_blas_thread(needed=True), machine.one_thread():
             _, total, _, entries = LOCAL.reduce(operators, lambda _: reduction, pause)
-        return total, entries, changed
+        return total, entries
 
 
 class _Some(Rows):
@@ -241,7 +235,7 @@ class WorkerExecutor(Executor):
         begin: Callable[[list[Block]], Reduction],
         between: Callable[[], None],
     ) -> tuple[Reduction, Any, int, float]:
-        leader, parts = _leader(operators), []
+        leader = _leader(operators)
         engine = leader.engine
         with looking(between):
             between()
@@ -249,17 +243,9 @@ class WorkerExecutor(Executor):
             run, calls = _planned(leader, operators, reduction, _runs(leader, operators, reduction))
             merge = _Merge(run.reduction)
             if reduction.tall:
-                total, entries, _ = merge(0, *engine.fetch_once(engine.map(run, calls)))
-            elif reduction.changed is None:
-                total, entries, _ = engine.reduce(run, calls, merge)
+                total, entries = merge(0, *engine.fetch_once(engine.map(run, calls)))
             else:
-                parts = engine.keep(run, calls)
-                calls = [Call(i, (part,)) for i, part in enumerate(parts)]
-                total, entries, _ = engine.reduce(_sums, calls, merge)
-                slices = engine.fetch_once(engine.map(_changed, calls))
-                for (a, b), rows in zip(pairwise(run.edges), slices, strict=True):
-                    reduction.changed[a:b] = rows
-                engine.release(parts)
+                total, entries = engine.reduce(run, calls, merge)
         return reduction, total, leader.edges[-1], entries
 
     def kept(self, operators: Sequence[Rows], reduction: Reduction, between: Callable[[], None]) -> Rows:
@@ -284,14 +270,14 @@ class _Merge:
 
     reduction: bytes
 
-    def __call__(self, number: int, *parts: tuple[Any, float, Any]) -> tuple[Any, float, Any]:
+    def __call__(self, number: int, *parts: tuple[Any, float]) -> tuple[Any, float]:
         reduction = _Reader(self.reduction, []).load()
-        total, entries, _ = parts[0]
+        total, entries = parts[0]
         total = copy.deepcopy(total)  # others may read it, and the work may be repeated
         with np.errstate(all="ignore"), one_blas_thread(needed=True), machine.one_thread():
-            for right, more, _ in parts[1:]:
+            for right, more in parts[1:]:
                 total, entries = reduction.merge(total, right), entries + more
-        return total, entries, None
+        return total, entries
 
 
 @dataclass(frozen=True)
@@ -301,16 +287,8 @@ class _Images:
     run: _Run
 
     def __call__(self, number: int, *values: Any) -> Array:
-        (pieces,), _, _ = self.run(number, *values)
+        (pieces,), _ = self.run(number, *values)
         return np.concatenate(pieces)
-
-
-def _sums(_number: int, part: tuple[Any, float, Any]) -> tuple[Any, float, Any]:
-    return *part[:2], None
-
-
-def _changed(_number: int, part: tuple[Any, float, Any]) -> Array:
-    return part[2]
 
 
 def _opened(rows: Any, dtype: DType, *, far: bool) -> Rows:
@@ -355,7 +333,7 @@ def _runs(leader: WorkerRows, operators: Sequence[Rows], reduction: Reduction) -
 
 
 def _planned(
-    leader: WorkerRows, operators: Sequence[Rows], reduction: Reduction, ends: list[int]
+    leader: WorkerRows, operators: Sequence[Rows], reduction: Any, ends: list[int]
 ) -> tuple[_Run, list[Call]]:
     """The work of a pass, and a call for each run."""
     edges = [leader.edges[i] for i in ends]
@@ -374,20 +352,15 @@ def _planned(
             handles[run] += part
             pieces[run].append((len(part), rows))
     for x in arrays:
-        send = (
-            leader.engine.hold(_slices(x, edges))
-            if x is reduction.changed
-            else leader.sent(x, edges, _slices)
-        )
-        for run, handle in enumerate(send):
+        lasts = x is reduction.pre.w or x is reduction.pre.B  # others are of this pass alone
+        held = leader.sent(x, edges, _slices) if lasts else leader.engine.hold(_slices(x, edges))
+        for run, handle in enumerate(held):
             handles[run].append(handle)
-    changes = next((i for i, x in enumerate(arrays) if x is reduction.changed), None)
     work = _Run(
         _written(reduction, [*operators, *arrays]),
         [(A.dtype, A.far) for A in operators],
         edges,
         pieces,
-        changes,
     )
     # the first handle, by which an engine chooses the worker, is one of the leader
     return work, [Call(i, tuple(each)) for i, each in enumerate(handles)]

@@ -100,11 +100,6 @@ class Together(Reduction):
         self.wide, self.tall = True in [part.wide for part in parts], True in [part.tall for part in parts]
 
     @property
-    def changed(self) -> Any:
-        """The array that a part changes."""
-        return next((part.changed for part in self.parts if part.changed is not None), None)
-
-    @property
     def by_row(self) -> list[Any]:
         return [x for part in self.parts for x in part.by_row]
 
@@ -550,16 +545,18 @@ def _scores(of: Any, block: Block, rows: slice) -> tuple[Array, Array | None]:
 
 
 class LongStep(Reduction):
-    """U ← √D (X V - 1 shiftᵀ - B along) - U diag(alpha) of one matrix X, in place.
+    """The new U = √D (X V - 1 shiftᵀ - B along) - U diag(alpha) of one matrix X.
 
-    The sums are Xᵀ√D U, 1ᵀ√D U, the squares of U, and Bᵀ√D U. U has a row for each row of X; it is updated and used
-    while these are read, so that a step takes one pass.
+    The sums are Xᵀ√D U, 1ᵀ√D U, the squares of U, and Bᵀ√D U. U has a row for each row of X; it is made and used while
+    these are read, so that a step takes one pass. The last entry has its pieces, in order.
     """
+
+    tall = True
 
     def __init__(
         self, data: RowData, operator: LinearOperator, V: Array, U: Array, terms: dict[str, Array]
     ) -> None:
-        self.data, self.operator, self.U, self.terms, self.changed = data, operator, U, terms, U
+        self.data, self.operator, self.U, self.terms = data, operator, U, terms
         self.V, self.columns = operator.thin(V), V.shape[1]
         self.multiplied = 2.0 * self.columns
 
@@ -570,13 +567,13 @@ class LongStep(Reduction):
     def zero(self) -> list[Any]:
         zeros, k = self.operator.backend.blocks.zeros, self.columns
         sums = [zeros((self.operator.shape[1], k)), zeros((k,)), zeros((k,))]
-        return [*sums, zeros((self.terms["along"].shape[0], k))] if "along" in self.terms else sums
+        return [*sums, zeros((self.data.pre.directions - self.data.pre.center, k)), []]
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
         place, B = self.operator.backend.blocks, self.data.B(self.operator, rows)
         u, root = _scores(self, blocks[0], rows)
         u = u - self.U[rows, :] * self.terms["alpha"][None, :]
-        self.U[rows, :] = u
+        total[4].append(u)
         total[2] += place.column_sums(u * u)
         u = u if root is None else u * root
         blocks[0].t_times(self.operator.thin(u), total[0])

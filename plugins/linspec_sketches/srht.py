@@ -73,7 +73,7 @@ class HadamardSketch(Sketch):
         self.signs, self.sample, self.order = signs, sample, order
 
     @property
-    def entries(self) -> HostArray:  # type: ignore[override]
+    def entries(self) -> HostArray:
         """The entries, which are computed where no transform is made."""
         return self.signs[:, None] * hadamard(np.arange(self.shape[0]), self.sample)
 
