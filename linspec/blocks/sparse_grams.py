@@ -17,17 +17,14 @@ they are ordered by frequency and taken at equal steps, so the estimate is the s
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from linspec.blocks.sparse_slabs import (
     CSR,
-    LONGEST_STRETCH,
     PARTS_PER_THREAD,
     assembled,
-    kind_of,
     row_block,
     thread_count,
 )
@@ -60,16 +57,8 @@ def pair_count(X: CSR, Y: CSR | None = None) -> int:
         The count is also an upper bound for the number of stored entries of the Gram matrix.
 
     """
-    matrices = (X, X) if Y is None else (X, Y)
-    total = 0
-    for start in range(0, X.shape[0], LONGEST_STRETCH):
-        stop = min(start + LONGEST_STRETCH, X.shape[0])
-        x, y = (np.diff(matrix.indptr[start : stop + 1]).astype(np.int64) for matrix in matrices)
-        if float(x.max()) * float(y.max()) * len(x) < 2**62:
-            total += int((x * y).sum())
-        else:  # 64 bits might not hold the sum
-            total += sum(a * b for a, b in zip(x.tolist(), y.tolist(), strict=True))
-    return total
+    x, y = (np.diff(each.indptr).astype(np.float64) for each in (X, X if Y is None else Y))
+    return int(x @ y)
 
 
 def gram_entries(X: CSR, Y: CSR) -> float:
@@ -125,10 +114,10 @@ def gram(X: CSR, Y: CSR | None = None) -> CSR:
 
     """
     right = X if Y is None else Y
-    left = _in_float64(X)
+    left = X.astype(np.float64, copy=False)
     if Y is None and one_entry_rows(X):
         return _diagonal_gram(left)
-    right = left if Y is None else _in_float64(Y)
+    right = left if Y is None else Y.astype(np.float64, copy=False)
     left = left.T.tocsr()
     # The multiply-adds up to each row of the result: each thread computes its own rows of it.
     counts = np.diff(right.indptr)
@@ -142,9 +131,8 @@ def gram(X: CSR, Y: CSR | None = None) -> CSR:
     parts = threads * PARTS_PER_THREAD
     cuts = np.searchsorted(work, [int(work[-1]) * part // parts for part in range(1, parts)])
     bounds = sorted({0, *cuts.tolist(), left.shape[0]})
-    return _stacked(
-        machine.map_parallel(lambda part: row_block(left, *part) @ right, list(pairwise(bounds))), kind_of(X)
-    )
+    pieces = machine.map_parallel(lambda part: row_block(left, *part) @ right, list(pairwise(bounds)))
+    return sparse.vstack(pieces, format="csr")
 
 
 def one_entry_rows(X: CSR) -> bool:
@@ -165,26 +153,4 @@ def _diagonal_gram(X: CSR) -> CSR:
     met = squares != 0
     indptr = np.concatenate([[0], np.cumsum(met)]).astype(X.indptr.dtype)
     places = np.flatnonzero(met).astype(X.indices.dtype)
-    return assembled(kind_of(X), (columns, columns), indptr, places, squares[met].astype(np.float64))
-
-
-def _stacked(parts: list[CSR], kind: Any) -> CSR:
-    """Stack CSR matrices by rows. The list is emptied, so that at most one of them is in memory twice."""
-    shape = sum(part.shape[0] for part in parts), parts[0].shape[1]
-    total = sum(part.nnz for part in parts)
-    index = np.int64 if total > np.iinfo(np.int32).max else parts[0].indices.dtype
-    indptr, indices, data = np.zeros(shape[0] + 1, index), np.empty(total, index), np.empty(total)
-    row, entry = 0, 0
-    while parts:
-        part = parts.pop(0)
-        indptr[row + 1 : row + 1 + part.shape[0]] = entry + part.indptr[1:].astype(index)
-        indices[entry : entry + part.nnz] = part.indices
-        data[entry : entry + part.nnz] = part.data
-        row, entry = row + part.shape[0], entry + part.nnz
-    return assembled(kind, shape, indptr, indices, data)
-
-
-def _in_float64(A: CSR) -> CSR:
-    if A.data.dtype == np.float64:
-        return A
-    return assembled(kind_of(A), A.shape, A.indptr, A.indices, A.data.astype(np.float64))
+    return assembled(type(X), (columns, columns), indptr, places, squares[met].astype(np.float64))

@@ -2,15 +2,14 @@
 
 Problem: products of sparse rows need pieces that fit the cache, and results that are added into a given array.
 Method: SciPy's compiled kernels, which release the interpreter lock. The kernels that add into a given array are
-private (`scipy.sparse._sparsetools`). They are tested once on a small product. If they are missing or have changed, the
-public operators replace them, at the cost of a temporary block.
+private (`scipy.sparse._sparsetools`). If they are missing, the public operators replace them, at the cost of a
+temporary block.
 """
 
 from __future__ import annotations
 
 import copy
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +18,10 @@ from scipy import sparse
 from linspec.process import machine
 from linspec.process.pauses import pause
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 try:
-    from scipy.sparse import _sparsetools
-except ImportError:  # pragma: no cover - private: a future SciPy may lack it
-    _sparsetools = None
+    from scipy.sparse._sparsetools import csc_matvec, csc_matvecs, csr_matvec, csr_matvecs
+except ImportError:  # pragma: no cover - private: a future SciPy may lack them
+    csr_matvecs = None
 
 CSR: TypeAlias = Any
 """A `scipy.sparse.csr_array` or `csr_matrix`; SciPy ships no types."""
@@ -78,7 +74,7 @@ def row_block(A: CSR, start: int, stop: int) -> CSR:
     first, last = int(A.indptr[start]), int(A.indptr[stop])
     indptr = A.indptr[start : stop + 1] - A.indptr[start]
     shape = stop - start, A.shape[1]
-    return assembled(kind_of(A), shape, indptr, A.indices[first:last], A.data[first:last])
+    return assembled(type(A), shape, indptr, A.indices[first:last], A.data[first:last])
 
 
 def thread_count(work: int) -> int:
@@ -120,64 +116,25 @@ class Slab(NamedTuple):
 
     def gather(self, V: Block, out: Block) -> None:
         """Add slab · V to `out`. All three have the same dtype; `V` and `out` are C-contiguous."""
-        kernels = _compiled()
-        if kernels is None:
+        if csr_matvecs is None:
             out += self.matrix @ V
         elif V.shape[1] <= SINGLY:
             for v, y in zip(V.T, out.T, strict=True):
                 column = np.ascontiguousarray(y)
-                kernels.gather_one(self.rows, self.columns, *self[2:], np.ascontiguousarray(v), column)
+                csr_matvec(self.rows, self.columns, *self[2:], np.ascontiguousarray(v), column)
                 y[...] = column
         else:
-            kernels.gather(self.rows, self.columns, V.shape[1], *self[2:], V.ravel(), out.ravel())
+            csr_matvecs(self.rows, self.columns, V.shape[1], *self[2:], V.ravel(), out.ravel())
 
     def scatter(self, block: Block, out: Block) -> None:
         """Add slabᵀ · block to `out`. All three have the same dtype; `block` and `out` are C-contiguous."""
-        kernels = _compiled()
         # The arrays of the rows of a matrix are the arrays of the columns of its transpose.
-        if kernels is None:
+        if csr_matvecs is None:
             out += self.matrix.T @ block
         elif block.shape[1] == 1:
-            kernels.scatter_one(self.columns, self.rows, *self[2:], block.ravel(), out.ravel())
+            csc_matvec(self.columns, self.rows, *self[2:], block.ravel(), out.ravel())
         else:
-            kernels.scatter(self.columns, self.rows, block.shape[1], *self[2:], block.ravel(), out.ravel())
-
-
-class _Kernels(NamedTuple):
-    """SciPy's compiled loops that add the product of a CSR or CSC matrix with a block or a column to a given array."""
-
-    gather: Callable[..., None]
-    scatter: Callable[..., None]
-    gather_one: Callable[..., None]
-    scatter_one: Callable[..., None]
-
-
-@lru_cache(maxsize=1)
-def _compiled() -> _Kernels | None:
-    """Return SciPy's compiled loops; None if they are missing or have changed."""
-    names = ("csr_matvecs", "csc_matvecs", "csr_matvec", "csc_matvec")
-    if not all(callable(getattr(_sparsetools, name, None)) for name in names):
-        return None
-    kernels = _Kernels(*(getattr(_sparsetools, name) for name in names))
-    return kernels if _as_expected(kernels) else None
-
-
-def _as_expected(kernels: _Kernels) -> bool:
-    # [[0, 2, 0], [3, 0, 5]] as rows, which are also the columns of its transpose.
-    csr = np.array([0, 1, 3], np.int32), np.array([1, 0, 2], np.int32), np.array([2.0, 3.0, 5.0])
-    V, U = np.arange(1.0, 7.0).reshape(3, 2), np.arange(1.0, 5.0).reshape(2, 2)
-    AV, AtU, Av, Atu = np.ones((2, 2)), np.ones((3, 2)), np.ones(2), np.ones(3)
-    try:
-        kernels.gather(2, 3, 2, *csr, V.ravel(), AV.ravel())
-        kernels.scatter(3, 2, 2, *csr, U.ravel(), AtU.ravel())
-        kernels.gather_one(2, 3, *csr, np.ascontiguousarray(V[:, 0]), Av)
-        kernels.scatter_one(3, 2, *csr, np.ascontiguousarray(U[:, 0]), Atu)
-    except (MemoryError, RecursionError):  # which proves nothing about the functions
-        raise
-    except Exception:  # noqa: BLE001  # a private function may change in any way; the public ones stand in
-        return False
-    expected = [7, 9, 29, 37, 10, 13, 3, 5, 16, 21, 7, 29, 10, 3, 16]
-    return bool(np.array_equal(np.concatenate([AV.ravel(), AtU.ravel(), Av, Atu]), expected))
+            csc_matvecs(self.columns, self.rows, block.shape[1], *self[2:], block.ravel(), out.ravel())
 
 
 def assembled(kind: Any, shape: tuple[int, int], indptr: Block, indices: Block, data: Block) -> CSR:
@@ -186,8 +143,3 @@ def assembled(kind: Any, shape: tuple[int, int], indptr: Block, indices: Block, 
     matrix = kind(shape, dtype=data.dtype)
     matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
     return matrix
-
-
-def kind_of(A: CSR) -> Any:
-    """The SciPy class of a CSR matrix: `csr_array` or `csr_matrix`."""
-    return sparse.csr_array if isinstance(A, sparse.sparray) else sparse.csr_matrix
