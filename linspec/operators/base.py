@@ -333,7 +333,9 @@ class LinearOperator:
         """Release memory that reading the rows has filled; does nothing for data held in memory."""
 
     def _check_block(self, V: Array, rows: int, name: str) -> None:
-        if not is_array(V) or V.ndim != 2 or V.shape[0] != rows:
+        if (
+            not is_array(V) or V.ndim != 2 or rows not in (V.shape[0], math.inf)
+        ):  # slices are counted as they come
             got = getattr(V, "shape", type(V).__name__)
             raise InvalidProblem(
                 f"{name} of a {self.shape[0]} x {self.shape[1]} operator takes an array with {rows} rows "
