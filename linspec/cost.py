@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import HOST, Home
-from linspec.blocks.sparse_grams import gram_entries
+from linspec.blocks.sparse_grams import gram_entries, pair_count
 from linspec.operators import LinearOperator, SparseOperator, StreamedOperator
 
 __all__ = [
@@ -266,7 +266,7 @@ def sizes_of(matrices: Sequence[LinearOperator], k: int) -> Sizes:
     sparse = [view for view in views if isinstance(view, SparseOperator)]
     if len(sparse) == len(views):
         pairs = sum(view.pairs for view in sparse)
-        pairs += sum(A.pairs_with(B) for A, B in combinations(sparse, 2))
+        pairs += sum(pair_count(A.matrix, B.matrix) for A, B in combinations(sparse, 2))
     one_entry = len(sparse) == len(views) and all(view.one_entry for view in sparse)
     n = min(view.shape[0] for view in views)
     n = ASSUMED_ROWS if math.isinf(n) else n

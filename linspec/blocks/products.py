@@ -146,7 +146,6 @@ class ByProducts(Rows):
     """
 
     readable = False
-    _products = 0
 
     @property
     def estimated(self) -> bool:  # type: ignore[override]
@@ -194,7 +193,6 @@ class ByProducts(Rows):
         )
 
     def _checked(self, product: Array, block: Array, shape: tuple[float, int], method: str) -> Array:
-        self._products += 1
         if tuple(product.shape) != shape:
             raise InvalidProblem(
                 f"{method} of {self.name} must return shape {shape}; got {tuple(product.shape)}."
@@ -204,11 +202,10 @@ class ByProducts(Rows):
             return product
         entries = to_host(product)
         row, column = np.argwhere(~np.isfinite(entries))[0].tolist()
-        source = getattr(self.operator, "source", self.operator)
         raise NonFiniteData(
-            f"{self.name} must give finite products; {type(source).__name__}.{method} returned "
-            f"{entries[row, column]} at row {row}, column {column} of product number {self._products}, for a block of "
-            "finite numbers. Try the operator on such blocks; where its products overflow, scale it."
+            f"{self.name} must give finite products; {method} returned {entries[row, column]} at row {row}, column "
+            f"{column}, for a block of finite numbers. Try the operator on such blocks; where its products overflow, "
+            "scale it."
         )
 
 

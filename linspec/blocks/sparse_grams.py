@@ -5,7 +5,8 @@ Problem: direct methods need the Gram matrix itself. Its memory and its cost mus
 Method: rows of Xᵀ multiply Y. Each thread computes its own rows of the result, about equal in multiply-adds, so no
 partial results are added up. The multiply-adds are counted exactly from the lengths of the rows; the entries of the
 result are estimated from some of its columns. If no row has more than one entry, XᵀX is diagonal, and its diagonal is
-summed directly.
+summed directly. Centring and confounds subtract a matrix of low rank, whose entries would fill a sparse matrix; its
+factors do not (`SparseMinusThin`).
 
 Source: the product by rows is Gustavson, "Two fast algorithms for sparse matrices: multiplication and permuted
 transposition", ACM TOMS 4(3), 1978, as SciPy implements it.
@@ -16,11 +17,14 @@ they are ordered by frequency and taken at equal steps, so the estimate is the s
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from linspec.arrays import HostArray
 from linspec.blocks.sparse_slabs import (
     CSR,
     PARTS_PER_THREAD,
@@ -154,3 +158,64 @@ def _diagonal_gram(X: CSR) -> CSR:
     indptr = np.concatenate([[0], np.cumsum(met)]).astype(X.indptr.dtype)
     places = np.flatnonzero(met).astype(X.indices.dtype)
     return assembled(type(X), (columns, columns), indptr, places, squares[met].astype(np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class SparseMinusThin:
+    """G - P Qᵀ.
+
+    Parameters
+    ----------
+    G : SciPy sparse array of shape (p, q)
+    P, Q : numpy.ndarray of shapes (p, m) and (q, m)
+        Few columns, perhaps none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scipy.sparse
+    >>> from linspec.rows import SparseMinusThin
+    >>> ones = np.ones((2, 1))
+    >>> (SparseMinusThin(scipy.sparse.eye_array(2).tocsr(), ones, ones) @ np.array([[1.0], [2.0]])).ravel()
+    array([-2., -1.])
+    """
+
+    G: Any
+    P: HostArray
+    Q: HostArray
+
+    @classmethod
+    def of(cls, G: Any) -> SparseMinusThin:
+        """Return G itself, or a sparse G minus nothing."""
+        return G if isinstance(G, cls) else cls(G, *(np.zeros((size, 0)) for size in G.shape))
+
+    @property
+    def is_near_diagonal(self) -> bool:
+        """Whether all that is stored is on the diagonal, as where no row has two entries."""
+        return len(self.G.data) == np.count_nonzero(self.G.diagonal())
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(p, q)."""
+        return self.P.shape[0], self.Q.shape[0]
+
+    @property
+    def T(self) -> SparseMinusThin:
+        """The transpose."""
+        return SparseMinusThin(self.G.T, self.Q, self.P)
+
+    def __matmul__(self, V: HostArray) -> HostArray:
+        product: HostArray = self.G @ V
+        product -= self.P @ (self.Q.T @ V)
+        return product
+
+    def diagonal(self) -> HostArray:
+        """The diagonal, of shape (p,)."""
+        diagonal: HostArray = self.G.diagonal() - np.sum(self.P * self.Q, axis=1)
+        return diagonal
+
+    def toarray(self) -> HostArray:
+        """The dense matrix."""
+        dense: HostArray = self.G.toarray()
+        dense -= self.P @ self.Q.T
+        return dense

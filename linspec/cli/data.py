@@ -35,8 +35,8 @@ from linspec.operators import (
     names_of_columns,
     texts_of_column,
 )
-from linspec.operators.chosen_rows import chosen_rows
-from linspec.operators.npy_files import is_npy
+from linspec.operators.derived import chosen_rows
+from linspec.operators.numpy_files import is_npy
 from linspec.operators.row_files import is_pattern, row_files
 from linspec.process import machine
 from linspec.process.paths import is_there

@@ -1,13 +1,13 @@
 from linspec.operators.base import AdjointOperator as AdjointOperator
 from linspec.operators.base import LinearOperator as LinearOperator
 from linspec.operators.base import RowOperator as RowOperator
-from linspec.operators.combined_columns import CombinedColumns as CombinedColumns
 from linspec.operators.dense import DenseOperator as DenseOperator
 from linspec.operators.dense import MappedOperator as MappedOperator
+from linspec.operators.derived import CombinedColumns as CombinedColumns
 from linspec.operators.foreign import CupySparseOperator as CupySparseOperator
 from linspec.operators.foreign import ForeignOperator as ForeignOperator
-from linspec.operators.npy_files import mapped as mapped
-from linspec.operators.npz_files import read_npz as read_npz
+from linspec.operators.numpy_files import mapped as mapped
+from linspec.operators.numpy_files import read_npz as read_npz
 from linspec.operators.opening import as_operator as as_operator
 from linspec.operators.opening import open_rows as open_rows
 from linspec.operators.row_files import RowFiles as RowFiles

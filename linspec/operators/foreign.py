@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from contextlib import suppress
 from copy import copy
 from functools import cached_property
 from typing import Any
@@ -98,12 +99,10 @@ class ForeignOperator(LinearOperator):
 
 def _stated_shape(shape: Any) -> tuple[int, int]:
     """Check the shape that a foreign operator states, and return it as two integers."""
-    try:
+    n = p = -1
+    with suppress(TypeError, ValueError):
         n, p = (operator.index(length) for length in shape)
-        fits = min(n, p) >= 0
-    except (TypeError, ValueError):
-        fits = False
-    if not fits:
+    if min(n, p) < 0:
         raise InvalidProblem(
             f"data must have two dimensions, rows and columns; got an operator whose shape is {shown(shape)}. Give it "
             "a shape of two integers."

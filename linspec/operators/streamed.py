@@ -20,6 +20,7 @@ import math
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
+from numbers import Integral
 from typing import Any
 
 import scipy.sparse
@@ -35,7 +36,6 @@ from linspec.operators.sparse import SparseOperator
 from linspec.operators.tables import of_frame
 from linspec.process.pauses import pause
 from linspec.process.turns import in_turn
-from linspec.registry.options import is_number
 
 SPARSE = SparseOperator | CupySparseOperator
 """The operator classes of sparse slices."""
@@ -226,7 +226,7 @@ class _Source:
                 f"{self.name} must be an iterator of slices, or a callable that returns one; got "
                 f"{type(source).__name__}. Pass iter(...) of it."
             )
-        if rows is not None and (not is_number(rows, int) or rows < 1):
+        if rows is not None and (isinstance(rows, bool) or not isinstance(rows, Integral) or rows < 1):
             raise InvalidProblem(
                 f"rows of {self.name} must be a positive integer or None; got {shown(rows)}."
             )

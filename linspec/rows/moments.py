@@ -28,6 +28,7 @@ import scipy.sparse
 from linspec.arrays import Array, Home, HostArray, all_finite, cast, is_array, on_device, to_host
 from linspec.blocks import ByProducts
 from linspec.blocks.base import MULTIPLY_RATE, STORED_RATE, Block, LinearOperator, Rows
+from linspec.blocks.sparse_grams import SparseMinusThin
 from linspec.errors import DataOutOfRange, InvalidProblem, MissingCapability, NonFiniteData
 from linspec.linalg import EPS, rank_cut
 from linspec.process.log import LOG, tells
@@ -55,7 +56,6 @@ from linspec.rows.reductions import (
     Triangle,
     refuse_entries,
 )
-from linspec.rows.sparse_minus_thin import SparseMinusThin
 
 __all__ = ["Moments", "Preprocessed"]
 

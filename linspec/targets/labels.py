@@ -37,7 +37,7 @@ from linspec.borrowed import borrowed
 from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData, called
 from linspec.frames import is_frame, is_series, labels_of
 from linspec.linalg.small_matrices import EPS, rank_cut, whitening
-from linspec.operators.combined_columns import CombinedColumns
+from linspec.operators.derived import CombinedColumns
 from linspec.operators.sparse import SparseOperator, checked_rows, is_scipy_sparse
 
 __all__ = ["Labels", "are_classes", "class_codes"]

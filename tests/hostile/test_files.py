@@ -107,7 +107,7 @@ INDICES += [("coo", "row"), ("coo", "col"), ("dia", "offsets")]
 
 @pytest.mark.parametrize(("kind", "name"), INDICES[:-1])
 def test_indices_out_of_range(tmp_path: Path, kind: str, name: str):
-    word = {"indptr": "ind"}.get(name, name)  # SciPy says "index pointer" as well
+    word = {"indices": name}.get(name, "ind")  # SciPy says "index pointer" and "axis 0 index" as well
     for index in (-1, 10**6, 2**40, 2**62, -(2**62)):
         for place in (0, -1):
             parts = parts_of(kind)

@@ -219,7 +219,7 @@ def test_a_source_that_gives_other_rows_later_is_refused():
     heights = itertools.cycle([[100, 331], [100, 330]])
     x, _ = ls.paired(lambda: Pairs(heights=next(heights)).slices())
     x.matmat(np.ones((P, 1)))
-    with pytest.raises(InvalidProblem, match="X and Y must have 431 rows, .*gave 430"):
+    with pytest.raises(InvalidProblem, match=r"X and Y must have 431 rows, .*gave 430"):
         x.matmat(np.ones((P, 1)))
 
 

@@ -162,8 +162,8 @@ BYTES: dict[str, tuple[str, bytes, Any, str]] = {
     "an index below 0": ("npz", parts(indices=at(SPARSE.indices, 4, -1)), InvalidProblem, "indices"),
     "fractional indices": ("npz", parts(indices=SPARSE.indices + 0.25), InvalidProblem, "whole numbers"),
     "row ends that fall": ("npz", parts(indptr=at(SPARSE.indptr, 4, 0)), InvalidProblem, "indptr"),
-    "too few row ends": ("npz", parts(indptr=SPARSE.indptr[:-1]), InvalidProblem, "indptr"),
-    "no entries": ("npz", parts(data=None), InvalidProblem, "that do not fit"),
+    "too few row ends": ("npz", parts(indptr=SPARSE.indptr[:-1]), InvalidProblem, "index pointer"),
+    "no entries": ("npz", parts(data=None), InvalidProblem, "the same size"),
     "an unknown sparse format": ("npz", parts(format=b"lil"), InvalidProblem, "format"),
     "a pickled format": ("npz", parts(format=OBJECTS), InvalidProblem, "pickled"),
 }  # fmt: skip

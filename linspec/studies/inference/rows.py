@@ -21,7 +21,7 @@ import numpy as np
 from linspec.arrays import Array, HostArray, reciprocal
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.operators import DenseOperator, LinearOperator, as_operator
-from linspec.operators.chosen_rows import chosen_rows
+from linspec.operators.derived import chosen_rows
 from linspec.operators.range_of_entries import check_magnitude, magnitude_of
 from linspec.process import machine
 from linspec.rows import EXPLAINED, Preprocessing, check_products
