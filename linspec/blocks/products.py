@@ -125,7 +125,10 @@ class ProductsBlock(Block):
 
     def cut(self, start: int, stop: int) -> ProductsBlock:
         if (start, stop) != (0, self.rows):
-            raise UnsupportedData("a matrix that is known by its products cannot be cut into rows.")
+            raise InvalidProblem(
+                f"{self.operator.name} is known by its products and cannot be cut into rows, as beside many slices, or "
+                f"beside {stop - start} of {self.rows} rows. Pass its entries, or the same rows of both."
+            )
         return self
 
 

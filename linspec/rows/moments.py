@@ -462,7 +462,9 @@ class Moments:
         """Moments of operators, by their names in messages, of which nothing is to be learnt: they are preprocessed."""
         moments = cls([ByProducts(A, name) for name, A in operators.items()], passes=passes)
         for i, A in enumerate(moments.operators):
-            moments._take_as_it_is(i, np.zeros(A.shape[1]), float(A.shape[0]), None)
+            zeros = np.zeros(A.shape[1])
+            moments.subtracts[i], moments.raw_squares[i] = True, zeros
+            moments.fitted[i] = Fitted.known(zeros)._replace(total=float(A.shape[0]))
         return moments
 
     def pre_of(self, i: int) -> Preprocessing:
@@ -507,10 +509,6 @@ class Moments:
     def _learnt(self) -> tuple[dict[int, Any], ...]:
         """All that is learnt of matrices, by their numbers."""
         return self.fitted, self.subtracts, self.raw_squares
-
-    def _take_as_it_is(self, i: int, squares: HostArray, total: float, live: HostArray | None) -> None:
-        self.subtracts[i], self.raw_squares[i] = True, squares
-        self.fitted[i] = Fitted.known(0.0 * squares)._replace(squares=squares, total=total, live=live)
 
     def gram(self, *, sparse: bool = False) -> list[list[Any]]:
         """Form all XᵢᵀDXⱼ in one pass, and hold them: dense, or sparse where nothing is taken out of sparse ones.
@@ -788,7 +786,7 @@ class Moments:
             self._learn(learnt, which, about)
         elif not all(A.resident for A in operators) and not _finite(totals):  # rows may have changed
             for i in which:
-                self._refuse_entries(i)
+                refuse_entries(self.operators[i], self.names[i])
         settled = len(self.fitted) == len(self.operators)  # else the pass is made again, in another precision
         if sketches and settled:
             self.sketched = self._corrected_sketch(totals.pop(), about)
@@ -883,7 +881,7 @@ class Moments:
             return
         name = self.names[i]
         if not np.isfinite(sums).all():
-            self._refuse_entries(i)
+            refuse_entries(self.operators[i], name)
             if not self.rereads:
                 column = int(np.argmin(np.isfinite(sums)))
                 raise NonFiniteData(
@@ -902,10 +900,6 @@ class Moments:
             f"{LARGEST:.0e} in magnitude; got about {size:.3g} in column {column}. Multiply {name} by 1e{power}, and "
             f"its ridge, if it has one, by 1e{2 * power}."
         )
-
-    def _refuse_entries(self, i: int) -> None:
-        """Name the first entry of a matrix that is not finite, if its rows can be read again."""
-        refuse_entries(self.operators[i], self.names[i])
 
     @property
     def contradictions(self) -> tuple[str, ...]:

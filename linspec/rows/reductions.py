@@ -173,10 +173,6 @@ class Statistics(Reduction):
     ) -> None:
         self.data, self.operators, self.squares, self.names = data, operators, squares, names
         self.directions = 0 if data.pre.B is None else data.pre.B.shape[1]
-        self.first = 0
-
-    def begin_at(self, row: int) -> None:
-        self.first = row
 
     def zero(self) -> list[Any]:
         sums: list[Any] = [np.zeros(1)]
@@ -335,10 +331,6 @@ class Sketch(Reduction):
 
     def __init__(self, data: RowData, operators: Sequence[LinearOperator], size: int, seed: int) -> None:
         self.data, self.operators, self.size, self.seed = data, operators, size, seed
-        self.first = 0
-
-    def begin_at(self, row: int) -> None:
-        self.first = row
 
     def zero(self) -> list[Any]:
         B = self.data.pre.B
@@ -435,8 +427,8 @@ class Triangle(Reduction):
     wide = True
 
     def __init__(self, data: RowData, operators: Sequence[LinearOperator]) -> None:
-        self.data, self.first = data, operators[0]
-        self.place = self.first.backend.blocks
+        self.data, self.leader = data, operators[0]
+        self.place = self.leader.backend.blocks
         self.leading = data.pre.directions
         self.width = self.leading + sum(A.shape[1] for A in operators)
         self.height = TALLEST if self.place.on_host else rows_per_block(8 * self.width, on_host=False)
@@ -445,8 +437,8 @@ class Triangle(Reduction):
         return [self.place.zeros((0, self.width))]
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
-        w = self.data.w(self.first, rows)
-        B = self.data.B(self.first, rows)
+        w = self.data.w(self.leader, rows)
+        B = self.data.B(self.leader, rows)
         n = blocks[0].rows
         height = self.height if all(block.divisible for block in blocks) else n
         for a, b in pairwise([*range(0, n, height), n]):  # so that few sparse rows at a time are dense
@@ -519,10 +511,7 @@ class Scores(Images):
     ) -> None:
         super().__init__(operator, V)
         self.data, self.operator, self.terms, self.dtype = data, operator, terms, dtype
-        self.name, self.first = name, 0
-
-    def begin_at(self, row: int) -> None:
-        self.first = row
+        self.name = name
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
         total.append(cast(_scores(self, blocks[0], rows)[0], self.dtype))
