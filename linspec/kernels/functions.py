@@ -33,7 +33,6 @@ from linspec.arrays import (
     Array,
     Home,
     HostArray,
-    all_finite,
     check_bare,
     is_array,
     namespace,
@@ -41,10 +40,11 @@ from linspec.arrays import (
     to_host,
 )
 from linspec.blocks.base import row_blocks
+from linspec.blocks.units import LARGEST, SMALLEST
 from linspec.errors import DataOutOfRange, InvalidProblem, UnsupportedData, shown
 from linspec.operators import LinearOperator, SparseOperator
-from linspec.operators.range_of_entries import LARGEST, SMALLEST, Magnitude, not_finite
 from linspec.registry.options import is_number
+from linspec.rows import check_products
 
 __all__ = [
     "RBF",
@@ -778,8 +778,8 @@ def read_rows(A: LinearOperator, name: str) -> Any:
         An entry is not finite.
     """
     rows = A.matrix.astype(A.dtype) if isinstance(A, SparseOperator) else A.dense()
-    if not all_finite(rows.data[: rows.nnz] if scipy.sparse.issparse(rows) else rows):
-        raise not_finite(rows, name)
+    entries = rows.data[: rows.nnz] if scipy.sparse.issparse(rows) else rows
+    check_products(entries, A.in_blocks(name), name)
     return rows
 
 
@@ -858,8 +858,8 @@ def _sampled(n: int, rng: np.random.Generator, weights: HostArray | None) -> Hos
     return np.sort(rng.choice(n, SAMPLE, p=weights / total))
 
 
-def check_values(values: Array, name: str) -> Magnitude:
-    """Check that values k(x, x) are neither negative nor out of the range of entries; return the largest.
+def check_values(values: Array, name: str) -> None:
+    """Check that values k(x, x) are neither negative nor out of the range of entries.
 
     Raises
     ------
@@ -881,7 +881,6 @@ def check_values(values: Array, name: str) -> Magnitude:
             f"the largest value of the kernel of {name} must lie between {SMALLEST:.0e} and {LARGEST:.0e}; got "
             f"{largest:.3g}. Divide the rows by their size."
         )
-    return Magnitude(largest)
 
 
 def _chosen(rows: Any, selection: Any) -> Any:

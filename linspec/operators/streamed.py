@@ -219,7 +219,7 @@ class _Source:
         The slices whose first were read ahead, until a pass takes them.
     """
 
-    def __init__(self, source: Any, rows: int | None, names: Sequence[str]) -> None:
+    def __init__(self, source: Any, rows: Any, names: Sequence[str]) -> None:
         self.source, self.names, self.name = source, names, " and ".join(names)
         if not is_stream(source):
             raise UnsupportedData(
@@ -231,7 +231,7 @@ class _Source:
                 f"rows of {self.name} must be a positive integer or None; got {shown(rows)}."
             )
         self.sweeps = 1.0 if hasattr(source, "__next__") else math.inf
-        self.rows = None if rows is None else int(rows)
+        self.rows: int | None = None if rows is None else int(rows)
         self.first: Slices = ()
         self._warned = False
         self._begun: dict[int, weakref.ref[_Reading]] = {}  # by thread, the reading that was opened last

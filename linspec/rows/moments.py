@@ -29,7 +29,8 @@ from linspec.arrays import Array, Home, HostArray, all_finite, cast, is_array, o
 from linspec.blocks import ByProducts
 from linspec.blocks.base import MULTIPLY_RATE, STORED_RATE, Block, LinearOperator, Rows
 from linspec.blocks.sparse_grams import SparseMinusThin
-from linspec.errors import DataOutOfRange, InvalidProblem, MissingCapability, NonFiniteData
+from linspec.blocks.units import check_sizes, fits_single
+from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
 from linspec.linalg import EPS, rank_cut
 from linspec.process.log import LOG, tells
 from linspec.rows.cells import Cell, Cells
@@ -84,10 +85,6 @@ ROUNDED_PRODUCT = 4
 SCATTERED, NARROW = 0.05, 1000
 """Gram matrices of more columns than the second are held sparse if at most the first share of their entries is stored:
 to multiply so many takes about as long as a dense one."""
-
-SMALLEST, LARGEST, SINGLE = 1e-60, 1e60, 1e9
-"""Entries must lie between the first two: their fourth powers, times rows and columns, are numbers. Those of float32
-are multiplied in float32 between 1 / SINGLE and SINGLE."""
 
 
 class Moments:
@@ -838,7 +835,7 @@ class Moments:
         if A.dtype != np.float32 or not self.rereads:
             return False
         size = np.sqrt(squares.max(initial=0.0) / max(count, 1e-300))
-        return not (size == 0 or 1 / SINGLE <= size <= SINGLE) and A.widen()
+        return not fits_single(size) and A.widen()
 
     def _row(self, i: int, block: Block) -> HostArray | None:
         """The row that one matrix is summed about, as the precision of its data represents it."""
@@ -888,18 +885,8 @@ class Moments:
                     f"{name} must be finite; got a number that is not finite in column {column}. Drop or impute such "
                     "rows."
                 )
-        column = int(np.argmax(squares))  # of a number that is none, if there is one
-        largest = float(squares[column])
-        largest = max(largest, 0.0) if largest <= MOST_SQUARES else MOST_SQUARES
-        size = math.sqrt(largest / max(count, 1e-300))
-        if size == 0 or SMALLEST <= size <= LARGEST:
-            return
-        power = -round(math.log10(size))
-        raise DataOutOfRange(
-            f"the entries of {name}, with the roots of their weights, must lie between {SMALLEST:.0e} and "
-            f"{LARGEST:.0e} in magnitude; got about {size:.3g} in column {column}. Multiply {name} by 1e{power}, and "
-            f"its ridge, if it has one, by 1e{2 * power}."
-        )
+        finite = np.nan_to_num(np.clip(squares, 0.0, MOST_SQUARES), nan=MOST_SQUARES)
+        check_sizes(name, np.sqrt(finite / max(count, 1e-300)))
 
     @property
     def contradictions(self) -> tuple[str, ...]:

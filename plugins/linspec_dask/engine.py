@@ -150,12 +150,9 @@ class DaskEngine(Engine):
         with self._reached():
             for i, place in enumerate(places):
                 some = blocks[-(-len(blocks) * i // len(places)) : -(-len(blocks) * (i + 1) // len(places))]
-                asked = [block.key in self.client.futures or not isinstance(block, Delayed) for block in some]
-                fresh = [block for block, known in zip(some, asked, strict=True) if not known]
+                fresh = [block for block in some if isinstance(block, Delayed)]
                 made = iter(self.client.compute(fresh, **Held(None, place).where))
-                for block, known in zip(some, asked, strict=True):
-                    kept = self.client.compute(block) if isinstance(block, Delayed) and known else block
-                    futures.append(kept if known else next(made))
+                futures += [next(made) if isinstance(block, Delayed) else block for block in some]
             self._awaited(lambda: _done(futures))
             holders = self._awaited(lambda: self.client.who_has(futures))
         self._addresses()
@@ -248,16 +245,11 @@ def check(client: Any) -> None:
     ClusterLost
         The client was closed, or its scheduler cannot be reached.
     """
-    if client.status in ("closing", "closed"):
-        raise ClusterLost(
-            "the client of dask must stay open until the solve ends; got one that is closed, by close(), or because "
-            "its scheduler was gone. Make a new client and state the problem again."
-        )
     if client.status != "running":
         raise ClusterLost(
-            "the scheduler of dask must be reachable; got a connection that broke. What the workers held is gone with "
-            "it. Start a cluster, make a new client and state the problem again; a solve with checkpoint= goes on from "
-            "its file by start=."
+            "the scheduler of dask must be reachable, and its client must stay open until the solve ends; got a client "
+            "that was closed, or whose connection broke. Start a cluster, make a new client and state the problem "
+            "again; a solve with checkpoint= goes on from its file by start=."
         )
 
 
@@ -269,15 +261,12 @@ def as_ours(client: Any, error: BaseException) -> LinspecError:
             f"a worker must have memory for a block and its share of a pass; got {text}. Give workers more memory, or "
             "make the blocks smaller."
         )
-    if type(error).__name__ == "KilledWorker":
+    killed = type(error).__name__ == "KilledWorker"
+    if killed or client.status != "running" or "scheduler-connection-lost" in text:
         return ClusterLost(
-            f"workers must outlive their work; got workers that died of the same piece of it again and again: {text} "
-            "Mostly they run out of memory: give them more, or make the blocks smaller."
-        )
-    if client.status != "running" or "scheduler-connection-lost" in text:
-        return ClusterLost(
-            f"the scheduler of dask must be reachable; got {text}. Start a cluster, make a new client and state the "
-            "problem again."
+            f"the scheduler and the workers of dask must be reachable; got {text} Workers that die again and again "
+            "mostly run out of memory: give them more, or make the blocks smaller. Else start a cluster, make a new "
+            "client and state the problem again."
         )
     if isinstance(error, (CancelledError, asyncio.CancelledError)):
         return DataLost(

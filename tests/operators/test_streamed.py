@@ -201,7 +201,7 @@ def test_two_iterators_are_refused_before_anything_is_read_where_one_pass_does_n
 
 def test_rows_that_do_not_match_are_found_in_the_first_sweep():
     problem = ls.LeastSquares(again(A), np.ones(N - 1))
-    with pytest.raises(InvalidProblem, match=r"equally many rows; B ended after 330, and A goes on"):
+    with pytest.raises(InvalidProblem, match=r"equally many rows; B ended after 330, and others go on"):
         ls.solve(problem, "cg")
     with pytest.raises(InvalidProblem, match="k must be between 1 and 4 for 4 rows"):
         ls.solve(ls.SVD(again(A[:4], [4]), 6), "block-krylov")
