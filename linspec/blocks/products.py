@@ -15,7 +15,7 @@ import numpy as np
 
 from linspec.arrays import Array, HostArray, all_finite, to_host, working_dtype
 from linspec.blocks.base import Block, LinearOperator, Rows, first_shares
-from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData
+from linspec.errors import InvalidProblem, NonFiniteData
 
 __all__ = ["ByProducts", "ProductsBlock"]
 
@@ -145,7 +145,7 @@ class ByProducts(Rows):
     Raises
     ------
     UnsupportedData
-        A method is missing, or the products are complex.
+        The products are complex.
     """
 
     readable = False
@@ -156,11 +156,6 @@ class ByProducts(Rows):
         return bool(self.shape[1] > SIGNS)
 
     def __init__(self, operator: Any, name: str = "data") -> None:
-        for method in ("matmat", "rmatmat"):
-            if not callable(getattr(operator, method, None)):
-                raise UnsupportedData(
-                    f"{name} must have the method {method}, for its products; got {operator!r}."
-                )
         self.operator, self.name, self.shape = operator, name, tuple(operator.shape)
         self.dtype = working_dtype(getattr(operator, "dtype", None) or np.float64, name)
         self.backend = getattr(operator, "home", self.backend)

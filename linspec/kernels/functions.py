@@ -76,9 +76,6 @@ SPARSE_COLUMNS = 4096
 SAME_ROWS = 1e-7
 """Rows count as equal if their distance is at most this fraction of their own size: less is rounding."""
 
-SCALES = (1e-150, 1e150)
-"""The smallest and the largest scale s for which s² and 1/s² neither over- nor underflow."""
-
 
 @dataclass(frozen=True)
 class Kernel(ABC):
@@ -334,14 +331,7 @@ class _OfDistances(Kernel):
         what = self.called
         _check_positive(f"scale of {what}", self.scale, "median")
         _check_positive(f"factor of {what}", self.factor)
-        if isinstance(self.scale, str):
-            return
-        if not SCALES[0] <= self.scale <= SCALES[1]:
-            raise InvalidProblem(
-                f"scale of {what} must be from {SCALES[0]:g} to {SCALES[1]:g}, so that its square is a number; got "
-                f"{self.scale:g}. Scale the columns."
-            )
-        if self.factor != 1.0:
+        if not isinstance(self.scale, str) and self.factor != 1.0:
             raise InvalidProblem(
                 f"factor of {what} multiplies the median distance; got factor={self.factor:g} beside a scale that is a "
                 "number. Multiply the scale."

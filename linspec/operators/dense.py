@@ -67,8 +67,6 @@ class DenseOperator(LinearOperator):
                 f"data of dtype {host_dtype(array)} need float64, which their device does not have. Convert them to "
                 "float32, or move them to the host."
             )
-        if mean is not None and tuple(mean.shape) != (self.shape[1],):
-            raise InvalidProblem(f"a column mean needs shape ({self.shape[1]},); got {tuple(mean.shape)}.")
         self.mean = None if mean is None else self.home.blocks.place(mean)
 
     @property

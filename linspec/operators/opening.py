@@ -366,8 +366,6 @@ def labelled(data: Any, rows: Any = None, *, columns: Any = None) -> LinearOpera
     >>> solution.weights_table()
     [{'column': 'height', 'component1': 1.0}, {'column': 'weight', 'component1': 0.0}]
     """
-    if rows is None and columns is None:
-        raise InvalidProblem("labelled needs rows, columns or both; got neither. Pass labels or names.")
     name = ""
     if isinstance(rows, str):
         known = (column_names_of(data) or ()) if is_frame(data) else ()

@@ -14,7 +14,6 @@ from typing import Any
 import scipy.sparse
 
 from linspec.arrays import HostArray, at_home
-from linspec.errors import InvalidProblem
 from linspec.operators.base import LinearOperator
 
 
@@ -60,17 +59,7 @@ class Sketch:
         -------
         array of shape (n, l), or scipy.sparse.csr_array
             In the working dtype of A, at `A.home`. It is sparse if A and Ω are SciPy's sparse matrices in memory.
-
-        Raises
-        ------
-        InvalidProblem
-            A does not have p columns.
         """
-        if A.shape[1] != self.shape[0]:
-            raise InvalidProblem(
-                f"the data must have as many columns as the random matrix has rows, {self.shape[0]}; got "
-                f"shape {A.shape[0]} x {A.shape[1]}. Make a random matrix with {A.shape[1]} rows."
-            )
         if not A.readable:
             return A.matmat(A.home.blocks.place(self.dense()))
         if A.home.on_host and scipy.sparse.issparse(self.entries):

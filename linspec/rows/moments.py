@@ -383,11 +383,15 @@ class Moments:
             The data have another number of rows.
         DataOutOfRange, NonFiniteData
         """
-        self._check_number(rows)
         sums = Cells(self.data, self.operators, cells, rows, diagonal=diagonal)
         every = range(len(self.operators))
         moments = sums.finished(self._read(lambda: sums, every, learns=False)[0])
-        self._check_number(rows)
+        n = self.operators[0].shape[0]
+        if n != rows:
+            raise InvalidProblem(
+                f"sets of {rows} rows must be of the rows of {' and '.join(self.names)}; got {n} rows. Pass a label "
+                "for each row."
+            )
         about_zero = np.array([cell.squares_about(0.0, 0.0) for cell in moments])
         varying = np.array([cell.variation for cell in moments])
         sizes, far = np.sum([cell.origin + cell.mean for cell in moments], axis=0), False
@@ -434,15 +438,6 @@ class Moments:
                     held[i][j] = place(self._corrected_gram(G[a, b], i, j, about, sparse=False))
                     held[j][i] = held[i][j].T
         self.held = held
-
-    def _check_number(self, rows: int) -> None:
-        """Refuse sets of other rows than those of the data, once these have been counted."""
-        n = self.operators[0].shape[0]
-        if n not in (math.inf, rows):
-            raise InvalidProblem(
-                f"sets of {rows} rows must be of the rows of {' and '.join(self.names)}; got {n} rows. Pass a label "
-                "for each row."
-            )
 
     def gram_product(self, V: Array, i: int = 0) -> Array:
         """Compute XᵢᵀDXᵢV, reading this matrix alone."""
