@@ -165,9 +165,7 @@ def read(text: str, *, texts: bool = False, gaps: bool = False) -> Any:
         return source
     rows = as_operator(source, "the data")
     refuse(0 in rows.shape, f"{path} must hold a matrix with rows and columns; got shape {rows.shape}.")
-    rows = rows.in_memory(SHARE * machine.available_memory())
-    stored = rows.stored_array
-    return stored if stored is not None and stored.ndim == 1 else rows
+    return rows.in_memory(SHARE * machine.available_memory())
 
 
 def as_array(rows: Any) -> Any:

@@ -16,7 +16,7 @@ itself can be judged.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -366,15 +366,22 @@ def turn_of(chosen: Points, *, differences: bool, own: Array | None = None) -> H
     size = float(np.trace(K)) / max(len(K), 1)
     if size <= 0:
         raise InvalidProblem("the kernel of the landmarks is zero. Take another kernel, or more landmarks.")
-    for level in (1.0, 1e2, 1e4):  # rounding of K may be more than the first
-        shift = level * JITTER * unit * size
+    shift = JITTER * unit * size
+    lower = _lower(K, (shift, 1e2 * shift, 1e4 * shift))  # rounding of K may be more than the first
+    found: HostArray = scipy.linalg.solve_triangular(lower, Q.T, lower=True).T
+    return found
+
+
+def _lower(K: HostArray, shifts: Sequence[float]) -> HostArray:
+    """L of the Cholesky factorisation of the values of landmarks plus the first multiple of I with which it exists."""
+    for shift in shifts:
+        lower: HostArray
         lower, info = scipy.linalg.lapack.dpotrf(K + shift * np.eye(len(K)), lower=1, clean=1)
         if info == 0:
-            found: HostArray = scipy.linalg.solve_triangular(lower, Q.T, lower=True).T
-            return found
+            return lower
     raise InvalidProblem(
-        f"the kernel of {m} landmarks is not positive semidefinite: its least eigenvalue is "
-        f"{np.linalg.eigvalsh(K)[0]:.3g}. Take another kernel, or add that to the diagonal."
+        f"the kernel of {len(K)} landmarks is not positive semidefinite: the least eigenvalue of their values, less "
+        f"what others explain, is {np.linalg.eigvalsh(K)[0]:.3g}. Take another kernel, or add that to the diagonal."
     )
 
 
@@ -468,13 +475,7 @@ def pivots(points: Points, m: int, rng: np.random.Generator, weights: HostArray 
         more = (
             1e-10 * np.trace(own) / len(new) + 30 * unit * size
         )  # the second term exceeds the rounding of G
-        lower, info = scipy.linalg.lapack.dpotrf(own + more * np.eye(len(new)), lower=1, clean=1)
-        if info != 0:
-            raise InvalidProblem(
-                f"the kernel is not positive semidefinite: what {done} landmarks leave of it has the eigenvalue "
-                f"{np.linalg.eigvalsh(own)[0]:.3g}. Take another kernel."
-            )
-        F = scipy.linalg.solve_triangular(lower, G.T, lower=True).T
+        F = scipy.linalg.solve_triangular(_lower(own, (more,)), G.T, lower=True).T
         L[:, done : done + len(new)], taken = F, np.concatenate([taken, new])
         squares = np.einsum("ij,ij->i", F, F)
         left = np.maximum(left - (squares if weights is None else squares * weights), 0.0)

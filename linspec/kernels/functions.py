@@ -182,13 +182,8 @@ class Kernel(ABC):
         Returns
         -------
         array of shape (n, m)
-
-        Raises
-        ------
-        InvalidProblem
-            The kernel is not a function of xᵀz and of the lengths of x and z.
         """
-        raise InvalidProblem(self._is_no_function_of_products())
+        raise NotImplementedError
 
     def pullback(self, X: LinearOperator, T: Array, K: Array, S: Array, U: Array) -> Array:
         """The gradient with respect to U of Σ Sᵢⱼ k(xᵢ, uⱼ), by one product with Xᵀ.
@@ -204,19 +199,8 @@ class Kernel(ABC):
         Returns
         -------
         array of shape (p, m), float64
-
-        Raises
-        ------
-        InvalidProblem
-            The kernel is not a function of xᵀz and of the lengths of x and z.
         """
-        raise InvalidProblem(self._is_no_function_of_products())
-
-    def _is_no_function_of_products(self) -> str:
-        return (
-            f"methods that look for a point u follow the gradient of k(x, u), which takes a kernel of products xᵀu: "
-            f"linear, polynomial or rbf; got {self}."
-        )
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -187,10 +187,9 @@ class _Run:
         first, stop = self.edges[number], self.edges[number + 1]
         operators, rest = [], list(values)
         for (dtype, far), (count, skipped) in zip(self.kinds, self.pieces[number], strict=True):
-            operators.append(
-                _Some([_opened(each, dtype, far=far) for each in rest[:count]], skipped, stop - first)
-            )
+            parts = [_opened(each, dtype, far=far) for each in rest[:count]]
             del rest[:count]
+            operators.append(_Taken([*_between(parts, skipped, skipped + stop - first)], parts[0]))
         reduction = _Reader(self.reduction, [*operators, *rest]).load()
         reduction.begin_at(first)
         with one_blas_thread(needed=True), machine.one_thread():
@@ -198,25 +197,18 @@ class _Run:
         return total, entries
 
 
-class _Some(Rows):
-    """Some rows of some blocks, on a worker."""
-
-    def __init__(self, parts: list[Rows], skipped: int, rows: int) -> None:
-        self.parts, self.skipped = parts, skipped
-        self.dtype, self.shape = parts[0].dtype, (rows, parts[0].shape[1])
-
-    def blocks(self) -> Iterator[Block]:
-        row = -self.skipped
-        for part in self.parts:
-            for block in part.blocks():
-                start, stop = max(-row, 0), min(int(self.shape[0]) - row, block.rows)
-                if start < stop:
-                    yield block.cut(start, stop)
-                row += block.rows
+def _between(parts: list[Rows], start: int, stop: int) -> Iterator[Block]:
+    """Rows `start` to `stop` - 1 of what stands one below the other, without a copy."""
+    row = 0
+    for block in chain.from_iterable(part.blocks() for part in parts):
+        a, b = max(start - row, 0), min(stop - row, block.rows)
+        if a < b:
+            yield block.cut(a, b)
+        row += block.rows
 
 
 class _Taken(Rows):
-    """Rows that were taken out of a matrix of this process."""
+    """Some blocks of rows like those of a matrix."""
 
     def __init__(self, taken: list[Block], A: Rows) -> None:
         self.taken, self.dtype = taken, A.dtype
@@ -304,12 +296,9 @@ def _first(A: Rows) -> Block:
 
 def _leader(operators: Sequence[Rows]) -> WorkerRows:
     """The matrix beside whose blocks the others are brought."""
-    there = [A for A in operators if isinstance(A, WorkerRows)]
-    for A in there:
-        if all(A.engine.joins(B.engine) for B in there):
-            break
-    else:
-        kinds = ", ".join(sorted({type(B.engine).__name__ for B in there}))
+    A, *others = (A for A in operators if isinstance(A, WorkerRows))
+    if not all(A.engine.joins(B.engine) for B in others):
+        kinds = ", ".join(sorted({type(B.engine).__name__ for B in (A, *others)}))
         raise UnsupportedData(f"all blocks of rows must be in one place; got {kinds}. Give both to one.")
     for B in operators:
         if B.shape[0] not in (A.shape[0], math.inf):

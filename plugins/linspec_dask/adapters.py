@@ -38,11 +38,6 @@ def adapted(data: Any) -> LinearOperator:
     return BlockOperator(handles, engine, given_back=as_array)
 
 
-def blocks_of(data: Any) -> tuple[Engine, list[Any]]:
-    """Return the engine that holds the blocks of an array, a frame, a series or a list, and their handles."""
-    return _held(current_client(), _parts(data))
-
-
 def _held(client: Any, blocks: list[Any]) -> tuple[Engine, list[Any]]:
     if client is None:
         return InProcess(), list(dask.compute(*blocks))

@@ -246,20 +246,12 @@ def stamp(paths: Sequence[str]) -> tuple[int, int, int]:
 
 
 def held(name: str, matrix: Any) -> LinearOperator:
-    """Make the operator of a checked matrix in memory; a vector is a column, and stays a vector where it is stored."""
+    """Make the operator of a checked matrix in memory; a vector is a column."""
     with called(name):
         working_dtype(matrix.dtype)
     if matrix.ndim == 1:
-        return VectorOperator(matrix.reshape(-1, 1))
+        matrix = matrix.reshape(-1, 1)
     return SparseOperator(matrix, checked=True) if scipy.sparse.issparse(matrix) else DenseOperator(matrix)
-
-
-class VectorOperator(DenseOperator):
-    """Operator of a column (n x 1) whose `stored_array` is a vector, as long as no mean is subtracted."""
-
-    @property
-    def stored_array(self) -> Any:
-        return self.array[:, 0] if self.mean is None and self.shape[1] == 1 else super().stored_array
 
 
 def slab_bytes() -> int:
@@ -331,7 +323,7 @@ def picked(part: LinearOperator, places: Sequence[int] | None) -> LinearOperator
             replace(source, shape=(source.shape[0], len(places)), read=read, entries=entries)
         )
     else:
-        found = held("", part.stored_array.reshape(part.shape)[:, places])
+        found = held("", part.stored_array[:, places])
     names, found.row_names = part.column_names, part.row_names
     found.column_names = None if names is None else tuple(names[j] for j in places)
     return found
