@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import HOST, Home
-from linspec.blocks.sparse_grams import gram_entries, pair_count
+from linspec.blocks.sparse_loops import gram_entries, pair_count
 from linspec.operators import LinearOperator, SparseOperator, StreamedOperator
 
 __all__ = [

@@ -157,7 +157,7 @@ def dask_blocks(A: Any, folder: Path) -> Any:
     import dask
 
     from linspec.workers import BlockOperator
-    from linspec_dask.adapters import Recomputed
+    from linspec_dask.engine import Recomputed
 
     in_parts(A, folder)
     paths = sorted(folder.glob("*.np?"))

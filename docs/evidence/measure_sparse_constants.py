@@ -29,11 +29,11 @@ from datasets import bigrams, label_set, newsgroup_counts, titles
 from showing import Claim, Report, arguments
 from timing import Turns, alternate, ratios
 
-from linspec.blocks import base, sparse, sparse_grams, sparse_slabs
+from linspec.blocks import base, sparse, sparse_loops
 from linspec.operators import SparseOperator
 
 SINGLE, DOUBLE = np.float32, np.float64
-MODULES = (base, sparse, sparse_grams, sparse_slabs)
+MODULES = (base, sparse, sparse_loops)
 FACTORS = (0.25, 0.5, 2.0, 4.0)
 SEED = 0
 ROUNDS = 9
@@ -136,12 +136,12 @@ def adjoint(A: Any, k: int, dtype: Any) -> Callable[[], Any]:
 
 def gram(A: Any, *_: Any) -> Callable[[], Any]:
     """Aᵀ A."""
-    return partial(sparse_grams.gram, A)
+    return partial(sparse_loops.gram, A)
 
 
 def entries(A: Any, *_: Any) -> Callable[[], Any]:
     """Entries of Aᵀ A, estimated."""
-    return partial(sparse_grams.gram_entries, A, A)
+    return partial(sparse_loops.gram_entries, A, A)
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def cut(A: Any, most: int, k: int, *, pairs_count: bool) -> Any:
     """The first rows, with as many multiply-adds."""
     lengths = np.diff(A.indptr).astype(np.int64)
     rows = int(np.searchsorted(np.cumsum(lengths**2 if pairs_count else lengths * k), most))
-    return sparse_slabs.row_block(A, 0, max(1, min(rows, A.shape[0])))
+    return sparse_loops.row_block(A, 0, max(1, min(rows, A.shape[0])))
 
 
 SWEEPS = ("titles", "bigrams", "bookmarks", "uniform", "few columns")

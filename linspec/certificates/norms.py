@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from linspec.arrays import Array, HostArray, is_array, to_host
-from linspec.blocks.sparse_grams import SparseMinusThin
+from linspec.blocks.sparse_loops import SparseMinusThin
 from linspec.certificates.linear import sketch_pays
 from linspec.certificates.metric import SKETCH_ROWS, Metric, NearDiagonal, Preconditioned
 from linspec.linalg import EPS, metric_rounding, raised_diagonal

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from linspec.arrays import Array, DType, working_dtype
-from linspec.blocks import Rows, Sparse, sparse_grams, sparse_slabs
+from linspec.blocks import Rows, Sparse, sparse_loops
 from linspec.errors import InvalidProblem, one_line
 from linspec.operators.base import LinearOperator, Selection
 
@@ -87,24 +87,24 @@ class SparseOperator(LinearOperator):
     @cached_property
     def one_entry(self) -> bool:
         """Whether no row has more than one stored entry."""
-        return sparse_grams.one_entry_rows(self.matrix)
+        return sparse_loops.one_entry_rows(self.matrix)
 
     @cached_property
     def pairs(self) -> int:
         """Number of pairs of entries in the same row: the multiply-adds of AᵀA."""
-        return sparse_grams.pair_count(self.matrix)
+        return sparse_loops.pair_count(self.matrix)
 
     @cached_property
     def gram_entries(self) -> float:
         """Estimated number of entries of the sparse Gram matrix AᵀA; computed once."""
-        return sparse_grams.gram_entries(self.matrix, self.matrix)
+        return sparse_loops.gram_entries(self.matrix, self.matrix)
 
     def _loaded(self, name: str) -> Rows:
         return Sparse(self.matrix, name)
 
     def _rows(self, selection: Selection) -> LinearOperator:
         if isinstance(selection, slice):
-            block = sparse_slabs.row_block(self.matrix, selection.start, selection.stop)
+            block = sparse_loops.row_block(self.matrix, selection.start, selection.stop)
             return SparseOperator(block, self.dtype, checked=True)
         return SparseOperator(self.matrix[selection], self.dtype, checked=True)
 

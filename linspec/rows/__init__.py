@@ -4,7 +4,7 @@ Read `executor`, `reductions`, `moments`, `cells`, `few_rows`.
 """
 
 from linspec.blocks.base import Block, Rows
-from linspec.blocks.sparse_grams import SparseMinusThin
+from linspec.blocks.sparse_loops import SparseMinusThin
 from linspec.rows.cells import Cell
 from linspec.rows.executor import LOCAL, Executor, Reduction
 from linspec.rows.inner_products import row_gram

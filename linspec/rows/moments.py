@@ -28,7 +28,7 @@ import scipy.sparse
 from linspec.arrays import Array, Home, HostArray, all_finite, cast, is_array, on_device, to_host
 from linspec.blocks import ByProducts
 from linspec.blocks.base import MULTIPLY_RATE, STORED_RATE, Block, LinearOperator, Rows
-from linspec.blocks.sparse_grams import SparseMinusThin
+from linspec.blocks.sparse_loops import SparseMinusThin
 from linspec.blocks.units import check_sizes, fits_single
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
 from linspec.linalg import EPS, rank_cut

@@ -376,7 +376,7 @@ def check_range_of_ridges(problem: Any) -> None:
     """Refuse ridges whose square roots are out of the range that the largest entry of a matrix must be in.
 
     A ridge is added to sums of squares of entries, so its square root has the unit of an entry. The range is that of
-    `linspec.operators.range_of_entries`.
+    `linspec.blocks.units`.
 
     Raises
     ------

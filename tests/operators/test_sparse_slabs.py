@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from sparse_cases import dense, matrices
 
-from linspec.blocks import sparse_slabs
+from linspec.blocks import sparse_loops
 
 
 @given(data=st.data())
@@ -15,7 +15,7 @@ def test_a_block_of_rows_shares_the_entries(data):
     A = data.draw(matrices())
     start = data.draw(st.integers(0, A.shape[0]))
     stop = data.draw(st.integers(start, A.shape[0]))
-    B = sparse_slabs.row_block(A, start, stop)
+    B = sparse_loops.row_block(A, start, stop)
     np.testing.assert_array_equal(dense(B), dense(A)[start:stop])
     assert type(B) is type(A)
     assert B.shape == (stop - start, A.shape[1])
@@ -26,4 +26,4 @@ def test_a_block_of_rows_shares_the_entries(data):
 
 def test_this_scipy_has_the_loops():
     """Where this fails the results are still right, but the products take more memory and time."""
-    assert sparse_slabs.csr_matvecs is not None
+    assert sparse_loops.csr_matvecs is not None
