@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -272,8 +272,8 @@ def sizes_of(matrices: Sequence[LinearOperator], k: int) -> Sizes:
     n = ASSUMED_ROWS if math.isinf(n) else n
     there: list[Any] = [view for view in views if view.access == "blocks"]
     if len(there) == len(views) and all(view.sparse for view in there):
-        pairs = sum(view.pairs for view in there)
-        pairs += sum(A.nnz * B.nnz // n for A, B in combinations(there, 2))  # of rows of average length
+        both = combinations_with_replacement(there, 2)
+        pairs = sum(A.nnz * B.nnz // n for A, B in both)  # of rows of average length
     leader = next(iter(there), None)
     return Sizes(
         n=n,

@@ -237,12 +237,11 @@ def _entries(_number: int, converted: tuple[Any, Any]) -> Any:
     return converted[0]
 
 
-def _facts(_number: int, converted: tuple[Any, Any]) -> tuple[Any, Any, int, int, int]:
-    """Return a block without its rows, the names of columns, and the numbers of rows, entries and pairs of these."""
+def _facts(_number: int, converted: tuple[Any, Any]) -> tuple[Any, Any, int, int]:
+    """Return a block without its rows, the names of columns, and the numbers of rows and entries."""
     block, names = converted
     A = opened(block)
-    pairs = A.pairs if isinstance(A, SparseOperator) else 0
-    return block[:0], names, A.shape[0], A.nnz, pairs
+    return block[:0], names, A.shape[0], A.nnz
 
 
 # ---- the matrix -----------------------------------------------------------------------------------
@@ -269,8 +268,6 @@ class BlockOperator(LinearOperator):
     ----------
     layout : tuple of int
         The number of rows of each block.
-    pairs : int
-        The number of pairs of stored entries in the same row, if the blocks are sparse.
     given_back : callable or None
         As passed; matrices computed from the rows inherit it.
 
@@ -318,7 +315,7 @@ class BlockOperator(LinearOperator):
             raise InvalidProblem(f"{name} must have rows; got {len(found)} blocks without any.")
         self.handles = self.engine.map(_entries, [Call(i, (made[i],)) for i in kept])
         self.engine.release(made)
-        empty, names, self.layout, entries, pairs = zip(*(found[i] for i in kept), strict=True)
+        empty, names, self.layout, entries = zip(*(found[i] for i in kept), strict=True)
         blocks_ = [opened(each) for each in empty]
         for number, block, columns in zip(kept, blocks_, names, strict=True):
             block.column_names = columns
@@ -331,7 +328,7 @@ class BlockOperator(LinearOperator):
             float(width * count + 8 * rows * self.sparse)
             for count, rows in zip(entries, self.layout, strict=True)
         )
-        self._nnz, self.pairs, self.column_names = sum(entries), sum(pairs), blocks_[0].column_names
+        self._nnz, self.column_names = sum(entries), blocks_[0].column_names
 
     # ---- facts --------------------------------------------------------------------------------
 
