@@ -336,14 +336,13 @@ def _columns(read: Callable[[int, int], Any], places: Sequence[int], start: int,
 def stacked(files: RowFiles, parts: Sequence[LinearOperator]) -> LinearOperator:
     """Make one operator of those of several files; refuse one with other columns, names, dtype or kind by its name."""
     first, starts = parts[0], [0, *accumulate(part.shape[0] for part in parts)]
-    wanted = [*_facts(first)]
-    for path, part in zip(files.paths, parts, strict=True):
-        for here, there in zip(_facts(part), wanted, strict=False):
-            if here != there:
-                raise InvalidProblem(
-                    f"{printable(path)} must have the columns of {printable(files.paths[0])}, in their order; it has "
-                    f"{here}, and there {there}. Leave the file out, or write it again like the others."
-                )
+    facts = [(part.shape[1], part.sparse, part.stored_dtype, part.column_names) for part in parts]
+    for path, here in zip(files.paths, facts, strict=True):
+        if here != facts[0]:
+            raise InvalidProblem(
+                f"{printable(path)} must have the columns of {printable(files.paths[0])}, in their order, of one dtype "
+                "and all dense or all sparse. Leave the file out, or write it again like the others."
+            )
     if len(parts) == 1:
         return first
     sources = [part.source for part in parts if isinstance(part, FileRows)]
@@ -368,14 +367,6 @@ def stacked(files: RowFiles, parts: Sequence[LinearOperator]) -> LinearOperator:
     if None not in labels and starts[-1] <= MOST_LABELS:
         found.row_names = list(chain(*labels))
     return found
-
-
-def _facts(part: LinearOperator) -> Iterator[str]:
-    """Describe the number of columns, the dtype and kind, and each column of a part."""
-    yield f"{part.shape[1]} columns"
-    yield f"{'sparse' if part.sparse else 'dense'} rows of {part.stored_dtype}"
-    for j, name in enumerate(part.column_names or ["no name"] * part.shape[1]):
-        yield f"the column {name!r} at place {j}"
 
 
 def _part(reads: Sequence[Callable[[int, int], Any]], starts: Sequence[int], start: int, stop: int) -> Any:

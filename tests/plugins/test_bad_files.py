@@ -250,7 +250,11 @@ def test_bad_hdf5_is_refused(tmp_path: Path) -> None:
     refused(put("a.two.h5", a=A, b=A), InvalidProblem, "2 matrices .*part=")
     refused(put("a.index.h5", **{**csr, "indices": at(SPARSE.indices, 4, 9)}), InvalidProblem, "ind")
     refused(put("a.ends.h5", **{**csr, "indptr": at(SPARSE.indptr, 4, 99)}), InvalidProblem, "indptr")
-    refused(put("a.less.h5", **{**csr, "data": SPARSE.data[:-1]}), InvalidProblem, "indptr, data and indices do not fit")
+    refused(
+        put("a.less.h5", **{**csr, "data": SPARSE.data[:-1]}),
+        InvalidProblem,
+        "indptr, data and indices do not fit",
+    )
     (tmp_path / "a.cut.h5").write_bytes(good.read_bytes()[:-50])
     refused(tmp_path / "a.cut.h5", InvalidProblem, "HDF5")
     cells = {"X": A, "obs/_index": ["c"] * 40, "var/_index": ["g"] * 4}
