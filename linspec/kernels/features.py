@@ -41,8 +41,9 @@ from linspec.kernels.functions import (
     read_rows,
     resolved,
 )
-from linspec.operators import DenseOperator, LinearOperator, RowOperator, SparseOperator, as_operator
+from linspec.operators import DenseOperator, LinearOperator, SparseOperator, as_operator
 from linspec.operators.base import Selection
+from linspec.operators.derived import Derived
 from linspec.operators.streamed import is_stream
 from linspec.registry.options import is_number
 
@@ -136,7 +137,7 @@ class FeatureMap(ABC):
             yield to_host(self.features(block))
 
 
-class FeatureOperator(RowOperator):
+class FeatureOperator(Derived):
     """The features of the rows of an operator, computed when they are read.
 
     Parameters
@@ -155,15 +156,11 @@ class FeatureOperator(RowOperator):
     """
 
     def __init__(self, operator: LinearOperator, features: FeatureMap) -> None:
-        self.operator, self.map = operator, features
-        self.shape = (int(operator.shape[0]), features.columns)
-        self.dtype, self.home = operator.dtype, operator.home
+        super().__init__(operator, (int(operator.shape[0]), features.columns))
+        self.map, self.readable, self._stored_dtype = features, True, None
 
     def _rows(self, selection: Selection) -> LinearOperator:
         return DenseOperator(self.map.features(self.operator.rows(selection)))
-
-    def release(self) -> None:
-        self.operator.release()
 
 
 class KernelMap(FeatureMap):

@@ -10,6 +10,7 @@ over the rows and returns float64, so that long sums of float32 products lose no
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator
 from typing import Any, Literal, Self
@@ -43,7 +44,8 @@ class LinearOperator:
 
     A subclass sets `shape`, `dtype` and, where its arrays are not NumPy's, `home`, and defines
     `_matmat` and `_rmatmat`; their blocks have been checked and moved to the right device. It may define `_rows` (and
-    set `access` to "rows") and `_dense` (and set `readable`).
+    set `access` to "rows") and `_dense` (and set `readable`), and set `_stored_dtype`, `_nnz`, and `_converts` if its
+    entries are converted to `dtype` where they are multiplied.
 
     Attributes
     ----------
@@ -123,6 +125,9 @@ class LinearOperator:
     frame_library: str = ""
     lender: str = ""
     lacks: tuple[float, float] | None = None
+    _stored_dtype: DType | None = None
+    _nnz: int | None = None
+    _converts = False
 
     __array_ufunc__ = None  # NumPy numbers and arrays leave `2 * A` and `x @ A` to the methods below
 
@@ -163,7 +168,7 @@ class LinearOperator:
     @property
     def nnz(self) -> int:
         """The number of stored entries: the cost of a product with one column, in multiply-adds."""
-        return self.shape[0] * self.shape[1]
+        return self.shape[0] * self.shape[1] if self._nnz is None else self._nnz
 
     @property
     def row_bytes(self) -> int:
@@ -247,7 +252,7 @@ class LinearOperator:
     @property
     def stored_dtype(self) -> DType:
         """The dtype in which the entries are stored; the dtype of the products if that is unknown."""
-        return self.dtype
+        return self.dtype if self._stored_dtype is None else self._stored_dtype
 
     @property
     def rounded_dtype(self) -> DType:
@@ -276,7 +281,11 @@ class LinearOperator:
 
     def in_dtype(self, dtype: DType) -> LinearOperator | None:
         """The same matrix with products in another working dtype; None if that is not possible."""
-        return self if dtype == self.dtype else None
+        if dtype == self.dtype or not self._converts:
+            return self if dtype == self.dtype else None
+        other = copy.copy(self)
+        other.dtype = np.dtype(dtype)
+        return other
 
     def with_names_of(self, other: LinearOperator) -> Self:
         """Copy the names of columns and rows, and the lender, from another operator, and return this one."""

@@ -60,11 +60,11 @@ class DenseOperator(LinearOperator):
             )
         self.array = self._source = array
         self.shape = (int(array.shape[0]), int(array.shape[1]))
-        self.dtype = working_dtype(host_dtype(array)) if dtype is None else np.dtype(dtype)
-        self.home = Home.of(array)
+        self.home, self._stored_dtype = Home.of(array), host_dtype(array)
+        self.dtype = working_dtype(self._stored_dtype) if dtype is None else np.dtype(dtype)
         if self.dtype == np.float64 and self.home.blocks != self.home:
             raise UnsupportedData(
-                f"data of dtype {host_dtype(array)} need float64, which their device does not have. Convert them to "
+                f"data of dtype {self._stored_dtype} need float64, which their device does not have. Convert them to "
                 "float32, or move them to the host."
             )
         self.mean = None if mean is None else self.home.blocks.place(mean)
@@ -72,10 +72,6 @@ class DenseOperator(LinearOperator):
     @property
     def stored_array(self) -> Any:
         return None if self.mean is not None else self._source
-
-    @property
-    def stored_dtype(self) -> DType:
-        return host_dtype(self.array)
 
     def in_dtype(self, dtype: DType) -> LinearOperator | None:
         """The same rows, converted block by block as they are multiplied."""

@@ -10,10 +10,33 @@ import copy
 import numpy as np
 
 from linspec.arrays import Array, DType, HostArray
-from linspec.operators.base import LinearOperator, RowOperator, Selection
+from linspec.operators.base import LinearOperator, Selection
 
 
-class ChosenRows(RowOperator):
+class Derived(LinearOperator):
+    """An operator whose rows are made of those of another one when they are read.
+
+    Parameters
+    ----------
+    operator : LinearOperator
+    shape : tuple of int
+    """
+
+    def __init__(self, operator: LinearOperator, shape: tuple[int, int]) -> None:
+        self.operator, self.shape, self._stored_dtype = operator, shape, operator.stored_dtype
+        self.dtype, self.home, self.sweeps = operator.dtype, operator.home, operator.sweeps
+        self.access, self.readable = operator.access, operator.readable
+
+    def in_dtype(self, dtype: DType) -> LinearOperator | None:
+        other = copy.copy(self)
+        other.operator, other.dtype = self.operator.in_dtype(dtype) or self.operator, dtype
+        return other
+
+    def release(self) -> None:
+        self.operator.release()
+
+
+class ChosenRows(Derived):
     """The rows of an operator that an array of numbers selects.
 
     Parameters
@@ -25,26 +48,13 @@ class ChosenRows(RowOperator):
     """
 
     def __init__(self, operator: LinearOperator, numbers: HostArray) -> None:
-        self.operator, self.numbers = operator, np.asarray(numbers, dtype=np.intp)
-        self.shape = (len(self.numbers), operator.shape[1])
-        self.dtype, self.home = operator.dtype, operator.home
-        self.sparse, self.readable = operator.sparse, operator.readable
+        super().__init__(operator, (len(numbers), operator.shape[1]))
+        self.numbers, self.sparse = np.asarray(numbers, dtype=np.intp), operator.sparse
         self.rows_together = operator.rows_together
         self.buffer_bytes, self.decoded_bytes = operator.buffer_bytes, operator.decoded_bytes
 
-    @property
-    def stored_dtype(self) -> DType:
-        return self.operator.stored_dtype
-
-    def in_dtype(self, dtype: DType) -> LinearOperator | None:
-        found = self.operator.in_dtype(dtype)
-        return None if found is None else ChosenRows(found, self.numbers)
-
     def _rows(self, selection: Selection) -> LinearOperator:
         return self.operator.rows(self.numbers[selection])
-
-    def release(self) -> None:
-        self.operator.release()
 
 
 def chosen_rows(operator: LinearOperator, numbers: HostArray) -> LinearOperator:
@@ -64,7 +74,7 @@ def chosen_rows(operator: LinearOperator, numbers: HostArray) -> LinearOperator:
     return operator.rows(numbers) if kept else ChosenRows(operator, numbers)
 
 
-class CombinedColumns(LinearOperator):
+class CombinedColumns(Derived):
     """(A − 1 mᵀ) K, of which only A, m and K are held; blocks of rows are dense.
 
     Parameters
@@ -86,29 +96,14 @@ class CombinedColumns(LinearOperator):
     """
 
     def __init__(self, A: LinearOperator, mean: Array, factor: Array | None = None) -> None:
-        self.A = A
+        super().__init__(A, (A.shape[0], A.shape[1] if factor is None else int(factor.shape[1])))
         self.mean = A.home.blocks.place(mean)
         self.factor = None if factor is None else A.home.blocks.place(factor)
-        self.shape = (A.shape[0], A.shape[1] if factor is None else int(factor.shape[1]))
-        self.dtype, self.home, self.sweeps = A.dtype, A.home, A.sweeps
-        self.access, self.readable = A.access, A.readable
-
-    @property
-    def stored_dtype(self) -> DType:
-        return self.A.stored_dtype
-
-    def in_dtype(self, dtype: DType) -> LinearOperator | None:
-        wider = copy.copy(self)
-        wider.A, wider.dtype = self.A.in_dtype(dtype) or self.A, dtype
-        return wider
-
-    def release(self) -> None:
-        self.A.release()
 
     def _rows(self, selection: Selection) -> LinearOperator:
-        return CombinedColumns(self.A.rows(selection), self.mean, self.factor)
+        return CombinedColumns(self.operator.rows(selection), self.mean, self.factor)
 
     def _dense(self) -> Array:
         # Subtract in float64: float32 entries near a large mean would lose the digits of their differences.
-        rows = self.home.blocks.place(self.A.dense()) - self.mean[None, :]
+        rows = self.home.blocks.place(self.operator.dense()) - self.mean[None, :]
         return self.home.place(rows if self.factor is None else rows @ self.factor, self.dtype)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec.arrays import Array, DType, working_dtype
+from linspec.arrays import Array, working_dtype
 from linspec.blocks import Rows, Sparse, sparse_loops
 from linspec.errors import InvalidProblem, one_line
 from linspec.operators.base import LinearOperator, Selection
@@ -57,6 +57,7 @@ class SparseOperator(LinearOperator):
     sparse = True
     readable = True
     resident = True
+    _converts = True
 
     def __init__(self, matrix: Any, dtype: Any = None, *, checked: bool = False) -> None:
         if matrix.ndim != 2:
@@ -66,23 +67,11 @@ class SparseOperator(LinearOperator):
         self.matrix = matrix.tocsr() if checked else checked_rows(matrix)
         self.dtype = working_dtype(self.matrix.dtype) if dtype is None else np.dtype(dtype)
         self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
-
-    @property
-    def nnz(self) -> int:
-        return int(self.matrix.nnz)
+        self._stored_dtype, self._nnz = self.matrix.dtype, int(self.matrix.nnz)
 
     @property
     def stored_array(self) -> Any:
         return self.matrix
-
-    @property
-    def stored_dtype(self) -> DType:
-        stored: DType = self.matrix.dtype
-        return stored
-
-    def in_dtype(self, dtype: DType) -> LinearOperator | None:
-        """The same rows with products in `dtype`; entries are converted slab by slab."""
-        return self if dtype == self.dtype else SparseOperator(self.matrix, dtype, checked=True)
 
     @cached_property
     def one_entry(self) -> bool:

@@ -14,7 +14,6 @@ may read the same source meanwhile. Unlike `itertools.tee`, nothing is kept for 
 
 from __future__ import annotations
 
-import copy
 import itertools
 import math
 import threading
@@ -97,14 +96,14 @@ class StreamedOperator(LinearOperator):
     """
 
     access = "slices"
+    _converts = True
 
     def __init__(self, source: Any, rows: int | None = None, name: str = "data", index: int = 0) -> None:
         self.origin = source if isinstance(source, _Source) else _Source(source, rows, (name,))
         self.index, self.name, self.sweeps = index, self.origin.names[index], self.origin.sweeps
         first = self.origin.first[index]
         self.density = self.origin.densities[index]
-        self.dtype = first.dtype
-        self.home = first.home
+        self.dtype, self._stored_dtype, self.home = first.dtype, first.stored_dtype, first.home
         self.sparse = isinstance(first, SPARSE)
         self.column_names, self.frame_library = first.column_names, first.frame_library
 
@@ -121,17 +120,6 @@ class StreamedOperator(LinearOperator):
     def nnz(self) -> int:
         """Number of stored entries, estimated from the first slice; 0 if n is unknown."""
         return int(self.density * (self.origin.rows or 0) * self.shape[1])
-
-    @property
-    def stored_dtype(self) -> DType:
-        """The dtype of the first slice as stored."""
-        return self.origin.first[self.index].stored_dtype
-
-    def in_dtype(self, dtype: DType) -> LinearOperator | None:
-        """The same slices with products in another working dtype."""
-        twin = copy.copy(self)
-        twin.dtype = dtype
-        return twin
 
     @property
     def spent(self) -> bool:

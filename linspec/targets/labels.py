@@ -141,7 +141,7 @@ class Labels:
         """Yc T, for the centred labels Yc and a matrix T with TᵀYcᵀW Yc T = I; W is the diagonal matrix of weights."""
         centred = self.centered()
         if self.sparse:
-            return CombinedColumns(centred.A, centred.mean, self._factor(self._gram()))
+            return CombinedColumns(centred.operator, centred.mean, self._factor(self._gram()))
         blocks = self.home.blocks
         H = centred @ blocks.place(self._factor(self._gram_of(centred, self.often)))
         # A second step, because the error of the first grows with the condition number of the Gram matrix.

@@ -13,7 +13,6 @@ order of the rows.
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -294,6 +293,7 @@ class BlockOperator(LinearOperator):
     """
 
     access = "blocks"
+    _converts = True
 
     def __init__(
         self,
@@ -321,9 +321,9 @@ class BlockOperator(LinearOperator):
             block.column_names = columns
             compare(block, blocks_[0], f"block {number} of {name}")
         self.shape, self.sparse = (sum(self.layout), blocks_[0].shape[1]), blocks_[0].sparse
-        self._stored = np.result_type(*(block.stored_dtype for block in blocks_))
+        self._stored_dtype = np.result_type(*(block.stored_dtype for block in blocks_))
         self.dtype = np.result_type(*(block.dtype for block in blocks_))
-        width = self._stored.itemsize + 4 * self.sparse
+        width = self._stored_dtype.itemsize + 4 * self.sparse
         self.sizes = tuple(
             float(width * count + 8 * rows * self.sparse)
             for count, rows in zip(entries, self.layout, strict=True)
@@ -331,15 +331,6 @@ class BlockOperator(LinearOperator):
         self._nnz, self.column_names = sum(entries), blocks_[0].column_names
 
     # ---- facts --------------------------------------------------------------------------------
-
-    @property
-    def nnz(self) -> int:
-        """The number of stored entries of all blocks."""
-        return int(self._nnz)
-
-    @property
-    def stored_dtype(self) -> DType:
-        return self._stored
 
     @property
     def workers(self) -> int:
@@ -355,12 +346,6 @@ class BlockOperator(LinearOperator):
     def edges(self) -> list[int]:
         """The number of the first row of each block, followed by the number of all rows."""
         return [0, *accumulate(self.layout)]
-
-    def in_dtype(self, dtype: DType) -> LinearOperator | None:
-        """The same blocks with products in `dtype`; they are converted when they are multiplied."""
-        other = copy.copy(self)
-        other.dtype = dtype
-        return other
 
     # ---- the rows -----------------------------------------------------------------------------
 

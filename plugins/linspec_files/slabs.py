@@ -14,7 +14,6 @@ pass is abandoned, by an exception or by Ctrl-C. An exception of the thread is r
 
 from __future__ import annotations
 
-import copy
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -156,23 +155,18 @@ class FileRows(RowOperator):
     source : Source
     """
 
+    _converts = True
+
     def __init__(self, source: Source) -> None:
         self.source, self.shape, self.sparse = source, source.shape, source.sparse
         with called(source.name):
             self.dtype = working_dtype(source.dtype)
+        self._nnz, self._stored_dtype = source.entries, source.dtype
         size = source.entries * (source.dtype.itemsize + 4 * source.sparse)
         self.decoded_bytes = size * source.decodes
         self.rows_together = int(np.diff(source.edges).max(initial=1))
         slabs = min(SLABS_IN_MEMORY, len(source.edges) - 1)
         self.buffer_bytes = slabs * size * self.rows_together // max(self.shape[0], 1)
-
-    @property
-    def nnz(self) -> int:
-        return self.source.entries
-
-    @property
-    def stored_dtype(self) -> DType:
-        return self.source.dtype
 
     def in_memory(self, most: float) -> LinearOperator:
         """Return rows in memory, if one reading of all is faster than slabs, and they take at most `most` bytes."""
@@ -180,12 +174,6 @@ class FileRows(RowOperator):
             return self
         with reading(self.source.name, "it"):
             return DenseOperator(self.source.read(0, self.shape[0]), None, self.dtype).with_names_of(self)
-
-    def in_dtype(self, dtype: DType) -> LinearOperator | None:
-        """Return an operator in another dtype that shares the decoded slabs."""
-        found = self if dtype == self.dtype else copy.copy(self)
-        found.dtype = np.dtype(dtype)
-        return found
 
     def _rows(self, selection: slice | HostArray) -> LinearOperator:
         edges, chosen = self.source.edges, dict[int, Any]()
