@@ -87,7 +87,11 @@ class ProductsBlock(Block):
         size = float(np.linalg.norm(AtU)) / np.sqrt(SIGNS)
         eps = float(np.finfo(self.operator.dtype).eps)
         if gap > ROUNDINGS * eps * np.sqrt(self.rows + self.columns) * max(size, float(np.linalg.norm(Av))):
-            self.operator.differ(gap / max(float(np.abs(U.T @ Av).max()), float(np.abs(AtU.T @ v).max())))
+            self.operator.inconsistency = (
+                f"The products with {self.operator.name} ({self.operator.operator!r}) are not those of a matrix and "
+                f"its transpose: for the first of them, ⟨A v, u⟩ and ⟨v, Aᵀu⟩ differ by {gap:.1g}, where ‖Aᵀu‖ is "
+                f"{size:.1g}. Correct its products: A v must be linear in v, and rmatmat must multiply by the transpose."
+            )
 
     def _exact_squares(self, counts: HostArray) -> HostArray:
         """From products with unit columns."""
@@ -150,14 +154,10 @@ class ByProducts(Rows):
 
     readable = False
 
-    @property
-    def estimated(self) -> bool:  # type: ignore[override]
-        """Whether squares of columns are estimated, unless they are asked for exactly."""
-        return bool(self.shape[1] > SIGNS)
-
     def __init__(self, operator: Any, name: str = "data") -> None:
         self.operator, self.name, self.shape = operator, name, tuple(operator.shape)
         self.dtype = working_dtype(getattr(operator, "dtype", None) or np.float64, name)
+        self.estimated = bool(self.shape[1] > SIGNS)
         self.backend = getattr(operator, "home", self.backend)
         if isinstance(operator, LinearOperator):
             self.backend, self.readings = operator.backend, operator.readings
@@ -181,14 +181,6 @@ class ByProducts(Rows):
         if wider is not None:
             self.operator = wider
         return wider is not None and super().widen()
-
-    def differ(self, gap: float) -> None:
-        """Keep that the first products contradict each other."""
-        self.inconsistency = (
-            f"The products with {self.name} ({self.operator!r}) are not those of a matrix and its transpose: for the "
-            f"first of them, ⟨A v, u⟩ and ⟨v, Aᵀu⟩ differ by {gap:.1g} of their largest size. Correct its products: "
-            "A v must be linear in v, and rmatmat must multiply by the transpose."
-        )
 
     def _checked(self, product: Array, block: Array, shape: tuple[float, int], method: str) -> Array:
         if tuple(product.shape) != shape:

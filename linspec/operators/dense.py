@@ -106,11 +106,6 @@ class DenseOperator(LinearOperator):
             return cast(self.array, self.dtype)
         return self.home.place(next(self.loaded().blocks()).about(None).dense(), self.dtype)
 
-    @property
-    def H(self) -> LinearOperator:
-        """The adjoint operator, as the transposed view of the array."""
-        return super().H if self.mean is not None else type(self)(self._source.T, None, self.dtype)
-
 
 class MappedOperator(DenseOperator):
     """Rows of a memory-mapped file: after each block the pages that were read are released.

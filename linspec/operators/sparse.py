@@ -100,11 +100,6 @@ class SparseOperator(LinearOperator):
     def _dense(self) -> Array:
         return np.asarray(self.matrix.astype(self.dtype, copy=False).toarray())
 
-    @property
-    def H(self) -> LinearOperator:
-        """The adjoint operator: the transposed matrix, which doubles the memory."""
-        return SparseOperator(self.matrix.T, self.dtype, checked=True)
-
 
 def is_scipy_sparse(source: Any) -> bool:
     """Whether `source` is a SciPy sparse matrix or array."""

@@ -245,7 +245,7 @@ class WorkerExecutor(Executor):
         ends = list(range(len(leader.handles) + 1))
         run, calls = _planned(leader, operators, reduction, ends)
         with looking(between):
-            handles = leader.engine.keep(_Images(run), calls)
+            handles = leader.engine.map(_Images(run), calls)
         heights = [b - a for a, b in pairwise(leader.edges)]
         dtype = np.dtype(np.float64)
         return WorkerRows(

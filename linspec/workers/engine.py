@@ -123,10 +123,6 @@ class Engine(ABC):
             Values are lost and cannot be computed again.
         """
 
-    def keep(self, work: Work, calls: Sequence[Call]) -> list[Handle]:
-        """Like `map`, for results that later calls use: the engine must store them rather than recompute them."""
-        return self.map(work, calls)
-
     def joins(self, other: Engine) -> bool:
         """Whether one call may take handles of both engines."""
         return other is self

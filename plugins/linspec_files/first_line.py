@@ -47,9 +47,7 @@ def holds_names(first: Line, below: Sequence[Line]) -> bool | None:
     """
     *_, fields = first
     front = labels_in_front(fields)
-    if not any(map(is_like_number, fields)) and (
-        any(map(_is_name, fields[front:])) or (len(fields) > 1 and all(map(_has_letters, fields[front:])))
-    ):
+    if not any(map(is_like_number, fields)) and any(map(_is_name, fields[front:])):
         return True
     short = bool(below) and all(len(row) == len(fields) + 1 for *_, row in below)
     rows = [row[short:] for *_, row in below if len(row) == len(fields) + short]
