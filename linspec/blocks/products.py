@@ -90,7 +90,8 @@ class ProductsBlock(Block):
             self.operator.inconsistency = (
                 f"The products with {self.operator.name} ({self.operator.operator!r}) are not those of a matrix and "
                 f"its transpose: for the first of them, ⟨A v, u⟩ and ⟨v, Aᵀu⟩ differ by {gap:.1g}, where ‖Aᵀu‖ is "
-                f"{size:.1g}. Correct its products: A v must be linear in v, and rmatmat must multiply by the transpose."
+                f"{size:.1g}. Correct its products: A v must be linear in v, and rmatmat must multiply by the "
+                "transpose."
             )
 
     def _exact_squares(self, counts: HostArray) -> HostArray:
