@@ -486,11 +486,9 @@ class Function(Kernel):
         T = self.of(X, Z)
         wanted = (X.shape[0], int(Z.shape[0]))
         if not is_array(T) or tuple(T.shape) != wanted:
-            got = tuple(T.shape) if hasattr(T, "shape") else type(T).__name__
-            name = getattr(self.of, "__name__", "the function")
             raise InvalidProblem(
-                f"a kernel of {wanted[0]} and {wanted[1]} rows must be an array of shape {wanted}; {name} returned "
-                f"{got}. It takes blocks of rows, not single ones."
+                f"a kernel of {wanted[0]} and {wanted[1]} rows must be an array of shape {wanted}; the function "
+                f"returned {getattr(T, 'shape', type(T).__name__)}. It takes blocks of rows, not single ones."
             )
         return T * 1.0  # in new memory, since the function may return an array that it keeps
 

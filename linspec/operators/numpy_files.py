@@ -25,15 +25,12 @@ import scipy.sparse
 from numpy.lib import format as npy
 
 from linspec.arrays import HostArray
-from linspec.errors import InvalidProblem, LinspecError, UnsupportedData, called, one_line, printable
+from linspec.errors import InvalidProblem, LinspecError, UnsupportedData, called, one_line, printable, shown
 from linspec.operators.sparse import checked_rows
 from linspec.process.files import LONGEST_NAME, looked_at
 from linspec.process.room import check_memory, check_memory_for_sparse
 
 __all__ = ["is_npy", "mapped", "read_npz"]
-
-LISTED = 10
-"""Largest number of names of arrays that a message lists."""
 
 INDICES = ("indices", "indptr", "row", "col", "coords", "offsets")
 """The arrays of sparse matrices that hold whole numbers, in the order in which SciPy takes those of a format."""
@@ -173,12 +170,9 @@ def _chosen(path: str, member: str, names: list[str]) -> str:
     """Return the name of the array to read: `member`, or the only name."""
     if member in names or (not member and len(names) == 1):
         return member or names[0]
-    more = " ..." if len(names) > LISTED else ""
-    listed = (printable(", ".join(names[:LISTED])) or "none") + more
-    wanted = f"no array {member!r}" if member else f"{len(names)} arrays"
     raise InvalidProblem(
-        f"{path} has {wanted}; its arrays: {listed}. Name one with part=, or on the command line as in "
-        f"{path}:{printable((names or ['X'])[0])}."
+        f"{path} has no array {member!r}, or several; its arrays: {shown(names)}. Name one with part=, or on the "
+        "command line as in FILE:NAME."
     )
 
 

@@ -246,11 +246,10 @@ def _made(data: Any, name: str, rows: int | None) -> LinearOperator:
     if operator is None and is_stream(data):
         return StreamedOperator(data, rows, name)
     if operator is None:
-        remedy = "its values, `.to_numpy()`" if hasattr(data, "to_numpy") else "numpy.asarray(...) of it"
         raise UnsupportedData(
             f"{name} must be an array, a sparse matrix, a frame, a .npy file, an object with shape, dtype, matmat and "
             f"rmatmat, or an iterator of row slices; got {type(data).__module__}.{type(data).__qualname__}. "
-            f"Pass {remedy}."
+            "Pass its values, `.to_numpy()`, or numpy.asarray(...) of it."
         )
     return operator
 

@@ -67,9 +67,8 @@ def _numbers(values: Any, name: str, dimensions: str) -> HostArray:
 def _weights(values: Any, rows: float) -> HostArray:
     w = _numbers(values, "sample_weight", "an array")
     if w.ndim != 1 or (rows != math.inf and len(w) != rows):
-        wanted = "n" if rows == math.inf else f"{rows:g}"
         raise InvalidProblem(
-            f"sample_weight must have shape ({wanted},), one number for each row; got {tuple(w.shape)}."
+            f"sample_weight must have one number for each of the {rows:g} rows; got shape {tuple(w.shape)}."
         )
     bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
     if len(bad):
@@ -87,9 +86,8 @@ def _confounds(values: Any, rows: float) -> HostArray:
     Z = _numbers(values, "confounds", "an array")
     Z = Z[:, None] if Z.ndim == 1 else Z
     if Z.ndim != 2 or (rows != math.inf and len(Z) != rows) or Z.shape[1] == 0:
-        wanted = "n" if rows == math.inf else f"{rows:g}"
         raise InvalidProblem(
-            f"confounds must have shape ({wanted}, c), one row for each row of the data; got {tuple(Z.shape)}."
+            f"confounds must be columns with one number for each of the {rows:g} rows; got shape {tuple(Z.shape)}."
         )
     if not np.isfinite(Z).all():
         row, column = np.argwhere(~np.isfinite(Z))[0].tolist()

@@ -156,7 +156,7 @@ BYTES: dict[str, tuple[str, bytes, Any, str]] = {
     "an archive cut off": ("npz", NPZ[:-50], InvalidProblem, "truncated"),
     "an archive of other bytes": ("npz", spoilt(NPZ, 400), InvalidProblem, "truncated"),
     "an archive of objects": ("npz", saved(np.savez, OBJECTS), InvalidProblem, "pickled"),
-    "several arrays": ("npz", saved(np.savez, a=A, b=A), InvalidProblem, "2 arrays.*part="),
+    "several arrays": ("npz", saved(np.savez, a=A, b=A), InvalidProblem, "or several.*part="),
     "an archive of complex numbers": ("npz", saved(np.savez, A + 1j), UnsupportedData, "complex"),
     "an index out of range": ("npz", parts(indices=at(SPARSE.indices, 4, 9)), InvalidProblem, "indices"),
     "an index below 0": ("npz", parts(indices=at(SPARSE.indices, 4, -1)), InvalidProblem, "indices"),

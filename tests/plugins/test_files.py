@@ -685,7 +685,7 @@ def test_columns_are_picked_by_name(tmp_path: Path) -> None:
         assert not check_operator(found, entries=exact[:, [4, 2]])
     with pytest.raises(InvalidProblem, match=r"no column is called 'gen4'"):
         ls.open_rows(path, columns=["gen4"])
-    with pytest.raises(InvalidProblem, match="There are no names"):
+    with pytest.raises(InvalidProblem, match="no names"):
         ls.open_rows(path, part="obsm/X_pca", columns=["gene4"])
     with pytest.raises(InvalidProblem, match="no part 'layers/counts'"):
         ls.open_rows(path, part="layers/counts")
