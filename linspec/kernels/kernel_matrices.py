@@ -123,8 +123,6 @@ class KernelOperator(LinearOperator):
     ) -> None:
         self.data = as_operator(X, name)
         self.kernel: Kernel = as_kernel(kernel)
-        if not isinstance(center, bool | np.bool_):
-            raise InvalidProblem(f"center must be True or False; got {shown(center)}.")
         if str(form) not in FORMS:
             raise InvalidProblem(f"form must be one of {', '.join(FORMS)}; got {shown(form)}.")
         if tile is not None and (not is_number(tile, int) or tile < 1):
@@ -375,19 +373,6 @@ class KernelOperator(LinearOperator):
         """The map x ↦ (k(x, x₁), …, k(x, xₙ)) for new rows."""
         every = np.arange(self.shape[0])
         return KernelMap(self.points.columns(every, self.points), None, self.data.shape[1], every)
-
-    @at_home
-    def cross(self, data: Any, name: str = "data") -> LinearOperator:
-        """k(Z, X) for new rows Z, not centred: an operator whose rows are computed slice by slice.
-
-        Parameters
-        ----------
-        data : data of shape (m, p)
-            The new rows; for a precomputed kernel, the m x n kernel values of the new rows with the rows of X.
-        name : str, default "data"
-            The name of the data in messages.
-        """
-        return self.map()(data, name)
 
     def __repr__(self) -> str:
         return f"KernelOperator({self.shape[0]} x {self.shape[1]}, {self.kernel}, center={self.center})"

@@ -73,7 +73,9 @@ class RowData:
         self.pre = pre
         taken = operators if pre.w is not None or pre.B is not None else ()
         self._placed: dict[Any, Any] = {
-            place: pre.placed(place) for A in taken for place in (A.backend, A.backend.blocks)
+            place: [None if each is None else place.blocks.place(each) for each in (pre.w, pre.B)]
+            for A in taken
+            for place in (A.backend, A.backend.blocks)
         }
 
     def w(self, A: LinearOperator, rows: slice = EVERY) -> Array | None:
