@@ -530,11 +530,7 @@ class Moments:
                 A.widen()
         (R,), _ = self._pass(lambda: Triangle(self.data, self.operators))
         inner: HostArray = to_host(R)[self.pre.directions :, self.pre.directions :]
-        known = [(self.fitted[i], np.ones((p, 1))) for i, p in enumerate(self.widths)]
-        inner = (
-            inner
-            * np.concatenate([f.scaled(one if f.live is None else f.live[:, None]) for f, one in known]).T
-        )
+        inner = inner * np.concatenate([self.fitted[i].kept for i in range(len(self.operators))])
         place = self.operators[0].backend.blocks.place
         edges = np.cumsum([0, *self.widths]).tolist()
         self.root = [place(inner[:, a:b]) for a, b in pairwise(edges)]
