@@ -32,7 +32,7 @@ from linspec.arrays import (
 )
 from linspec.blocks import Block, ByProducts, Dense, Rows
 from linspec.blocks.base import RUN_BYTES, row_blocks
-from linspec.errors import InvalidProblem, MissingCapability
+from linspec.errors import InvalidProblem, MissingCapability, shown
 from linspec.process.pauses import pause
 
 Selection = slice | HostArray
@@ -375,15 +375,13 @@ def _selected(selection: Any, n: int) -> Selection:
         start, stop, step = selection.indices(n)
         return slice(start, max(start, stop)) if step == 1 else np.arange(start, stop, step)
     index = to_host(selection)
-    if index.ndim != 1 or (index.dtype.kind not in "iu" and index.size):
+    numbers = index.ndim == 1 and (index.dtype.kind in "iu" or not index.size)
+    if not numbers or (index.size and not -n <= index.min() <= index.max() < n):
         raise InvalidProblem(
-            f"rows are selected by a slice or a one-dimensional array of integers; got {index.ndim} dimensions "
-            f"of {index.dtype}. Turn a mask into numbers with numpy.flatnonzero(mask)."
+            f"rows are selected by a slice, or by integers in one dimension, which must be from 0 to {n - 1}; got "
+            f"{shown(selection)}. Turn a mask into numbers with numpy.flatnonzero(mask)."
         )
     index = index.astype(np.intp)
-    if index.size and not (-n <= index.min() and index.max() < n):
-        outside = index[(index < -n) | (index >= n)][0]
-        raise InvalidProblem(f"rows must be from 0 to {n - 1}; got {outside}.")
     return np.where(index < 0, index + n, index)
 
 

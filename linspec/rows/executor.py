@@ -13,7 +13,6 @@ import itertools
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -147,11 +146,18 @@ class Executor:
     ) -> Any:
         """The total with some blocks added."""
         edges = _edges(reduction, blocks)
-        count = _runs(reduction, blocks, len(edges) - 1)
-        add = partial(_add, reduction, blocks, edges, first, between, count)
+        parts = len(edges) - 1
+        count = _runs(reduction, blocks, parts)
+
+        def run(number: int, into: Any) -> Any:
+            for a, b in pairwise(edges[number * parts // count : (number + 1) * parts // count + 1]):
+                between()
+                reduction.add(into, [block.cut(a, b) for block in blocks], slice(first + a, first + b))
+            return into
+
         if count == 1:
-            return add(0, reduction.zero() if total is None else total)
-        more = _merged(reduction, add, count, _threads(reduction, blocks, count))
+            return run(0, reduction.zero() if total is None else total)
+        more = _merged(reduction, run, count, _threads(reduction, blocks, count))
         return more if total is None else reduction.merge(total, more)
 
 
@@ -188,24 +194,6 @@ def aligned(operators: Sequence[Rows]) -> Iterator[list[Block]]:
 
 def _has_rows(block: Block) -> bool:
     return block.rows > 0
-
-
-def _add(
-    reduction: Reduction,
-    blocks: list[Block],
-    edges: list[int],
-    first: int,
-    between: Callable[[], None],
-    count: int,
-    number: int,
-    into: Any,
-) -> Any:
-    """Add one of `count` runs of blocks, cut at the edges, to a total; their rows begin with number `first`."""
-    parts = len(edges) - 1
-    for a, b in pairwise(edges[number * parts // count : (number + 1) * parts // count + 1]):
-        between()
-        reduction.add(into, [block.cut(a, b) for block in blocks], slice(first + a, first + b))
-    return into
 
 
 def _edges(reduction: Reduction, blocks: list[Block]) -> list[int]:

@@ -331,7 +331,7 @@ def _planned(
     pieces: list[list[tuple[int, int]]] = [[] for _ in edges[1:]]
     for A in operators:
         if isinstance(A, WorkerRows):
-            where = [_within(A.edges, a, b) for a, b in pairwise(edges)]
+            where = [(bisect_right(A.edges, a) - 1, bisect_right(A.edges, b - 1)) for a, b in pairwise(edges)]
             parts = [A.handles[i:j] for i, j in where]
             skipped = [a - A.edges[i] for a, (i, _) in zip(edges, where, strict=False)]
         else:
@@ -345,19 +345,16 @@ def _planned(
         held = leader.sent(x, edges, _slices) if lasts else leader.engine.hold(_slices(x, edges))
         for run, handle in enumerate(held):
             handles[run].append(handle)
+    stream = io.BytesIO()
+    _Writer(stream, [*operators, *arrays]).dump(reduction)
     work = _Run(
-        _written(reduction, [*operators, *arrays]),
+        stream.getvalue(),
         [(A.dtype, A.far) for A in operators],
         edges,
         pieces,
     )
     # the first handle, by which an engine chooses the worker, is one of the leader
     return work, [Call(i, tuple(each)) for i, each in enumerate(handles)]
-
-
-def _within(edges: list[int], a: int, b: int) -> tuple[int, int]:
-    """The blocks that have rows a to b - 1: the first one, and the one after the last."""
-    return bisect_right(edges, a) - 1, bisect_right(edges, b - 1)
 
 
 def _slices(x: Array, edges: list[int]) -> list[Array]:
@@ -399,9 +396,3 @@ class _Reader(pickle.Unpickler):
 
     def persistent_load(self, number: Any) -> Any:
         return self.numbered[number] if self.numbered else None
-
-
-def _written(reduction: Reduction, numbered: list[Any]) -> bytes:
-    stream = io.BytesIO()
-    _Writer(stream, numbered).dump(reduction)
-    return stream.getvalue()

@@ -348,10 +348,10 @@ def test_blocks_of_wrong_shape_are_refused(block):
     "rows, message",
     [
         (np.arange(N) > 3, "flatnonzero"),
-        ([0.5], "of integers"),
-        ([[0, 1]], "2 dimensions"),
+        ([0.5], "by integers"),
+        ([[0, 1]], "one dimension"),
         ([N], rf"from 0 to {N - 1}; got {N}"),
-        ([-N - 1], "got -38"),
+        ([-N - 1], r"got \[-38\]"),
     ],
 )
 @pytest.mark.parametrize("kind", ["c-order", "csr-array", "strict"])
