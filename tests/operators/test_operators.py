@@ -350,7 +350,7 @@ def test_blocks_of_wrong_shape_are_refused(block):
         (np.arange(N) > 3, "flatnonzero"),
         ([0.5], "by integers"),
         ([[0, 1]], "one dimension"),
-        ([N], rf"from 0 to {N - 1}; got \\[{N}\\]"),
+        ([N], rf"from 0 to {N - 1}; got \[{N}\]"),
         ([-N - 1], r"got \[-38\]"),
     ],
 )
