@@ -25,7 +25,7 @@ import scipy.linalg
 import scipy.sparse
 
 from linspec.arrays import HOST, Array, HostArray, cast, is_array, random_generator, to_host
-from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData, shown
+from linspec.errors import InvalidProblem, MissingCapability, shown
 from linspec.kernels.functions import (
     RBF,
     SAMPLE,
@@ -37,6 +37,7 @@ from linspec.kernels.functions import (
     as_kernel,
     check_square,
     check_values,
+    number_of,
     points_of,
     read_rows,
     resolved,
@@ -429,14 +430,9 @@ def fourier(kernel: Any, p: int, D: int, rng: Any = None) -> FourierMap:
             f"random Fourier features exist here for kernels of differences, rbf and laplacian; got {kernel}. Take "
             "Nyström features."
         )
-    if not kernel.is_resolved:
-        raise UnsupportedData(
-            f"fourier sees no rows, so the kernel needs a scale that is a number; got {kernel}. Take the kernel of a "
-            "linspec.KernelOperator on the rows, or a number."
-        )
     generator = random_generator(rng)
     draw = generator.standard_normal if isinstance(kernel, RBF) else generator.standard_cauchy
-    W = draw((p, D)) / float(kernel.scale)
+    W = draw((p, D)) / number_of(kernel.scale, "scale")
     return FourierMap(W, generator.uniform(0.0, 2 * np.pi, D))
 
 

@@ -251,14 +251,11 @@ class Polynomial(Kernel):
     projects: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not is_number(self.degree, int) or not 1 <= self.degree <= 100:
+        fits = is_number(self.degree, int) and 1 <= self.degree <= 100
+        if not fits or not is_number(self.offset) or not 0 <= self.offset < math.inf:
             raise InvalidProblem(
-                f"degree of a polynomial kernel must be an integer from 1 to 100; got {shown(self.degree)}."
-            )
-        if not is_number(self.offset) or not 0 <= self.offset < math.inf:
-            raise InvalidProblem(
-                f"offset of a polynomial kernel must be finite and at least 0; got {shown(self.offset)}. With a "
-                "negative one it is no kernel."
+                "degree of a polynomial kernel must be an integer from 1 to 100, and its offset finite and at least 0; "
+                f"got {shown(self)}."
             )
         _check_positive("gamma of a polynomial kernel", self.gamma, "scale")
 
@@ -283,7 +280,7 @@ class Polynomial(Kernel):
         return dataclasses.replace(self, gamma=1.0 / mean)
 
     def diagonal(self, X: Any) -> Array:
-        return (_number(self.gamma, "gamma") * _squares(X) + self.offset) ** self.degree
+        return (number_of(self.gamma, "gamma") * _squares(X) + self.offset) ** self.degree
 
     def tile(self, X: Any, Z: Any, sx: Array | None = None, sz: Array | None = None) -> Array:
         return _power(self._base(_inner(X, Z)), self.degree)
@@ -292,13 +289,13 @@ class Polynomial(Kernel):
         return _power(self._base(T), self.degree)
 
     def pullback(self, X: LinearOperator, T: Array, K: Array, S: Array, U: Array) -> Array:
-        slope = self.degree * _number(self.gamma, "gamma")
+        slope = self.degree * number_of(self.gamma, "gamma")
         return X.rmatmat(
             S * slope if self.degree == 1 else S * _power(self._base(T), self.degree - 1) * slope
         )
 
     def _base(self, T: Array) -> Array:
-        return T * _number(self.gamma, "gamma") + float(self.offset)
+        return T * number_of(self.gamma, "gamma") + float(self.offset)
 
 
 @dataclass(frozen=True)
@@ -375,7 +372,7 @@ class RBF(_OfDistances):
         return _squares(X)
 
     def tile(self, X: Any, Z: Any, sx: Array | None = None, sz: Array | None = None) -> Array:
-        scale = _number(self.scale, "scale")
+        scale = number_of(self.scale, "scale")
         T = _inner(X, Z)  # −|x − z|²/2 = xᵀz − |x|²/2 − |z|²/2, which rounding may leave above 0
         T -= (_squares(X) if sx is None else sx)[:, None] * 0.5
         T -= (_squares(Z) if sz is None else sz) * 0.5
@@ -384,12 +381,12 @@ class RBF(_OfDistances):
         return _exponential_of_negative(_without_diagonal(T) if X is Z else T)
 
     def along(self, T: Array, sx: Any, U: Array) -> Array:
-        scale = _number(self.scale, "scale")
+        scale = number_of(self.scale, "scale")
         lengths = namespace(U).sum(U * U, axis=0)
         return _exponential_of_negative((T - 0.5 * sx[:, None] - 0.5 * lengths) * scale**-2)
 
     def pullback(self, X: LinearOperator, T: Array, K: Array, S: Array, U: Array) -> Array:
-        Q = K * S * _number(self.scale, "scale") ** -2
+        Q = K * S * number_of(self.scale, "scale") ** -2
         return X.rmatmat(Q) - U * namespace(Q).sum(Q, axis=0)
 
 
@@ -415,7 +412,7 @@ class Laplacian(_OfDistances):
 
     def tile(self, X: Any, Z: Any, sx: Array | None = None, sz: Array | None = None) -> Array:
         T = _absolute_differences(X, Z)
-        T *= -1.0 / _number(self.scale, "scale")
+        T *= -1.0 / number_of(self.scale, "scale")
         return _exponential_of_negative(T)
 
 
@@ -927,7 +924,7 @@ def _check_positive(what: str, value: Any, word: str = "") -> None:
         raise InvalidProblem(f"{what} must be a finite number above 0{also}; got {shown(value)}.")
 
 
-def _number(value: float | str, name: str) -> float:
+def number_of(value: float | str, name: str) -> float:
     """Return a parameter of a resolved kernel; raise if it is still a rule such as "median"."""
     if isinstance(value, str):
         raise UnsupportedData(

@@ -209,7 +209,7 @@ def test_what_cannot_be_features_is_refused():
         features_of(X[:, :5])
     with pytest.raises(MissingCapability, match="kernels of differences"):
         ls.features.fourier("linear", 7, 10)
-    with pytest.raises(UnsupportedData, match="a scale that is a number"):
+    with pytest.raises(UnsupportedData, match="is a rule"):
         ls.features.fourier("rbf", 7, 10)
     with pytest.raises(MissingCapability, match="features are made of rows"):
         features_of(scipy.sparse.linalg.aslinearoperator(X))
