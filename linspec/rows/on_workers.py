@@ -310,7 +310,8 @@ def _runs(leader: WorkerRows, operators: Sequence[Rows], reduction: Reduction) -
     """The first blocks of all runs, and the number of all blocks: by the data alone."""
     columns = sum(A.shape[1] for A in operators)
     total = 8.0 * columns * (columns if reduction.wide else reduction.columns)
-    least = max(PARTS_PER_RUN * total, sum(leader.sizes) / MOST_RUNS)
+    parts = PARTS_PER_RUN**2 if reduction.tall else PARTS_PER_RUN  # tall totals come here unmerged
+    least = max(parts * total, sum(leader.sizes) / MOST_RUNS)
     ends = [0]
     size = 0.0
     for number, more in enumerate(leader.sizes, 1):
