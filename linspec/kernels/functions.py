@@ -919,9 +919,9 @@ def _exponential_of_negative(T: Array) -> Array:
 def _check_positive(what: str, value: Any, word: str = "") -> None:
     if isinstance(value, str) and word and value == word:
         return
-    if not is_number(value) or not 0 < value < math.inf:
+    if not is_number(value) or not 1e-150 <= value <= 1e150:  # so that its square is a number
         also = f", or {word!r}" if word else ""
-        raise InvalidProblem(f"{what} must be a finite number above 0{also}; got {shown(value)}.")
+        raise InvalidProblem(f"{what} must be a number from 1e-150 to 1e150{also}; got {shown(value)}.")
 
 
 def number_of(value: float | str, name: str) -> float:

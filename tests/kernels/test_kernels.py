@@ -170,7 +170,7 @@ def test_what_cannot_be_a_kernel_is_refused():
         lambda: ls.kernels.rbf("mean"),
         lambda: ls.kernels.laplacian(-1),
     ):
-        with pytest.raises(InvalidProblem, match="finite number above 0, or 'median'"):
+        with pytest.raises(InvalidProblem, match="a number from 1e-150 to 1e150, or 'median'"):
             make()
     with pytest.raises(InvalidProblem, match="Multiply the scale"):
         ls.kernels.rbf(2.0, factor=0.5)
