@@ -374,6 +374,19 @@ class KernelOperator(LinearOperator):
         every = np.arange(self.shape[0])
         return KernelMap(self.points.columns(every, self.points), None, self.data.shape[1], every)
 
+    @at_home
+    def cross(self, data: Any, name: str = "data") -> LinearOperator:
+        """k(Z, X) for new rows Z, not centred: an operator whose rows are computed slice by slice.
+
+        Parameters
+        ----------
+        data : data of shape (m, p)
+            The new rows; for a precomputed kernel, the m x n kernel values of the new rows with the rows of X.
+        name : str, default "data"
+            The name of the data in messages.
+        """
+        return self.map()(data, name)
+
     def __repr__(self) -> str:
         return f"KernelOperator({self.shape[0]} x {self.shape[1]}, {self.kernel}, center={self.center})"
 

@@ -46,7 +46,7 @@ def test_products_are_those_of_the_centred_matrix(name, backend, form):
     )
     np.testing.assert_allclose(to_host(op.diagonal()), np.diag(by_definition(X, X)), atol=unit * scale)
     new = backend.wrap(NEW if backend.float64 else NEW.astype(np.float32))
-    np.testing.assert_allclose(to_host(op.map()(new).dense()), by_definition(NEW, X), atol=unit * scale)
+    np.testing.assert_allclose(to_host(op.cross(new).dense()), by_definition(NEW, X), atol=unit * scale)
     assert op.form == form
 
 
@@ -57,9 +57,9 @@ def test_sparse_rows_have_the_same_kernel(name):
     op = ls.KernelOperator(scipy.sparse.csr_array(A), kernel, tile=50, form="tiled")
     np.testing.assert_allclose(op.matmat(V), H @ by_definition(A, A) @ H @ V, atol=1e-10)
     np.testing.assert_allclose(
-        op.map()(scipy.sparse.csr_array(A[:9])).dense(), by_definition(A[:9], A), atol=1e-12
+        op.cross(scipy.sparse.csr_array(A[:9])).dense(), by_definition(A[:9], A), atol=1e-12
     )
-    np.testing.assert_allclose(op.map()(A[:9]).dense(), by_definition(A[:9], A), atol=1e-12)
+    np.testing.assert_allclose(op.cross(A[:9]).dense(), by_definition(A[:9], A), atol=1e-12)
 
 
 def test_a_precomputed_matrix_is_taken_as_it_is():
@@ -68,7 +68,7 @@ def test_a_precomputed_matrix_is_taken_as_it_is():
         op = ls.KernelOperator(data, "precomputed", tile=40, form="tiled")
         np.testing.assert_allclose(op.matmat(V), H @ K @ H @ V, atol=1e-12)
         cross = DEFINED["rbf"][1](NEW, X)
-        np.testing.assert_allclose(op.map()(cross).matmat(V), cross @ V, atol=1e-12)
+        np.testing.assert_allclose(op.cross(cross).matmat(V), cross @ V, atol=1e-12)
 
 
 def test_distances_of_rows_far_from_the_origin_keep_their_digits():
