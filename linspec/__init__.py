@@ -69,7 +69,7 @@ _OF_USERS = {
     "get_problem": "linspec.registry.queries",
     "get_solver": "linspec.registry.queries",
     "kernels": "linspec.kernels",
-    "labelled": "linspec.operators.labelled",
+    "labelled": "linspec.operators.opening",
     "load_solution": "linspec.solving.solution",
     "metrics": "linspec.metrics",
     "normalizers": "linspec.registry.queries",

@@ -12,13 +12,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, combinations_with_replacement
 from typing import Any
 
 import numpy as np
 
 from linspec.arrays import HOST, Home
-from linspec.blocks.sparse_grams import gram_entries
+from linspec.blocks.sparse_loops import gram_entries, pair_count
 from linspec.operators import LinearOperator, SparseOperator, StreamedOperator
 
 __all__ = [
@@ -266,14 +266,14 @@ def sizes_of(matrices: Sequence[LinearOperator], k: int) -> Sizes:
     sparse = [view for view in views if isinstance(view, SparseOperator)]
     if len(sparse) == len(views):
         pairs = sum(view.pairs for view in sparse)
-        pairs += sum(A.pairs_with(B) for A, B in combinations(sparse, 2))
+        pairs += sum(pair_count(A.matrix, B.matrix) for A, B in combinations(sparse, 2))
     one_entry = len(sparse) == len(views) and all(view.one_entry for view in sparse)
     n = min(view.shape[0] for view in views)
     n = ASSUMED_ROWS if math.isinf(n) else n
     there: list[Any] = [view for view in views if view.access == "blocks"]
     if len(there) == len(views) and all(view.sparse for view in there):
-        pairs = sum(view.pairs for view in there)
-        pairs += sum(A.nnz * B.nnz // n for A, B in combinations(there, 2))  # of rows of average length
+        both = combinations_with_replacement(there, 2)
+        pairs = sum(A.nnz * B.nnz // n for A, B in both)  # of rows of average length
     leader = next(iter(there), None)
     return Sizes(
         n=n,

@@ -53,7 +53,7 @@ from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, Unsuppo
 from linspec.frames import check_order, index_of, is_frame, is_series, labels_of
 from linspec.linalg.small_matrices import EPS, rank_cut, whitening
 from linspec.operators.base import LinearOperator
-from linspec.operators.combined_columns import CombinedColumns
+from linspec.operators.derived import CombinedColumns
 from linspec.operators.sparse import SparseOperator, checked_rows, is_scipy_sparse
 from linspec.operators.weights import weights_and_confounds
 from linspec.registry.keywords import hinted
@@ -159,7 +159,7 @@ class Labels:
         """Yc T, for the centred labels Yc and a matrix T with TᵀYcᵀW Yc T = I; W is the diagonal matrix of weights."""
         centred = self.centered()
         if self.sparse:
-            return CombinedColumns(centred.A, centred.mean, self._factor(self._gram()))
+            return CombinedColumns(centred.operator, centred.mean, self._factor(self._gram()))
         blocks = self.home.blocks
         H = centred @ blocks.place(self._factor(self._gram_of(centred, self.often)))
         # A second step, because the error of the first grows with the condition number of the Gram matrix.

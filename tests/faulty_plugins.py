@@ -20,7 +20,7 @@ from linspec import Needs, Normalizer, TestMatrix, option
 from linspec.arrays import from_host, host_dtype, to_host
 from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData
 from linspec.iteration import Iterate
-from linspec.operators import HeldSketch, RowOperator
+from linspec.operators import RowOperator, Sketch
 from linspec.solving import NewRows, Solver
 from linspec.testing import references
 
@@ -226,7 +226,7 @@ class Normal(TestMatrix):
         return drawn
 
 
-class Doubled(HeldSketch):
+class Doubled(Sketch):
     """Entries that are right, and twice their product with data."""
 
     def sketch(self, A):

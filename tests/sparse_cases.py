@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from linspec.blocks import sparse_grams, sparse_slabs
+from linspec.blocks import sparse_loops
 from linspec.process import machine
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ DTYPES = ("float32", "float64", "int8", "uint8", "int16", "int32", "int64", "uin
 WORKING = (np.float32, np.float64)
 
 
-MODULES = (sparse_grams, sparse_slabs)
+MODULES = (sparse_loops,)
 
 
 @contextlib.contextmanager
@@ -51,7 +51,7 @@ def plan(name: str) -> Iterator[None]:
             stack.enter_context(constants(**settings))
             stack.enter_context(mock.patch.object(machine, "cpu_count", return_value=3))
         if name == "public":
-            stack.enter_context(mock.patch.object(sparse_slabs, "_compiled", return_value=None))
+            stack.enter_context(mock.patch.object(sparse_loops, "csr_matvecs", None))
         yield
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from linspec.blocks import sparse_grams
+from linspec.blocks import sparse_loops
 from linspec.operators import SparseOperator
 
 # name: rows, columns, stored entries
@@ -61,7 +61,7 @@ class SparseReadings:
         self.A = random_matrix(*MATRICES[matrix], dtype)
 
     def time_pair_count(self, matrix: str, dtype: str) -> None:
-        sparse_grams.pair_count(self.A)
+        sparse_loops.pair_count(self.A)
 
 
 class SparseGram:
@@ -74,7 +74,7 @@ class SparseGram:
         self.A = random_matrix(100_000, 20_000, 500_000, dtype)
 
     def time_gram(self, dtype: str) -> None:
-        sparse_grams.gram(self.A)
+        sparse_loops.gram(self.A)
 
 
 class Float32Sums:

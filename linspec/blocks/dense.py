@@ -81,13 +81,8 @@ class DenseBlock(Block):
         return type(self)(self.array[start:stop, :], self.dtype, self.backend, self.less)
 
     def take(self, rows: HostArray) -> DenseBlock:
-        chosen = (
-            np.take(self.array, rows, axis=0)
-            if self.backend.on_host
-            else self.backend.xp.take(
-                self.array, self.backend.xp.asarray(rows, device=self.backend.device), axis=0
-            )
-        )
+        numbers = self.backend.xp.asarray(rows, device=self.backend.device)
+        chosen = self.backend.xp.take(self.array, numbers, axis=0)
         return type(self)(chosen, self.dtype, self.backend, self.less)
 
     def edges(self, sum_bytes: int) -> list[int]:

@@ -83,11 +83,12 @@ class DeviceSparseBlock(Block):
 
 
 class DeviceSparse(Rows):
-    """A sparse matrix of `cupyx.scipy.sparse`; formats other than CSR are converted.
+    """A sparse matrix of `cupyx.scipy.sparse` in compressed rows, whose indices are in order.
 
     Parameters
     ----------
-    matrix : cupyx.scipy.sparse matrix of shape (n, p)
+    matrix : cupyx.scipy.sparse.csr_matrix of shape (n, p)
+        Each entry is stored once, in the precision of products.
     name : str, default "data"
         The name in messages.
     """
@@ -96,11 +97,8 @@ class DeviceSparse(Rows):
         self.dtype, self.backend, self.name = working_dtype(matrix.dtype, name), Home.of(matrix.data), name
         self.shape, self.resident, n = tuple(matrix.shape), True, matrix.shape[0]
         with on_device(matrix):
-            X = (matrix if matrix.dtype == self.dtype else matrix.astype(self.dtype)).tocsr()
-            X = X if X.has_canonical_format else X.copy()  # the matrix of the caller stays as it is
-            X.sum_duplicates()
-            height = rows_per_block(X.nnz * ENTRY_BYTES // max(n, 1), on_host=False)
-            self._blocks = [DeviceSparseBlock(X[a : a + height, :]) for a in range(0, n, height)]
+            height = rows_per_block(matrix.nnz * ENTRY_BYTES // max(n, 1), on_host=False)
+            self._blocks = [DeviceSparseBlock(matrix[a : a + height, :]) for a in range(0, n, height)]
 
     def blocks(self) -> Iterator[Block]:
         return iter(self._blocks)

@@ -15,7 +15,7 @@ import numpy as np
 
 from linspec.arrays import Array, HostArray, all_finite, to_host, working_dtype
 from linspec.blocks.base import Block, LinearOperator, Rows, first_shares
-from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData
+from linspec.errors import InvalidProblem, NonFiniteData
 
 __all__ = ["ByProducts", "ProductsBlock"]
 
@@ -87,7 +87,12 @@ class ProductsBlock(Block):
         size = float(np.linalg.norm(AtU)) / np.sqrt(SIGNS)
         eps = float(np.finfo(self.operator.dtype).eps)
         if gap > ROUNDINGS * eps * np.sqrt(self.rows + self.columns) * max(size, float(np.linalg.norm(Av))):
-            self.operator.differ(gap / max(float(np.abs(U.T @ Av).max()), float(np.abs(AtU.T @ v).max())))
+            self.operator.inconsistency = (
+                f"The products with {self.operator.name} ({self.operator.operator!r}) are not those of a matrix and "
+                f"its transpose: for the first of them, ⟨A v, u⟩ and ⟨v, Aᵀu⟩ differ by {gap:.1g}, where ‖Aᵀu‖ is "
+                f"{size:.1g}. Correct its products: A v must be linear in v, and rmatmat must multiply by the "
+                "transpose."
+            )
 
     def _exact_squares(self, counts: HostArray) -> HostArray:
         """From products with unit columns."""
@@ -125,7 +130,10 @@ class ProductsBlock(Block):
 
     def cut(self, start: int, stop: int) -> ProductsBlock:
         if (start, stop) != (0, self.rows):
-            raise UnsupportedData("a matrix that is known by its products cannot be cut into rows.")
+            raise InvalidProblem(
+                f"{self.operator.name} is known by its products and cannot be cut into rows, as beside many slices, or "
+                f"beside {stop - start} of {self.rows} rows. Pass its entries, or the same rows of both."
+            )
         return self
 
 
@@ -142,25 +150,15 @@ class ByProducts(Rows):
     Raises
     ------
     UnsupportedData
-        A method is missing, or the products are complex.
+        The products are complex.
     """
 
     readable = False
-    _products = 0
-
-    @property
-    def estimated(self) -> bool:  # type: ignore[override]
-        """Whether squares of columns are estimated, unless they are asked for exactly."""
-        return bool(self.shape[1] > SIGNS)
 
     def __init__(self, operator: Any, name: str = "data") -> None:
-        for method in ("matmat", "rmatmat"):
-            if not callable(getattr(operator, method, None)):
-                raise UnsupportedData(
-                    f"{name} must have the method {method}, for its products; got {operator!r}."
-                )
         self.operator, self.name, self.shape = operator, name, tuple(operator.shape)
         self.dtype = working_dtype(getattr(operator, "dtype", None) or np.float64, name)
+        self.estimated = bool(self.shape[1] > SIGNS)
         self.backend = getattr(operator, "home", self.backend)
         if isinstance(operator, LinearOperator):
             self.backend, self.readings = operator.backend, operator.readings
@@ -185,16 +183,7 @@ class ByProducts(Rows):
             self.operator = wider
         return wider is not None and super().widen()
 
-    def differ(self, gap: float) -> None:
-        """Keep that the first products contradict each other."""
-        self.inconsistency = (
-            f"The products with {self.name} ({self.operator!r}) are not those of a matrix and its transpose: for the "
-            f"first of them, ⟨A v, u⟩ and ⟨v, Aᵀu⟩ differ by {gap:.1g} of their largest size. Correct its products: "
-            "A v must be linear in v, and rmatmat must multiply by the transpose."
-        )
-
     def _checked(self, product: Array, block: Array, shape: tuple[float, int], method: str) -> Array:
-        self._products += 1
         if tuple(product.shape) != shape:
             raise InvalidProblem(
                 f"{method} of {self.name} must return shape {shape}; got {tuple(product.shape)}."
@@ -204,11 +193,10 @@ class ByProducts(Rows):
             return product
         entries = to_host(product)
         row, column = np.argwhere(~np.isfinite(entries))[0].tolist()
-        source = getattr(self.operator, "source", self.operator)
         raise NonFiniteData(
-            f"{self.name} must give finite products; {type(source).__name__}.{method} returned "
-            f"{entries[row, column]} at row {row}, column {column} of product number {self._products}, for a block of "
-            "finite numbers. Try the operator on such blocks; where its products overflow, scale it."
+            f"{self.name} must give finite products; {method} returned {entries[row, column]} at row {row}, column "
+            f"{column}, for a block of finite numbers. Try the operator on such blocks; where its products overflow, "
+            "scale it."
         )
 
 

@@ -4,7 +4,7 @@ Zeros stay zeros. X V is about a row all the same, since (X - 1 oᵀ) V = XV - 1
 entries are summed minus the row, and the zeros that are not stored by their number. Xᵀ U and Gram matrices are about 0,
 and means are taken out of them afterwards. Where means are so far above the deviations that this loses digits
 (`FarBlock`), they are about the row, too, for twice the products. The kernels, and what was measured about the size of
-slabs, stand in `linspec.blocks.sparse_slabs`, sparse Gram products in `linspec.blocks.sparse_grams`.
+slabs, and sparse Gram products stand in `linspec.blocks.sparse_loops`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,16 @@ from linspec.blocks.base import (
     Rows,
     first_shares,
 )
-from linspec.blocks.sparse_grams import gram, gram_entries, pair_count
-from linspec.blocks.sparse_slabs import ENTRIES_PER_FOLD, LONGEST_STRETCH, SHORTEST_STRETCH, Slab, row_block
+from linspec.blocks.sparse_loops import (
+    ENTRIES_PER_FOLD,
+    LONGEST_STRETCH,
+    SHORTEST_STRETCH,
+    Slab,
+    gram,
+    gram_entries,
+    pair_count,
+    row_block,
+)
 
 __all__ = ["Sparse", "SparseBlock"]
 

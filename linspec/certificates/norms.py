@@ -24,13 +24,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from linspec.arrays import Array, HostArray, is_array, to_host
+from linspec.blocks.sparse_loops import SparseMinusThin
 from linspec.certificates.linear import sketch_pays
 from linspec.certificates.metric import SKETCH_ROWS, Metric, NearDiagonal, Preconditioned
 from linspec.linalg import EPS, metric_rounding, raised_diagonal
 from linspec.process.plurals import count_of
 from linspec.rows.moments import Moments
 from linspec.rows.passes import OutOfPasses
-from linspec.rows.sparse_minus_thin import SparseMinusThin
 from linspec.status import Status
 
 __all__ = [

@@ -34,8 +34,8 @@ from linspec.operators import (
     names_of_columns,
     texts_of_column,
 )
-from linspec.operators.chosen_rows import chosen_rows
-from linspec.operators.npy_files import is_npy
+from linspec.operators.derived import chosen_rows
+from linspec.operators.numpy_files import is_npy
 from linspec.operators.row_files import is_pattern, row_files
 from linspec.process import machine
 from linspec.process.paths import is_there
@@ -164,9 +164,7 @@ def read(text: str, *, texts: bool = False, gaps: bool = False) -> Any:
         return source
     rows = as_operator(source, "the data")
     refuse(0 in rows.shape, f"{path} must hold a matrix with rows and columns; got shape {rows.shape}.")
-    rows = rows.in_memory(SHARE * machine.available_memory())
-    stored = rows.stored_array
-    return stored if stored is not None and stored.ndim == 1 else rows
+    return rows.in_memory(SHARE * machine.available_memory())
 
 
 def as_array(rows: Any) -> Any:

@@ -23,12 +23,11 @@ _HOLDERS = {
     "function": "linspec.kernels.functions",
     "laplacian": "linspec.kernels.functions",
     "linear": "linspec.kernels.functions",
-    "not_finite": "linspec.operators.range_of_entries",
     "polynomial": "linspec.kernels.functions",
     "precomputed": "linspec.kernels.functions",
     "rbf": "linspec.kernels.functions",
     "resolved": "linspec.kernels.functions",
 }
 
-__all__ = [name for name in _HOLDERS if name not in {"SAMPLE", "check_square", "not_finite", "resolved"}]
+__all__ = [name for name in _HOLDERS if name not in {"SAMPLE", "check_square", "resolved"}]
 __getattr__, __dir__ = lazy_names(__name__, _HOLDERS)

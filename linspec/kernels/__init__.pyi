@@ -16,4 +16,3 @@ from linspec.kernels.functions import polynomial as polynomial
 from linspec.kernels.functions import precomputed as precomputed
 from linspec.kernels.functions import rbf as rbf
 from linspec.kernels.functions import resolved as resolved
-from linspec.operators.range_of_entries import not_finite as not_finite

@@ -16,7 +16,7 @@ itself can be judged.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,7 +25,7 @@ import scipy.linalg
 import scipy.sparse
 
 from linspec.arrays import HOST, Array, HostArray, cast, is_array, random_generator, to_host
-from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData, shown
+from linspec.errors import InvalidProblem, MissingCapability, shown
 from linspec.kernels.functions import (
     RBF,
     SAMPLE,
@@ -37,12 +37,14 @@ from linspec.kernels.functions import (
     as_kernel,
     check_square,
     check_values,
+    number_of,
     points_of,
     read_rows,
     resolved,
 )
-from linspec.operators import DenseOperator, LinearOperator, RowOperator, SparseOperator, as_operator
+from linspec.operators import DenseOperator, LinearOperator, SparseOperator, as_operator
 from linspec.operators.base import Selection
+from linspec.operators.derived import Derived
 from linspec.operators.streamed import is_stream
 from linspec.registry.options import is_number
 
@@ -136,7 +138,7 @@ class FeatureMap(ABC):
             yield to_host(self.features(block))
 
 
-class FeatureOperator(RowOperator):
+class FeatureOperator(Derived):
     """The features of the rows of an operator, computed when they are read.
 
     Parameters
@@ -155,15 +157,11 @@ class FeatureOperator(RowOperator):
     """
 
     def __init__(self, operator: LinearOperator, features: FeatureMap) -> None:
-        self.operator, self.map = operator, features
-        self.shape = (int(operator.shape[0]), features.columns)
-        self.dtype, self.home = operator.dtype, operator.home
+        super().__init__(operator, (int(operator.shape[0]), features.columns))
+        self.map, self.readable, self._stored_dtype = features, True, None
 
     def _rows(self, selection: Selection) -> LinearOperator:
         return DenseOperator(self.map.features(self.operator.rows(selection)))
-
-    def release(self) -> None:
-        self.operator.release()
 
 
 class KernelMap(FeatureMap):
@@ -366,15 +364,22 @@ def turn_of(chosen: Points, *, differences: bool, own: Array | None = None) -> H
     size = float(np.trace(K)) / max(len(K), 1)
     if size <= 0:
         raise InvalidProblem("the kernel of the landmarks is zero. Take another kernel, or more landmarks.")
-    for level in (1.0, 1e2, 1e4):  # rounding of K may be more than the first
-        shift = level * JITTER * unit * size
+    shift = JITTER * unit * size
+    lower = _lower(K, (shift, 1e2 * shift, 1e4 * shift))  # rounding of K may be more than the first
+    found: HostArray = scipy.linalg.solve_triangular(lower, Q.T, lower=True).T
+    return found
+
+
+def _lower(K: HostArray, shifts: Sequence[float]) -> HostArray:
+    """L of the Cholesky factorisation of the values of landmarks plus the first multiple of I with which it exists."""
+    for shift in shifts:
+        lower: HostArray
         lower, info = scipy.linalg.lapack.dpotrf(K + shift * np.eye(len(K)), lower=1, clean=1)
         if info == 0:
-            found: HostArray = scipy.linalg.solve_triangular(lower, Q.T, lower=True).T
-            return found
+            return lower
     raise InvalidProblem(
-        f"the kernel of {m} landmarks is not positive semidefinite: its least eigenvalue is "
-        f"{np.linalg.eigvalsh(K)[0]:.3g}. Take another kernel, or add that to the diagonal."
+        f"the kernel of {len(K)} landmarks is not positive semidefinite: the least eigenvalue of their values, less "
+        f"what others explain, is {np.linalg.eigvalsh(K)[0]:.3g}. Take another kernel, or add that to the diagonal."
     )
 
 
@@ -425,14 +430,9 @@ def fourier(kernel: Any, p: int, D: int, rng: Any = None) -> FourierMap:
             f"random Fourier features exist here for kernels of differences, rbf and laplacian; got {kernel}. Take "
             "Nyström features."
         )
-    if not kernel.is_resolved:
-        raise UnsupportedData(
-            f"fourier sees no rows, so the kernel needs a scale that is a number; got {kernel}. Take the kernel of a "
-            "linspec.KernelOperator on the rows, or a number."
-        )
     generator = random_generator(rng)
     draw = generator.standard_normal if isinstance(kernel, RBF) else generator.standard_cauchy
-    W = draw((p, D)) / float(kernel.scale)
+    W = draw((p, D)) / number_of(kernel.scale, "scale")
     return FourierMap(W, generator.uniform(0.0, 2 * np.pi, D))
 
 
@@ -468,13 +468,7 @@ def pivots(points: Points, m: int, rng: np.random.Generator, weights: HostArray 
         more = (
             1e-10 * np.trace(own) / len(new) + 30 * unit * size
         )  # the second term exceeds the rounding of G
-        lower, info = scipy.linalg.lapack.dpotrf(own + more * np.eye(len(new)), lower=1, clean=1)
-        if info != 0:
-            raise InvalidProblem(
-                f"the kernel is not positive semidefinite: what {done} landmarks leave of it has the eigenvalue "
-                f"{np.linalg.eigvalsh(own)[0]:.3g}. Take another kernel."
-            )
-        F = scipy.linalg.solve_triangular(lower, G.T, lower=True).T
+        F = scipy.linalg.solve_triangular(_lower(own, (more,)), G.T, lower=True).T
         L[:, done : done + len(new)], taken = F, np.concatenate([taken, new])
         squares = np.einsum("ij,ij->i", F, F)
         left = np.maximum(left - (squares if weights is None else squares * weights), 0.0)

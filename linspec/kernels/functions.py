@@ -33,7 +33,6 @@ from linspec.arrays import (
     Array,
     Home,
     HostArray,
-    all_finite,
     check_bare,
     is_array,
     namespace,
@@ -41,10 +40,11 @@ from linspec.arrays import (
     to_host,
 )
 from linspec.blocks.base import row_blocks
+from linspec.blocks.units import LARGEST, SMALLEST
 from linspec.errors import DataOutOfRange, InvalidProblem, UnsupportedData, shown
 from linspec.operators import LinearOperator, SparseOperator
-from linspec.operators.range_of_entries import LARGEST, SMALLEST, Magnitude, not_finite
 from linspec.registry.options import is_number
+from linspec.rows import check_products
 
 __all__ = [
     "RBF",
@@ -75,9 +75,6 @@ SPARSE_COLUMNS = 4096
 
 SAME_ROWS = 1e-7
 """Rows count as equal if their distance is at most this fraction of their own size: less is rounding."""
-
-SCALES = (1e-150, 1e150)
-"""The smallest and the largest scale s for which s² and 1/s² neither over- nor underflow."""
 
 
 @dataclass(frozen=True)
@@ -185,13 +182,8 @@ class Kernel(ABC):
         Returns
         -------
         array of shape (n, m)
-
-        Raises
-        ------
-        InvalidProblem
-            The kernel is not a function of xᵀz and of the lengths of x and z.
         """
-        raise InvalidProblem(self._is_no_function_of_products())
+        raise NotImplementedError
 
     def pullback(self, X: LinearOperator, T: Array, K: Array, S: Array, U: Array) -> Array:
         """The gradient with respect to U of Σ Sᵢⱼ k(xᵢ, uⱼ), by one product with Xᵀ.
@@ -207,19 +199,8 @@ class Kernel(ABC):
         Returns
         -------
         array of shape (p, m), float64
-
-        Raises
-        ------
-        InvalidProblem
-            The kernel is not a function of xᵀz and of the lengths of x and z.
         """
-        raise InvalidProblem(self._is_no_function_of_products())
-
-    def _is_no_function_of_products(self) -> str:
-        return (
-            f"methods that look for a point u follow the gradient of k(x, u), which takes a kernel of products xᵀu: "
-            f"linear, polynomial or rbf; got {self}."
-        )
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -270,14 +251,11 @@ class Polynomial(Kernel):
     projects: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not is_number(self.degree, int) or not 1 <= self.degree <= 100:
+        fits = is_number(self.degree, int) and 1 <= self.degree <= 100
+        if not fits or not is_number(self.offset) or not 0 <= self.offset < math.inf:
             raise InvalidProblem(
-                f"degree of a polynomial kernel must be an integer from 1 to 100; got {shown(self.degree)}."
-            )
-        if not is_number(self.offset) or not 0 <= self.offset < math.inf:
-            raise InvalidProblem(
-                f"offset of a polynomial kernel must be finite and at least 0; got {shown(self.offset)}. With a "
-                "negative one it is no kernel."
+                "degree of a polynomial kernel must be an integer from 1 to 100, and its offset finite and at least 0; "
+                f"got {shown(self)}."
             )
         _check_positive("gamma of a polynomial kernel", self.gamma, "scale")
 
@@ -302,7 +280,7 @@ class Polynomial(Kernel):
         return dataclasses.replace(self, gamma=1.0 / mean)
 
     def diagonal(self, X: Any) -> Array:
-        return (_number(self.gamma, "gamma") * _squares(X) + self.offset) ** self.degree
+        return (number_of(self.gamma, "gamma") * _squares(X) + self.offset) ** self.degree
 
     def tile(self, X: Any, Z: Any, sx: Array | None = None, sz: Array | None = None) -> Array:
         return _power(self._base(_inner(X, Z)), self.degree)
@@ -311,13 +289,13 @@ class Polynomial(Kernel):
         return _power(self._base(T), self.degree)
 
     def pullback(self, X: LinearOperator, T: Array, K: Array, S: Array, U: Array) -> Array:
-        slope = self.degree * _number(self.gamma, "gamma")
+        slope = self.degree * number_of(self.gamma, "gamma")
         return X.rmatmat(
             S * slope if self.degree == 1 else S * _power(self._base(T), self.degree - 1) * slope
         )
 
     def _base(self, T: Array) -> Array:
-        return T * _number(self.gamma, "gamma") + float(self.offset)
+        return T * number_of(self.gamma, "gamma") + float(self.offset)
 
 
 @dataclass(frozen=True)
@@ -334,14 +312,7 @@ class _OfDistances(Kernel):
         what = self.called
         _check_positive(f"scale of {what}", self.scale, "median")
         _check_positive(f"factor of {what}", self.factor)
-        if isinstance(self.scale, str):
-            return
-        if not SCALES[0] <= self.scale <= SCALES[1]:
-            raise InvalidProblem(
-                f"scale of {what} must be from {SCALES[0]:g} to {SCALES[1]:g}, so that its square is a number; got "
-                f"{self.scale:g}. Scale the columns."
-            )
-        if self.factor != 1.0:
+        if not isinstance(self.scale, str) and self.factor != 1.0:
             raise InvalidProblem(
                 f"factor of {what} multiplies the median distance; got factor={self.factor:g} beside a scale that is a "
                 "number. Multiply the scale."
@@ -401,7 +372,7 @@ class RBF(_OfDistances):
         return _squares(X)
 
     def tile(self, X: Any, Z: Any, sx: Array | None = None, sz: Array | None = None) -> Array:
-        scale = _number(self.scale, "scale")
+        scale = number_of(self.scale, "scale")
         T = _inner(X, Z)  # −|x − z|²/2 = xᵀz − |x|²/2 − |z|²/2, which rounding may leave above 0
         T -= (_squares(X) if sx is None else sx)[:, None] * 0.5
         T -= (_squares(Z) if sz is None else sz) * 0.5
@@ -410,12 +381,12 @@ class RBF(_OfDistances):
         return _exponential_of_negative(_without_diagonal(T) if X is Z else T)
 
     def along(self, T: Array, sx: Any, U: Array) -> Array:
-        scale = _number(self.scale, "scale")
+        scale = number_of(self.scale, "scale")
         lengths = namespace(U).sum(U * U, axis=0)
         return _exponential_of_negative((T - 0.5 * sx[:, None] - 0.5 * lengths) * scale**-2)
 
     def pullback(self, X: LinearOperator, T: Array, K: Array, S: Array, U: Array) -> Array:
-        Q = K * S * _number(self.scale, "scale") ** -2
+        Q = K * S * number_of(self.scale, "scale") ** -2
         return X.rmatmat(Q) - U * namespace(Q).sum(Q, axis=0)
 
 
@@ -441,7 +412,7 @@ class Laplacian(_OfDistances):
 
     def tile(self, X: Any, Z: Any, sx: Array | None = None, sz: Array | None = None) -> Array:
         T = _absolute_differences(X, Z)
-        T *= -1.0 / _number(self.scale, "scale")
+        T *= -1.0 / number_of(self.scale, "scale")
         return _exponential_of_negative(T)
 
 
@@ -512,11 +483,9 @@ class Function(Kernel):
         T = self.of(X, Z)
         wanted = (X.shape[0], int(Z.shape[0]))
         if not is_array(T) or tuple(T.shape) != wanted:
-            got = tuple(T.shape) if hasattr(T, "shape") else type(T).__name__
-            name = getattr(self.of, "__name__", "the function")
             raise InvalidProblem(
-                f"a kernel of {wanted[0]} and {wanted[1]} rows must be an array of shape {wanted}; {name} returned "
-                f"{got}. It takes blocks of rows, not single ones."
+                f"a kernel of {wanted[0]} and {wanted[1]} rows must be an array of shape {wanted}; the function "
+                f"returned {getattr(T, 'shape', type(T).__name__)}. It takes blocks of rows, not single ones."
             )
         return T * 1.0  # in new memory, since the function may return an array that it keeps
 
@@ -778,8 +747,8 @@ def read_rows(A: LinearOperator, name: str) -> Any:
         An entry is not finite.
     """
     rows = A.matrix.astype(A.dtype) if isinstance(A, SparseOperator) else A.dense()
-    if not all_finite(rows.data[: rows.nnz] if scipy.sparse.issparse(rows) else rows):
-        raise not_finite(rows, name)
+    entries = rows.data[: rows.nnz] if scipy.sparse.issparse(rows) else rows
+    check_products(entries, A.in_blocks(name), name)
     return rows
 
 
@@ -858,8 +827,8 @@ def _sampled(n: int, rng: np.random.Generator, weights: HostArray | None) -> Hos
     return np.sort(rng.choice(n, SAMPLE, p=weights / total))
 
 
-def check_values(values: Array, name: str) -> Magnitude:
-    """Check that values k(x, x) are neither negative nor out of the range of entries; return the largest.
+def check_values(values: Array, name: str) -> None:
+    """Check that values k(x, x) are neither negative nor out of the range of entries.
 
     Raises
     ------
@@ -881,7 +850,6 @@ def check_values(values: Array, name: str) -> Magnitude:
             f"the largest value of the kernel of {name} must lie between {SMALLEST:.0e} and {LARGEST:.0e}; got "
             f"{largest:.3g}. Divide the rows by their size."
         )
-    return Magnitude(largest)
 
 
 def _chosen(rows: Any, selection: Any) -> Any:
@@ -951,12 +919,12 @@ def _exponential_of_negative(T: Array) -> Array:
 def _check_positive(what: str, value: Any, word: str = "") -> None:
     if isinstance(value, str) and word and value == word:
         return
-    if not is_number(value) or not 0 < value < math.inf:
+    if not is_number(value) or not 1e-150 <= value <= 1e150:  # so that its square is a number
         also = f", or {word!r}" if word else ""
-        raise InvalidProblem(f"{what} must be a finite number above 0{also}; got {shown(value)}.")
+        raise InvalidProblem(f"{what} must be a number from 1e-150 to 1e150{also}; got {shown(value)}.")
 
 
-def _number(value: float | str, name: str) -> float:
+def number_of(value: float | str, name: str) -> float:
     """Return a parameter of a resolved kernel; raise if it is still a rule such as "median"."""
     if isinstance(value, str):
         raise UnsupportedData(

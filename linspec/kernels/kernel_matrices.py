@@ -17,8 +17,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import numpy as np
+import scipy.sparse
 
-from linspec.arrays import Array, DType, HostArray, at_home, random_generator, to_host
+from linspec.arrays import Array, DType, HostArray, at_home, largest_magnitude, random_generator, to_host
+from linspec.blocks.units import fits_single
 from linspec.cost import MOMENTS_SHARE
 from linspec.errors import InvalidProblem, MissingCapability, shown
 from linspec.kernels.features import KernelMap, pivots
@@ -34,7 +36,6 @@ from linspec.kernels.functions import (
     resolved,
 )
 from linspec.operators import LinearOperator, as_operator
-from linspec.operators.range_of_entries import Magnitude, in_float64, magnitude_of
 from linspec.operators.weights import weights_and_confounds
 from linspec.process.pauses import pause
 from linspec.registry.options import is_number
@@ -122,8 +123,6 @@ class KernelOperator(LinearOperator):
     ) -> None:
         self.data = as_operator(X, name)
         self.kernel: Kernel = as_kernel(kernel)
-        if not isinstance(center, bool | np.bool_):
-            raise InvalidProblem(f"center must be True or False; got {shown(center)}.")
         if str(form) not in FORMS:
             raise InvalidProblem(f"form must be one of {', '.join(FORMS)}; got {shown(form)}.")
         if tile is not None and (not is_number(tile, int) or tile < 1):
@@ -168,12 +167,14 @@ class KernelOperator(LinearOperator):
             self.kernel = resolved(self.kernel, rows, self._rng if rng is None else rng, self._weights)
             with np.errstate(over="ignore", invalid="ignore"):  # the check reports such values
                 points = points_of(rows, self.kernel)
-                largest = self._largest(points)
-                sizes = (largest, magnitude_of(as_operator(rows))) if self.tile_dtype == np.float32 else ()
-                if not all(size.fits_single for size in sizes):
-                    self.data = in_float64(self.name, self.data, *sizes)
+                values = self.kernel.diagonal(points.rows)
+                entries = rows.data if scipy.sparse.issparse(rows) else rows
+                fits = all(fits_single(largest_magnitude(each)) for each in (values, entries))
+                if self.tile_dtype == np.float32 and not fits:
+                    self.data = self.data.in_dtype(np.dtype(np.float64)) or self.data
                     points = points_of(self._read(), self.kernel)
-                    self._largest(points)
+                    values = self.kernel.diagonal(points.rows)
+                check_values(values, self.name)
             self._check_symmetry(points)
             self._points = points
         return self.kernel
@@ -182,17 +183,6 @@ class KernelOperator(LinearOperator):
         """The rows in memory; it counts a pass."""
         self._begin(0, 1.0, 0.0)
         return read_rows(self.data, self.name)
-
-    def _largest(self, points: Points) -> Magnitude:
-        """The largest k(x, x) of all rows x.
-
-        If float32 values overflow, it is the largest float32 number. Then `Magnitude.fits_single` of the result is
-        False, and `settle` converts the data to float64.
-        """
-        values = points.kernel.diagonal(points.rows)
-        single = np.finfo(np.float32)
-        finite = self.tile_dtype != np.float32 or bool(np.isfinite(to_host(values)).all())
-        return check_values(values, self.name) if finite else Magnitude(float(single.max))
 
     @property
     def points(self) -> Points:

@@ -10,16 +10,14 @@ from linspec.process.lazy_names import lazy_names
 
 _HOLDERS = {
     "AdjointOperator": "linspec.operators.base",
-    "CombinedColumns": "linspec.operators.combined_columns",
+    "CombinedColumns": "linspec.operators.derived",
     "CupySparseOperator": "linspec.operators.foreign",
     "DenseOperator": "linspec.operators.dense",
     "ForeignOperator": "linspec.operators.foreign",
-    "HeldSketch": "linspec.operators.sketched",
     "LinearOperator": "linspec.operators.base",
     "MappedOperator": "linspec.operators.dense",
     "RowFiles": "linspec.operators.row_files",
     "RowOperator": "linspec.operators.base",
-    "SeededSketch": "linspec.operators.sketched",
     "Sketch": "linspec.operators.sketched",
     "SparseOperator": "linspec.operators.sparse",
     "StreamedOperator": "linspec.operators.streamed",
@@ -29,13 +27,12 @@ _HOLDERS = {
     "labels_in_front": "linspec.operators.row_files",
     "long_fields": "linspec.operators.row_files",
     "looked_at": "linspec.process.files",
-    "mapped": "linspec.operators.npy_files",
+    "mapped": "linspec.operators.numpy_files",
     "names_of_columns": "linspec.operators.row_files",
     "open_rows": "linspec.operators.opening",
     "paired": "linspec.operators.streamed",
-    "read_npz": "linspec.operators.npz_files",
+    "read_npz": "linspec.operators.numpy_files",
     "texts_of_column": "linspec.operators.row_files",
-    "tile_width": "linspec.operators.sketched",
 }
 
 __all__ = list(_HOLDERS)

@@ -1,13 +1,13 @@
 from linspec.operators.base import AdjointOperator as AdjointOperator
 from linspec.operators.base import LinearOperator as LinearOperator
 from linspec.operators.base import RowOperator as RowOperator
-from linspec.operators.combined_columns import CombinedColumns as CombinedColumns
 from linspec.operators.dense import DenseOperator as DenseOperator
 from linspec.operators.dense import MappedOperator as MappedOperator
+from linspec.operators.derived import CombinedColumns as CombinedColumns
 from linspec.operators.foreign import CupySparseOperator as CupySparseOperator
 from linspec.operators.foreign import ForeignOperator as ForeignOperator
-from linspec.operators.npy_files import mapped as mapped
-from linspec.operators.npz_files import read_npz as read_npz
+from linspec.operators.numpy_files import mapped as mapped
+from linspec.operators.numpy_files import read_npz as read_npz
 from linspec.operators.opening import as_operator as as_operator
 from linspec.operators.opening import open_rows as open_rows
 from linspec.operators.row_files import RowFiles as RowFiles
@@ -17,10 +17,7 @@ from linspec.operators.row_files import labels_in_front as labels_in_front
 from linspec.operators.row_files import long_fields as long_fields
 from linspec.operators.row_files import names_of_columns as names_of_columns
 from linspec.operators.row_files import texts_of_column as texts_of_column
-from linspec.operators.sketched import HeldSketch as HeldSketch
-from linspec.operators.sketched import SeededSketch as SeededSketch
 from linspec.operators.sketched import Sketch as Sketch
-from linspec.operators.sketched import tile_width as tile_width
 from linspec.operators.sparse import SparseOperator as SparseOperator
 from linspec.operators.streamed import StreamedOperator as StreamedOperator
 from linspec.operators.streamed import paired as paired

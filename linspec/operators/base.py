@@ -10,6 +10,7 @@ over the rows and returns float64, so that long sums of float32 products lose no
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator
 from typing import Any, Literal, Self
@@ -29,9 +30,9 @@ from linspec.arrays import (
     to_host,
     working_dtype,
 )
-from linspec.blocks import ByProducts, Dense, Rows
-from linspec.errors import InvalidProblem, MissingCapability
-from linspec.operators.read_rows import ReadRows
+from linspec.blocks import Block, ByProducts, Dense, Rows
+from linspec.blocks.base import RUN_BYTES, row_blocks
+from linspec.errors import InvalidProblem, MissingCapability, shown
 from linspec.process.pauses import pause
 
 Selection = slice | HostArray
@@ -43,7 +44,8 @@ class LinearOperator:
 
     A subclass sets `shape`, `dtype` and, where its arrays are not NumPy's, `home`, and defines
     `_matmat` and `_rmatmat`; their blocks have been checked and moved to the right device. It may define `_rows` (and
-    set `access` to "rows") and `_dense` (and set `readable`).
+    set `access` to "rows") and `_dense` (and set `readable`), and set `_stored_dtype`, `_nnz`, and `_converts` if its
+    entries are converted to `dtype` where they are multiplied.
 
     Attributes
     ----------
@@ -123,6 +125,9 @@ class LinearOperator:
     frame_library: str = ""
     lender: str = ""
     lacks: tuple[float, float] | None = None
+    _stored_dtype: DType | None = None
+    _nnz: int | None = None
+    _converts = False
 
     __array_ufunc__ = None  # NumPy numbers and arrays leave `2 * A` and `x @ A` to the methods below
 
@@ -163,7 +168,7 @@ class LinearOperator:
     @property
     def nnz(self) -> int:
         """The number of stored entries: the cost of a product with one column, in multiply-adds."""
-        return self.shape[0] * self.shape[1]
+        return self.shape[0] * self.shape[1] if self._nnz is None else self._nnz
 
     @property
     def row_bytes(self) -> int:
@@ -247,7 +252,7 @@ class LinearOperator:
     @property
     def stored_dtype(self) -> DType:
         """The dtype in which the entries are stored; the dtype of the products if that is unknown."""
-        return self.dtype
+        return self.dtype if self._stored_dtype is None else self._stored_dtype
 
     @property
     def rounded_dtype(self) -> DType:
@@ -276,7 +281,11 @@ class LinearOperator:
 
     def in_dtype(self, dtype: DType) -> LinearOperator | None:
         """The same matrix with products in another working dtype; None if that is not possible."""
-        return self if dtype == self.dtype else None
+        if dtype == self.dtype or not self._converts:
+            return self if dtype == self.dtype else None
+        other = copy.copy(self)
+        other.dtype = np.dtype(dtype)
+        return other
 
     def with_names_of(self, other: LinearOperator) -> Self:
         """Copy the names of columns and rows, and the lender, from another operator, and return this one."""
@@ -333,7 +342,9 @@ class LinearOperator:
         """Release memory that reading the rows has filled; does nothing for data held in memory."""
 
     def _check_block(self, V: Array, rows: int, name: str) -> None:
-        if not is_array(V) or V.ndim != 2 or V.shape[0] != rows:
+        if (
+            not is_array(V) or V.ndim != 2 or rows not in (V.shape[0], math.inf)
+        ):  # slices are counted as they come
             got = getattr(V, "shape", type(V).__name__)
             raise InvalidProblem(
                 f"{name} of a {self.shape[0]} x {self.shape[1]} operator takes an array with {rows} rows "
@@ -364,15 +375,13 @@ def _selected(selection: Any, n: int) -> Selection:
         start, stop, step = selection.indices(n)
         return slice(start, max(start, stop)) if step == 1 else np.arange(start, stop, step)
     index = to_host(selection)
-    if index.ndim != 1 or (index.dtype.kind not in "iu" and index.size):
+    numbers = index.ndim == 1 and (index.dtype.kind in "iu" or not index.size)
+    if not numbers or (index.size and not -n <= index.min() <= index.max() < n):
         raise InvalidProblem(
-            f"rows are selected by a slice or a one-dimensional array of integers; got {index.ndim} dimensions "
-            f"of {index.dtype}. Turn a mask into numbers with numpy.flatnonzero(mask)."
+            f"rows are selected by a slice, or by integers in one dimension, which must be from 0 to {n - 1}; got "
+            f"{shown(selection)}. Turn a mask into numbers with numpy.flatnonzero(mask)."
         )
     index = index.astype(np.intp)
-    if index.size and not (-n <= index.min() and index.max() < n):
-        outside = index[(index < -n) | (index >= n)][0]
-        raise InvalidProblem(f"rows must be from 0 to {n - 1}; got {outside}.")
     return np.where(index < 0, index + n, index)
 
 
@@ -436,3 +445,51 @@ class RowOperator(LinearOperator):
 
     access = "rows"
     readable = True
+
+
+class ReadRows(Rows):
+    """The rows of an operator that reads them.
+
+    Parameters
+    ----------
+    A : linspec.operators.LinearOperator
+    name : str
+        The name in messages.
+    """
+
+    def __init__(self, A: Any, name: str) -> None:
+        self.A, self.name, self.backend = A, name, A.home
+        self.together = max(A.rows_together, RUN_BYTES // max(A.row_bytes, 1))
+
+    @property
+    def shape(self) -> tuple[float, int]:  # type: ignore[override]
+        """(n, p); n is infinite until the rows have been counted."""
+        n, p = self.A.shape
+        return n, p
+
+    @property
+    def readings(self) -> float:  # type: ignore[override]
+        """How often the rows can still be read."""
+        return 0 if getattr(self.A, "spent", False) else float(self.A.sweeps)
+
+    def blocks(self) -> Iterator[Block]:
+        for piece in self._pieces():
+            yield from self._held(piece).blocks()
+            self.A.release()
+
+    def take(self, rows: Any) -> Block:
+        """Rows by their numbers."""
+        return next(iter(self._held(self.A.rows(rows)).blocks()))
+
+    def _pieces(self) -> Iterator[Any]:
+        """All rows, some at a time."""
+        if self.A.access == "slices":
+            yield from self.A.blocks()
+            return
+        for rows in row_blocks(self.A.shape[0], self.A.row_bytes, on_host=self.backend.on_host):
+            yield self.A.rows(rows)
+
+    def _held(self, piece: Any) -> Rows:
+        rows: Rows = piece.loaded(self.name)
+        rows.dtype, rows.far = self.dtype, self.far
+        return rows

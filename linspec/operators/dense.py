@@ -23,9 +23,6 @@ from linspec.blocks.base import LONGEST_STRETCH
 from linspec.errors import InvalidProblem, UnsupportedData
 from linspec.operators.base import LinearOperator, Selection
 
-COLUMNS_AT_ONCE = 16
-"""Number of columns of a file in column order that are read before their pages are released."""
-
 
 class DenseOperator(LinearOperator):
     """A two-dimensional array of any supported library.
@@ -61,26 +58,20 @@ class DenseOperator(LinearOperator):
                 f"data must have two dimensions; got {array.ndim} with shape {tuple(array.shape)}. "
                 "A vector is one column, `x[:, None]`, or one row, `x[None, :]`."
             )
-        self.array = array
+        self.array = self._source = array
         self.shape = (int(array.shape[0]), int(array.shape[1]))
-        self.dtype = working_dtype(host_dtype(array)) if dtype is None else np.dtype(dtype)
-        self.home = Home.of(array)
+        self.home, self._stored_dtype = Home.of(array), host_dtype(array)
+        self.dtype = working_dtype(self._stored_dtype) if dtype is None else np.dtype(dtype)
         if self.dtype == np.float64 and self.home.blocks != self.home:
             raise UnsupportedData(
-                f"data of dtype {host_dtype(array)} need float64, which their device does not have. Convert them to "
+                f"data of dtype {self._stored_dtype} need float64, which their device does not have. Convert them to "
                 "float32, or move them to the host."
             )
-        if mean is not None and tuple(mean.shape) != (self.shape[1],):
-            raise InvalidProblem(f"a column mean needs shape ({self.shape[1]},); got {tuple(mean.shape)}.")
         self.mean = None if mean is None else self.home.blocks.place(mean)
 
     @property
     def stored_array(self) -> Any:
         return None if self.mean is not None else self._source
-
-    @property
-    def stored_dtype(self) -> DType:
-        return host_dtype(self.array)
 
     def in_dtype(self, dtype: DType) -> LinearOperator | None:
         """The same rows, converted block by block as they are multiplied."""
@@ -115,18 +106,6 @@ class DenseOperator(LinearOperator):
             return cast(self.array, self.dtype)
         return self.home.place(next(self.loaded().blocks()).about(None).dense(), self.dtype)
 
-    @property
-    def H(self) -> LinearOperator:
-        """The adjoint operator, as the transposed view of the array."""
-        return super().H if self.mean is not None else self._like(self._source.T)
-
-    def _like(self, array: Array, mean: Array | None = None) -> DenseOperator:
-        return type(self)(array, mean, self.dtype)
-
-    @property
-    def _source(self) -> Array:
-        return self.array
-
 
 class MappedOperator(DenseOperator):
     """Rows of a memory-mapped file: after each block the pages that were read are released.
@@ -148,34 +127,25 @@ class MappedOperator(DenseOperator):
 
     def __init__(self, array: HostArray, mean: Array | None = None, dtype: Any = None) -> None:
         super().__init__(array, mean, dtype)
-        self._mapped = array
-        self._map = memory_map(array)
-        self._end = _end_in_file(array)
+        self._source = array
+        whole = array
+        while isinstance(whole.base, np.ndarray):
+            whole = whole.base
+        self._end = int(whole.offset + whole.nbytes) if isinstance(whole, np.memmap) else 0
         self._check_length()
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle the position in the file instead of the entries, if the file has a name."""
-        state = dict(self.__dict__)
-        place = _place_in_file(self._mapped) if self._map is not None else None
-        if place is not None:
-            state["_mapped"] = state["array"] = state["_map"] = None
-        return {**state, "_place": place}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        place = state.pop("_place")
-        self.__dict__.update(state)
-        if place is not None:
-            self._mapped = _at_place(*place)
-            self.array = np.asarray(self._mapped)
-        self._map = memory_map(self._mapped)
+    @property
+    def _map(self) -> mmap.mmap | None:
+        """The map of the file; None of entries that were copied, as to another process."""
+        return memory_map(self._source)
 
     def release(self) -> None:
         """Release the pages that sweeps have touched, if the system can; raise if the file was cut."""
-        if self._map is not None:
+        pages = self._map
+        if pages is not None:
             self._check_length()
-            if hasattr(mmap, "MADV_DONTNEED"):
-                with suppress(OSError):  # a file system that cannot do it
-                    self._map.madvise(mmap.MADV_DONTNEED)
+            with suppress(OSError, AttributeError):  # a system, or a file system, that cannot do it
+                pages.madvise(mmap.MADV_DONTNEED)
 
     def _check_length(self) -> None:
         """Raise an error if the file has been cut since it was mapped.
@@ -184,35 +154,19 @@ class MappedOperator(DenseOperator):
         process by a signal. So the length is checked before and after a block is read. If another file took the name
         of this one, the old file is still mapped.
         """
-        try:
-            size = self._map.size() if self._map is not None else self._end
-        except (OSError, ValueError):  # a map that keeps no hold on its file
-            return
+        pages, size = self._map, self._end
+        with suppress(OSError, ValueError):  # a map that keeps no hold on its file
+            size = size if pages is None else pages.size()
         if size < self._end:
             raise InvalidProblem(
-                f"{getattr(self._mapped, 'filename', None) or 'a mapped file'} has become shorter while it is in use: "
+                f"{getattr(self._source, 'filename', None) or 'a mapped file'} has become shorter while it is in use: "
                 f"{size} of {self._end} bytes are left. Write another file and rename it, and leave one that is read "
                 "as it is."
             )
 
     def _rows(self, selection: Selection) -> LinearOperator:
         self._check_length()
-        down, across = self.array.strides
-        if down >= across or self.shape[1] <= COLUMNS_AT_ONCE or self._map is None:
-            return super()._rows(selection)
-        # Each column is contiguous in the file, so a block of rows touches one place for each column, and the system
-        # may map some megabytes around each.
-        count = len(self.array[selection, :1])
-        block = np.empty((count, self.shape[1]), self.array.dtype, order="F")
-        for start in range(0, self.shape[1], COLUMNS_AT_ONCE):
-            columns = slice(start, start + COLUMNS_AT_ONCE)
-            block[:, columns] = self.array[selection, columns]
-            self.release()
-        return DenseOperator(block, self.mean, self.dtype)
-
-    @property
-    def _source(self) -> Array:
-        return self._mapped
+        return super()._rows(selection)
 
 
 def memory_map(array: Any) -> mmap.mmap | None:
@@ -226,35 +180,3 @@ def memory_map(array: Any) -> mmap.mmap | None:
         array = array.base
     known = isinstance(array, mmap.mmap) and mode in ("r", "r+", "w+")
     return array if known else None
-
-
-def _end_in_file(array: HostArray) -> int:
-    """Number of bytes that the file of a mapped array must have; 0 for an array that is not mapped."""
-    whole = _whole(array)
-    return int(whole.offset + whole.nbytes) if isinstance(whole, np.memmap) else 0
-
-
-def _whole(array: HostArray) -> HostArray:
-    """The array at the root of a chain of views."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
-
-
-def _place_in_file(array: HostArray) -> tuple[Any, ...] | None:
-    """Arguments of `_at_place` that map the entries of an array again; None if the file has no name."""
-    whole = _whole(array)
-    if not isinstance(whole, np.memmap) or whole.filename is None:
-        return None
-    start = array.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-    mode = "r" if whole.mode == "r" else "r+"  # "w+" would empty the file
-    extent = (str(whole.filename), mode, whole.offset, whole.nbytes)
-    return (*extent, start, array.shape, array.dtype, array.strides)
-
-
-def _at_place(
-    filename: str, mode: Any, offset: int, size: int, start: int, shape: Any, dtype: Any, strides: Any
-) -> HostArray:
-    """Map a file again, and return the array at a byte offset `start` within the map."""
-    whole = np.memmap(filename, np.uint8, mode, offset, (size,))
-    return np.ndarray(shape, dtype, whole, start, strides)

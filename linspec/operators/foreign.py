@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from contextlib import suppress
 from copy import copy
 from functools import cached_property
 from typing import Any
@@ -52,19 +53,12 @@ class ForeignOperator(LinearOperator):
     False
     """
 
+    _converts = True
+
     def __init__(self, source: Any, dtype: Any = None) -> None:
-        self.source = source
+        self.source, self._stored_dtype = source, np.dtype(source.dtype)
         self.shape = _stated_shape(source.shape)
         self.dtype = working_dtype(source.dtype) if dtype is None else np.dtype(dtype)
-
-    @property
-    def stored_dtype(self) -> DType:
-        stored: DType = np.dtype(self.source.dtype)
-        return stored
-
-    def in_dtype(self, dtype: DType) -> LinearOperator | None:
-        """The same operator, which converts blocks to `dtype` before it multiplies them. Never None."""
-        return self if dtype == self.dtype else ForeignOperator(self.source, dtype)
 
     def _matmat(self, V: Array) -> Array:
         return self._product("matmat", V, self.shape[0]).astype(self.dtype, copy=False)
@@ -98,12 +92,10 @@ class ForeignOperator(LinearOperator):
 
 def _stated_shape(shape: Any) -> tuple[int, int]:
     """Check the shape that a foreign operator states, and return it as two integers."""
-    try:
+    n = p = -1
+    with suppress(TypeError, ValueError):
         n, p = (operator.index(length) for length in shape)
-        fits = min(n, p) >= 0
-    except (TypeError, ValueError):
-        fits = False
-    if not fits:
+    if min(n, p) < 0:
         raise InvalidProblem(
             f"data must have two dimensions, rows and columns; got an operator whose shape is {shown(shape)}. Give it "
             "a shape of two integers."
@@ -120,7 +112,7 @@ class CupySparseOperator(LinearOperator):
 
     def __init__(self, matrix: Any, dtype: Any = None, *, checked: bool = False) -> None:
         self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
-        self._stored: DType = np.dtype(matrix.dtype)
+        self._stored_dtype = np.dtype(matrix.dtype)
         self.dtype = working_dtype(matrix.dtype) if dtype is None else np.dtype(dtype)
         self.matrix = (matrix if matrix.dtype == self.dtype else matrix.astype(self.dtype)).tocsr()
         self.home = Home.of(self.matrix.data)
@@ -128,10 +120,7 @@ class CupySparseOperator(LinearOperator):
             self.matrix = self.matrix.copy()
             self.matrix.sum_duplicates()
         self.matrix.has_canonical_format = True  # CuPy looks again otherwise
-
-    @property
-    def stored_dtype(self) -> DType:
-        return self._stored
+        self._nnz = int(self.matrix.nnz)
 
     @at_home
     def in_dtype(self, dtype: DType) -> LinearOperator | None:
@@ -141,10 +130,6 @@ class CupySparseOperator(LinearOperator):
     @property
     def stored_array(self) -> Any:
         return self.matrix
-
-    @property
-    def nnz(self) -> int:
-        return int(self.matrix.nnz)
 
     def _loaded(self, name: str) -> Rows:
         rows = copy(self._transposed)

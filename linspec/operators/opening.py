@@ -1,12 +1,15 @@
-"""Operators made from any data: by `as_operator` from objects, by `open_rows` from files.
+"""Operators made from any data: by `as_operator` from objects, by `open_rows` from files, by `labelled` with names.
 
 Problem: data come as arrays, sparse matrices, frames, lists, streams, files and objects of other libraries, and each
 must become one of the few kinds of matrices that solvers know.
+Rows stand for people, words or days, and columns for words or measurements, whose names tables should show.
 Method: kinds of data that linspec itself knows are tried first, then the adapters of installed plugins, then slices.
+A problem takes its labels from its first matrix that has some. Answers keep the names of columns of each matrix.
 """
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -28,13 +31,13 @@ from linspec.errors import (
     shown,
     warn,
 )
-from linspec.frames import is_frame, is_series
+from linspec.frames import RowNames, check_order, column_names_of, is_frame, is_series, without_column
 from linspec.operators.base import (
     LinearOperator,
 )
 from linspec.operators.dense import DenseOperator, MappedOperator
 from linspec.operators.foreign import is_cupy_sparse, known
-from linspec.operators.npy_files import is_npy, mapped
+from linspec.operators.numpy_files import is_npy, mapped
 from linspec.operators.row_files import RowFiles, formats, row_files
 from linspec.operators.sparse import is_scipy_sparse
 from linspec.operators.streamed import StreamedOperator, is_stream
@@ -42,7 +45,7 @@ from linspec.operators.tables import array_of_list, of_frame
 from linspec.process.files import looked_at
 from linspec.registry.keywords import hinted
 
-__all__ = ["as_operator", "open_rows"]
+__all__ = ["as_operator", "labelled", "open_rows"]
 
 
 @hinted
@@ -243,11 +246,10 @@ def _made(data: Any, name: str, rows: int | None) -> LinearOperator:
     if operator is None and is_stream(data):
         return StreamedOperator(data, rows, name)
     if operator is None:
-        remedy = "its values, `.to_numpy()`" if hasattr(data, "to_numpy") else "numpy.asarray(...) of it"
         raise UnsupportedData(
             f"{name} must be an array, a sparse matrix, a frame, a .npy file, an object with shape, dtype, matmat and "
             f"rmatmat, or an iterator of row slices; got {type(data).__module__}.{type(data).__qualname__}. "
-            f"Pass {remedy}."
+            "Pass its values, `.to_numpy()`, or numpy.asarray(...) of it."
         )
     return operator
 
@@ -324,3 +326,83 @@ def _first_match(adapters: Iterable[Any], data: Any) -> Any:
                 PluginWarning,
             )
     return None
+
+
+@hinted
+def labelled(data: Any, rows: Any = None, *, columns: Any = None) -> LinearOperator:
+    """Data with a label for each row, a name for each column, or both, which tables show.
+
+    Parameters
+    ----------
+    data : data of shape (n, p)
+        Any kind of data that `linspec.as_operator` takes.
+    rows : str, or sequence of n labels, optional
+        The name of a column of a frame, which is left out of the numbers; or the labels: a list, an array, or a
+        series.
+    columns : sequence of p str, optional
+        The names of the columns, such as the words that a vectorizer counts. They replace those of a frame.
+
+    Returns
+    -------
+    LinearOperator of shape (n, p)
+        The data with `row_names` and `column_names`. Problems, `transform` and tables accept it like the data
+        themselves. The labels of rows are not copied.
+
+    Raises
+    ------
+    InvalidProblem
+        The named column does not exist, the numbers of labels and rows, or of names and columns, differ, a name
+        occurs twice, or the number of rows is not known yet.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A = ls.labelled(np.diag([3.0, 2.0]), rows=["ann", "bob"], columns=["height", "weight"])
+    >>> solution = ls.solve(ls.SVD(A, k=1))
+    >>> solution.scores_table(A)
+    [{'row': 'ann', 'component1': 3.0}, {'row': 'bob', 'component1': 0.0}]
+    >>> solution.weights_table()
+    [{'column': 'height', 'component1': 1.0}, {'column': 'weight', 'component1': 0.0}]
+    """
+    name = ""
+    if isinstance(rows, str):
+        known = (column_names_of(data) or ()) if is_frame(data) else ()
+        if rows not in known:
+            raise InvalidProblem(
+                f"rows must be the name of a column of a frame, or a label for each row; got {shown(rows)} for "
+                f"{type(data).__name__}. Pass the labels themselves."
+            )
+        name = rows
+        data, rows = without_column(data, rows)
+    operator = copy.copy(as_operator(data))  # an operator that was passed is not modified
+    if rows is not None:
+        operator.row_names = operator.row_index = _labels_of_rows(operator, rows, name)
+    if columns is not None:
+        operator.column_names = _names_of_columns(operator, columns)
+    return operator
+
+
+def _labels_of_rows(operator: LinearOperator, labels: Any, name: str) -> RowNames:
+    """Check labels of rows, and return them with the name of the column that they come from."""
+    check_order({"data": operator, "labels": labels})
+    count = operator.shape[0]
+    if not hasattr(labels, "__len__") or getattr(labels, "ndim", 1) != 1 or len(labels) != count:
+        raise InvalidProblem(
+            f"rows must be the name of a column of a frame, or a label for each of the {count} rows; got "
+            f"{shown(labels)}. Pass a list; of rows that come slice by slice, pass their number rows= to "
+            "linspec.as_operator, too."
+        )
+    return RowNames(labels, name)
+
+
+def _names_of_columns(operator: LinearOperator, names: Any) -> tuple[str, ...]:
+    """Check names of columns, and return them."""
+    listed = hasattr(names, "__iter__") and not isinstance(names, str) and getattr(names, "ndim", 1) == 1
+    found = tuple(map(str, names)) if listed else ()
+    if len(found) != operator.shape[1] or len(set(found)) != len(found):
+        raise InvalidProblem(
+            f"columns must have a name for each of the {operator.shape[1]} columns, all different; got {shown(names)}. "
+            "Pass a list."
+        )
+    return found

@@ -26,9 +26,6 @@ from linspec.process.paths import is_there
 MISSING = ("warn", "fill", "refuse", "nan")
 """Ways to treat missing chunks, which a format reads as a fill value, and missing values of a table."""
 
-LISTED = 10
-"""Largest number of names that a message lists."""
-
 WILD = "*?["
 """Characters that make a path a pattern."""
 
@@ -115,16 +112,12 @@ class RowFiles:
         if self.columns is None:
             return None
         found = [one if isinstance(one, int) else self._place(one, names) for one in self.columns]
-        wrong = [one for one, j in zip(self.columns, found, strict=True) if not 0 <= j < count]
-        wrong = wrong or [one for one, j in zip(self.columns, found, strict=True) if found.count(j) > 1]
-        if wrong:
-            listed = (
-                ", ".join(map(shown, (names or ())[:LISTED])) or f"no names, but places from 0 to {count - 1}"
-            )
-            raise InvalidProblem(
-                f"{where or self.name}: no column is called {shown(wrong[0])}, or several are, or it is named several "
-                f"times. There are {listed}{' ...' * (len(names or ()) > LISTED)}. Pick columns by place if need be."
-            )
+        for one, j in zip(self.columns, found, strict=True):
+            if not 0 <= j < count or found.count(j) > 1:
+                raise InvalidProblem(
+                    f"{where or self.name}: no column is called {shown(one)}, or several are, or it is named several "
+                    f"times. There are {count}: {shown(names or 'no names')}. Pick columns by place if need be."
+                )
         return found
 
     @staticmethod

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec.arrays import Array, DType, working_dtype
-from linspec.blocks import Rows, Sparse, sparse_grams, sparse_slabs
+from linspec.arrays import Array, working_dtype
+from linspec.blocks import Rows, Sparse, sparse_loops
 from linspec.errors import InvalidProblem, one_line
 from linspec.operators.base import LinearOperator, Selection
 
@@ -57,6 +57,7 @@ class SparseOperator(LinearOperator):
     sparse = True
     readable = True
     resident = True
+    _converts = True
 
     def __init__(self, matrix: Any, dtype: Any = None, *, checked: bool = False) -> None:
         if matrix.ndim != 2:
@@ -66,61 +67,38 @@ class SparseOperator(LinearOperator):
         self.matrix = matrix.tocsr() if checked else checked_rows(matrix)
         self.dtype = working_dtype(self.matrix.dtype) if dtype is None else np.dtype(dtype)
         self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
-
-    @property
-    def nnz(self) -> int:
-        return int(self.matrix.nnz)
+        self._stored_dtype, self._nnz = self.matrix.dtype, int(self.matrix.nnz)
 
     @property
     def stored_array(self) -> Any:
         return self.matrix
 
-    @property
-    def stored_dtype(self) -> DType:
-        stored: DType = self.matrix.dtype
-        return stored
-
-    def in_dtype(self, dtype: DType) -> LinearOperator | None:
-        """The same rows with products in `dtype`; entries are converted slab by slab."""
-        return self if dtype == self.dtype else SparseOperator(self.matrix, dtype, checked=True)
-
     @cached_property
     def one_entry(self) -> bool:
         """Whether no row has more than one stored entry."""
-        return sparse_grams.one_entry_rows(self.matrix)
+        return sparse_loops.one_entry_rows(self.matrix)
 
     @cached_property
     def pairs(self) -> int:
         """Number of pairs of entries in the same row: the multiply-adds of AᵀA."""
-        return self.nnz if self.one_entry else sparse_grams.pair_count(self.matrix)
-
-    def pairs_with(self, other: SparseOperator) -> int:
-        """Number of pairs (entry of A, entry of another matrix B) in the same row: the multiply-adds of AᵀB."""
-        if self.one_entry and self.nnz == self.shape[0] == other.shape[0]:
-            return other.nnz
-        return sparse_grams.pair_count(self.matrix, other.matrix)
+        return sparse_loops.pair_count(self.matrix)
 
     @cached_property
     def gram_entries(self) -> float:
         """Estimated number of entries of the sparse Gram matrix AᵀA; computed once."""
-        return sparse_grams.gram_entries(self.matrix, self.matrix)
+        return sparse_loops.gram_entries(self.matrix, self.matrix)
 
     def _loaded(self, name: str) -> Rows:
         return Sparse(self.matrix, name)
 
     def _rows(self, selection: Selection) -> LinearOperator:
         if isinstance(selection, slice):
-            block = sparse_slabs.row_block(self.matrix, selection.start, selection.stop)
+            block = sparse_loops.row_block(self.matrix, selection.start, selection.stop)
             return SparseOperator(block, self.dtype, checked=True)
         return SparseOperator(self.matrix[selection], self.dtype, checked=True)
 
     def _dense(self) -> Array:
         return np.asarray(self.matrix.astype(self.dtype, copy=False).toarray())
-
-    @property
-    def H(self) -> LinearOperator:
-        """The adjoint operator: the transposed matrix, which doubles the memory."""
-        return SparseOperator(self.matrix.T, self.dtype, checked=True)
 
 
 def is_scipy_sparse(source: Any) -> bool:
@@ -132,17 +110,23 @@ def checked_rows(matrix: Any) -> Any:
     """Check that the arrays of a sparse matrix are consistent, and return it as compressed rows.
 
     The matrix is not modified. A matrix in compressed rows is returned itself, unless its numbers are float16 or not
-    in the byte order of the machine, or duplicates of narrow numbers must be added. The indices are read once.
+    in the byte order of the machine. Narrow numbers become floats where duplicates must be added: SciPy adds them in
+    the dtype that is stored, where 100 + 100 + 100 is 44 in int8, and True + True is True. The indices are read once.
 
     Raises
     ------
     InvalidProblem
         When the arrays are inconsistent.
     """
-    working_dtype(matrix.dtype)
+    dtype = working_dtype(matrix.dtype)
+    kept = matrix.dtype.isnative and matrix.dtype != np.float16  # SciPy makes no matrix of others
     try:
         _check(matrix)
-        rows = merged_rows(matrix)
+        if matrix.dtype == dtype or (kept and matrix.format == "csr" and matrix.has_canonical_format):
+            rows = matrix.tocsr()
+        else:
+            rows = matrix.astype(dtype).tocsr()
+            rows.sum_duplicates()
         if matrix.format not in ARRAYS:  # the entries of lists are in arrays now
             _check(rows)
     except (ValueError, TypeError, IndexError, OverflowError, AttributeError) as error:
@@ -150,35 +134,7 @@ def checked_rows(matrix: Any) -> Any:
             f"data must be a sparse matrix whose arrays fit together; got a {type(matrix).__name__} with this fault: "
             f"{one_line(error)}. Make it anew: scipy.sparse.coo_array((values, (rows, columns)), shape=...)."
         ) from error
-    stored = rows.data.dtype
-    if not stored.isnative or stored == np.float16:  # SciPy makes no matrix of these
-        return rows.astype(working_dtype(stored))
     return rows
-
-
-def merged_rows(matrix: Any) -> Any:
-    """Convert a sound matrix to compressed rows; duplicates of narrow numbers are widened before they are added.
-
-    SciPy adds duplicates in the dtype that is stored: 100 + 100 + 100 is 44 in int8, and True + True is True. The sums
-    have this dtype only if all of them are in its range.
-    """
-    stored = matrix.dtype.newbyteorder("=")
-    wide = _dtype_of_sums(stored)
-    if wide == stored or (matrix.format == "csr" and matrix.has_canonical_format):
-        return matrix.tocsr()
-    rows = matrix.astype(wide).tocsr()
-    rows.sum_duplicates()
-    narrow = rows.data.astype(stored)
-    if wide.kind == "i" and (narrow == rows.data).all():
-        rows.data = narrow
-    return rows
-
-
-def _dtype_of_sums(dtype: DType) -> DType:
-    """The dtype in which duplicate entries are added: int64 for narrower integers and bools, float32 for float16."""
-    if dtype.kind in "biu" and dtype.itemsize < np.dtype(np.int64).itemsize:
-        return np.dtype(np.int64)
-    return np.dtype(np.float32) if dtype == np.float16 else dtype
 
 
 def _check(matrix: Any) -> None:

@@ -14,18 +14,17 @@ may read the same source meanwhile. Unlike `itertools.tee`, nothing is kept for 
 
 from __future__ import annotations
 
-import copy
 import itertools
 import math
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
+from numbers import Integral
 from typing import Any
 
-import numpy as np
 import scipy.sparse
 
-from linspec.arrays import Array, DType, check_bare, copied, is_array
+from linspec.arrays import DType, check_bare, copied
 from linspec.borrowed import borrowed
 from linspec.errors import InvalidProblem, SweptOnce, UnsupportedData, called, shown
 from linspec.frames import check_names, check_order, is_frame
@@ -97,45 +96,30 @@ class StreamedOperator(LinearOperator):
     """
 
     access = "slices"
+    _converts = True
 
     def __init__(self, source: Any, rows: int | None = None, name: str = "data", index: int = 0) -> None:
         self.origin = source if isinstance(source, _Source) else _Source(source, rows, (name,))
         self.index, self.name, self.sweeps = index, self.origin.names[index], self.origin.sweeps
         first = self.origin.first[index]
         self.density = self.origin.densities[index]
-        self.dtype = first.dtype
-        self.home = first.home
+        self.dtype, self._stored_dtype, self.home = first.dtype, first.stored_dtype, first.home
         self.sparse = isinstance(first, SPARSE)
         self.column_names, self.frame_library = first.column_names, first.frame_library
 
     def expect(self, rows: int) -> None:
-        """Declare the number of rows, unless it was declared before; a pass with another number raises an error."""
-        self.origin.declared = rows if self.origin.declared is None else self.origin.declared
+        """Declare the number of rows, unless it is known; a pass with another number raises an error."""
+        self.origin.rows = self.origin.rows or rows
 
     @property
     def shape(self) -> Any:  # type: ignore[override]
         """(n, p); n is known after a pass over any matrix of the source."""
-        known = self.origin.declared if self.origin.rows is None else self.origin.rows
-        return math.inf if known is None else known, self.origin.first[self.index].shape[1]
+        return self.origin.rows or math.inf, self.origin.first[self.index].shape[1]
 
     @property
     def nnz(self) -> int:
-        """Number of stored entries, estimated from the first slice until all are counted; 0 if n is unknown."""
-        n, p = self.shape
-        if self.origin.rows is not None:
-            return self.origin.entries[self.index]
-        return 0 if math.isinf(n) else int(self.density * n * p)
-
-    @property
-    def stored_dtype(self) -> DType:
-        """The dtype of the first slice as stored."""
-        return self.origin.first[self.index].stored_dtype
-
-    def in_dtype(self, dtype: DType) -> LinearOperator | None:
-        """The same slices with products in another working dtype."""
-        twin = copy.copy(self)
-        twin.dtype = dtype
-        return twin
+        """Number of stored entries, estimated from the first slice; 0 if n is unknown."""
+        return int(self.density * (self.origin.rows or 0) * self.shape[1])
 
     @property
     def spent(self) -> bool:
@@ -152,14 +136,6 @@ class StreamedOperator(LinearOperator):
         """
         reading = self.origin.reading(self.index)
         return (block.in_dtype(self.dtype) or block for block in reading.blocks_of(self.index))
-
-    def _check_block(self, V: Array, rows: int, name: str) -> None:
-        if math.isinf(rows) and is_array(V) and V.ndim == 2:
-            rows = V.shape[0]  # compared with the rows as they come
-        super()._check_block(V, rows, name)
-
-    def __repr__(self) -> str:
-        return super().__repr__().replace("(inf ", "(? ")
 
 
 def paired(
@@ -225,26 +201,25 @@ class _Source:
     ----------
     first : tuple of LinearOperator
         The first slices without their rows: all later ones must be like them.
-    declared, rows : int or None
-        The number of rows that was stated, and that of a whole pass.
-    entries : list of int
-        Stored entries of each matrix.
+    rows : int or None
+        The number of rows, once it was stated or counted.
     ready : iterator or None
         The slices whose first were read ahead, until a pass takes them.
     """
 
-    def __init__(self, source: Any, rows: int | None, names: Sequence[str]) -> None:
+    def __init__(self, source: Any, rows: Any, names: Sequence[str]) -> None:
         self.source, self.names, self.name = source, names, " and ".join(names)
-        self.of = "row slices" if len(names) == 1 else "pairs of row slices"
         if not is_stream(source):
             raise UnsupportedData(
-                f"{self.name} must be an iterator of {self.of} or a callable that returns one; got "
+                f"{self.name} must be an iterator of slices, or a callable that returns one; got "
                 f"{type(source).__name__}. Pass iter(...) of it."
             )
+        if rows is not None and (isinstance(rows, bool) or not isinstance(rows, Integral) or rows < 1):
+            raise InvalidProblem(
+                f"rows of {self.name} must be a positive integer or None; got {shown(rows)}."
+            )
         self.sweeps = 1.0 if hasattr(source, "__next__") else math.inf
-        self.declared = None if rows is None else _row_count(rows, self.name)
-        self.rows: int | None = None
-        self.entries = [0] * len(names)
+        self.rows: int | None = None if rows is None else int(rows)
         self.first: Slices = ()
         self._warned = False
         self._begun: dict[int, weakref.ref[_Reading]] = {}  # by thread, the reading that was opened last
@@ -286,27 +261,18 @@ class _Source:
                     f"{self.name} {'has' if len(self.names) == 1 else 'have'} been read: {ONCE}, or choose a solver "
                     "with the trait one-pass and let it be the only one that reads."
                 )
-            rows, entries = 0, [0] * len(self.names)
+            rows = 0
             for pieces in _gathered(slices or self._slices(), [first.dtype for first in self.first]):
-                if self.declared is not None and rows + pieces[0].shape[0] > self.declared:
-                    raise self._other_rows(f"at least {rows + pieces[0].shape[0]}")
-                yield pieces
                 rows += pieces[0].shape[0]
-                entries = [sum(both) for both in zip(entries, (piece.nnz for piece in pieces), strict=True)]
-        if self.rows is not None and rows != self.rows:
+                if rows > (self.rows or math.inf):
+                    break
+                yield pieces
+        if self.rows not in (None, rows):
             raise InvalidProblem(
-                f"{self.name} had {self.rows} rows and has {rows} in a later pass. The callable must return a fresh "
-                "iterator of the same slices at every call."
+                f"{self.name} must have {self.rows} rows, as rows=, data beside it or an earlier pass says; its slices "
+                f"gave {rows}. A callable must return a fresh iterator of the same slices at every call."
             )
-        if self.declared is not None and rows != self.declared:
-            raise self._other_rows(str(rows))
-        self.rows, self.entries = rows, entries
-
-    def _other_rows(self, found: str) -> InvalidProblem:
-        return InvalidProblem(
-            f"{self.name} was declared with rows={self.declared}; its slices have {found}. Leave rows out, or "
-            "correct it; data beside it must have equally many rows."
-        )
+        self.rows = rows
 
     def _slices(self) -> Iterator[Slices]:
         """Yield the slices that have rows, as operators, after comparison with the first."""
@@ -344,8 +310,8 @@ class _Source:
         made = self.source if self.sweeps == 1 else self.source()
         if hasattr(made, "shape") or not hasattr(made, "__iter__"):
             raise UnsupportedData(
-                f"{self.name}: the callable must return an iterator of {self.of}; got {type(made).__name__}. An array, "
-                "a sparse matrix or an operator is passed as it is, without a callable."
+                f"{self.name}: the callable must return an iterator of slices; got {type(made).__name__}. An array, a "
+                "sparse matrix or an operator is passed as it is, without a callable."
             )
         for given in made:
             pause()
@@ -378,34 +344,24 @@ class _Reading:
     def __init__(self, origin: _Source) -> None:
         self.blocks, self.count = origin.blocks(), 0
         self.joined: set[int] = set()
-        self.waiting: list[LinearOperator | None] = [None] * len(origin.names)
+        self.waiting: dict[int, LinearOperator] = {}
 
     def blocks_of(self, index: int) -> Iterator[LinearOperator]:
         """Yield the blocks of one matrix."""
-        while True:
-            if self.waiting[index] is None and not self._read():
-                return
-            block, self.waiting[index] = self.waiting[index], None
-            assert block is not None  # noqa: S101  # `_read` has set it
-            yield block
-            del block
+        while index in self.waiting or self._read():
+            yield self.waiting.pop(index)
 
     def _read(self) -> bool:
         """Read the next blocks; return False at the end of the source."""
-        if self.count and any(self.waiting[index] is not None for index in self.joined):
+        if self.count and self.joined & self.waiting.keys():
             raise InvalidProblem(
                 "the halves of pairs must be read by turns, block by block; got one that fell behind. Read one half "
                 "after the other, or both side by side."
             )
-        pieces = next(self.blocks, None)
+        pieces = next(self.blocks, ())
         self.count += 1
-        if pieces is None:
-            self.waiting = [None] * len(self.waiting)
-            return False
-        self.waiting = [
-            piece if self.count == 1 or i in self.joined else None for i, piece in enumerate(pieces)
-        ]
-        return True
+        self.waiting = {i: piece for i, piece in enumerate(pieces) if self.count == 1 or i in self.joined}
+        return len(pieces) > 0
 
 
 def _gathered(slices: Iterator[Slices], dtypes: Sequence[DType]) -> Iterator[Slices]:
@@ -431,10 +387,15 @@ def _gathered(slices: Iterator[Slices], dtypes: Sequence[DType]) -> Iterator[Sli
 
 
 def _copied(piece: LinearOperator, dtype: DType) -> LinearOperator:
-    """A small slice in memory that the source does not fill again."""
+    """A slice in memory that the source does not fill again."""
     if isinstance(piece, SPARSE):
         return type(piece)(piece.matrix.astype(dtype), checked=True)
     return DenseOperator(piece.home.place(copied(piece.array), dtype))  # type: ignore[attr-defined]
+
+
+def _held(piece: LinearOperator) -> LinearOperator:
+    """A slice that is kept as it is stored; one of a mapped file is not copied."""
+    return piece if isinstance(piece, MappedOperator) else _copied(piece, piece.stored_dtype)
 
 
 def _stacked(kept: list[tuple[Any, ...]]) -> Slices:
@@ -453,12 +414,6 @@ def _joined(pieces: Sequence[Any]) -> LinearOperator:
     from cupyx.scipy import sparse
 
     return CupySparseOperator(sparse.vstack(matrices, format="csr"), checked=True)
-
-
-def _row_count(rows: Any, name: str) -> int:
-    if isinstance(rows, bool | np.timedelta64) or not isinstance(rows, int | np.integer) or rows < 1:
-        raise InvalidProblem(f"rows of {name} must be a positive integer or None; got {shown(rows)}.")
-    return int(rows)
 
 
 def _as_slice(given: Any, what: str, name: str) -> LinearOperator:
@@ -489,12 +444,3 @@ def compare(piece: LinearOperator, first: LinearOperator, what: str) -> None:
     ]
     if kinds[0] != kinds[1]:
         raise UnsupportedData(f"{what} is {kinds[0]}; the first is {kinds[1]}. Convert all to one kind.")
-
-
-def _held(piece: LinearOperator) -> LinearOperator:
-    """Return a copy of a slice that is kept, because the source may fill its memory again."""
-    if isinstance(piece, MappedOperator):
-        return piece
-    if isinstance(piece, SPARSE):
-        return type(piece)(piece.matrix.copy(), piece.dtype, checked=True)
-    return DenseOperator(copied(piece.array))  # type: ignore[attr-defined]

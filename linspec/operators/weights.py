@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import HostArray, check_bare, host_dtype, to_host
+from linspec.blocks.units import check_sizes
 from linspec.errors import InvalidProblem, NonFiniteData, called, shown
 from linspec.frames import is_frame, is_series, numbers_of
-from linspec.operators.range_of_entries import Magnitude, check_magnitude
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
 
 
@@ -42,8 +42,7 @@ def weights_and_confounds(
         return w, None
     Z = _confounds(confounds, rows if w is None else len(w))
     sizes = np.max(np.abs(Z) * (1.0 if w is None else np.sqrt(w)[:, None]), axis=0, initial=0.0)
-    column = int(np.argmax(sizes))
-    check_magnitude("confounds", Magnitude(float(sizes[column]), column))
+    check_sizes("confounds", sizes)
     return w, Z
 
 
@@ -54,11 +53,9 @@ def _numbers(values: Any, name: str, dimensions: str) -> HostArray:
         values = found[:, 0] if is_series(values) else found
     if hasattr(values, "dense"):  # an operator, such as `labelled` makes
         values = values.dense()
-    if is_scipy_sparse(values):
-        with called(name):
-            values = SparseOperator(values, np.float64).dense()
     if hasattr(values, "toarray"):
-        values = values.toarray()
+        with called(name):
+            values = SparseOperator(values).dense() if is_scipy_sparse(values) else values.toarray()
     host = to_host(values)
     if host.dtype.kind not in "biuf":
         raise InvalidProblem(
@@ -70,9 +67,8 @@ def _numbers(values: Any, name: str, dimensions: str) -> HostArray:
 def _weights(values: Any, rows: float) -> HostArray:
     w = _numbers(values, "sample_weight", "an array")
     if w.ndim != 1 or (rows != math.inf and len(w) != rows):
-        wanted = "n" if rows == math.inf else f"{rows:g}"
         raise InvalidProblem(
-            f"sample_weight must have shape ({wanted},), one number for each row; got {tuple(w.shape)}."
+            f"sample_weight must have one number for each of the {rows:g} rows; got shape {tuple(w.shape)}."
         )
     bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
     if len(bad):
@@ -90,9 +86,8 @@ def _confounds(values: Any, rows: float) -> HostArray:
     Z = _numbers(values, "confounds", "an array")
     Z = Z[:, None] if Z.ndim == 1 else Z
     if Z.ndim != 2 or (rows != math.inf and len(Z) != rows) or Z.shape[1] == 0:
-        wanted = "n" if rows == math.inf else f"{rows:g}"
         raise InvalidProblem(
-            f"confounds must have shape ({wanted}, c), one row for each row of the data; got {tuple(Z.shape)}."
+            f"confounds must be columns with one number for each of the {rows:g} rows; got shape {tuple(Z.shape)}."
         )
     if not np.isfinite(Z).all():
         row, column = np.argwhere(~np.isfinite(Z))[0].tolist()

@@ -4,6 +4,7 @@ Read `executor`, `reductions`, `moments`, `cells`, `few_rows`.
 """
 
 from linspec.blocks.base import Block, Rows
+from linspec.blocks.sparse_loops import SparseMinusThin
 from linspec.rows.cells import Cell
 from linspec.rows.executor import LOCAL, Executor, Reduction
 from linspec.rows.inner_products import row_gram
@@ -12,7 +13,6 @@ from linspec.rows.moments import Moments
 from linspec.rows.passes import OutOfPasses, Passes
 from linspec.rows.preprocessing import DEPENDENT, EXPLAINED, Fitted, Preprocessing
 from linspec.rows.reductions import check_products
-from linspec.rows.sparse_minus_thin import SparseMinusThin
 
 __all__ = [
     "DEPENDENT",

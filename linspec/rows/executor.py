@@ -13,7 +13,6 @@ import itertools
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -52,26 +51,27 @@ class Reduction(ABC):
         Whether a total has a row for each row.
     raw : bool, default False
         Whether blocks are added as they are read, and not about a row.
+    first : int, default 0
+        The number of the first row.
     multiplied : float, default 0
         Products with one column that are made of each row, forward and adjoint.
-    changed : array, optional
-        The array of `by_row` that is changed in place.
     """
 
     columns: int = 1
     wide: bool = False
     tall: bool = False
     raw: bool = False
+    first: int = 0
     multiplied: float = 0.0
-    changed: Any = None
 
     @property
     def by_row(self) -> list[Any]:
         """The arrays with a row for each row that are read; some may be None."""
         return []
 
-    def begin_at(self, row: int) -> None:  # noqa: B027 (most sums do not depend on the numbers of rows)
+    def begin_at(self, row: int) -> None:
         """Count rows from this number on, where arrays begin there, too."""
+        self.first = row
 
     @abstractmethod
     def zero(self) -> Any:
@@ -146,11 +146,18 @@ class Executor:
     ) -> Any:
         """The total with some blocks added."""
         edges = _edges(reduction, blocks)
-        count = _runs(reduction, blocks, len(edges) - 1)
-        add = partial(_add, reduction, blocks, edges, first, between, count)
+        parts = len(edges) - 1
+        count = _runs(reduction, blocks, parts)
+
+        def run(number: int, into: Any) -> Any:
+            for a, b in pairwise(edges[number * parts // count : (number + 1) * parts // count + 1]):
+                between()
+                reduction.add(into, [block.cut(a, b) for block in blocks], slice(first + a, first + b))
+            return into
+
         if count == 1:
-            return add(0, reduction.zero() if total is None else total)
-        more = _merged(reduction, add, count, _threads(reduction, blocks, count))
+            return run(0, reduction.zero() if total is None else total)
+        more = _merged(reduction, run, count, _threads(reduction, blocks, count))
         return more if total is None else reduction.merge(total, more)
 
 
@@ -166,60 +173,27 @@ def executor_of(operators: Sequence[Rows]) -> Executor:
 
 def aligned(operators: Sequence[Rows]) -> Iterator[list[Block]]:
     """Yield the same rows of every matrix, cut where a block of any ends."""
-    if len(operators) == 1:
-        yield from ([block] for block in operators[0].blocks() if block.rows)
-        return
-    streams = [A.blocks() for A in operators]
-    blocks: list[Block | None] = [None] * len(streams)
+    streams = [filter(_has_rows, A.blocks()) for A in operators]
+    blocks: list[Any] = [None for _ in streams]
     row = 0
     while True:
-        blocks = [_next(stream) if b is None else b for stream, b in zip(streams, blocks, strict=True)]
-        present = [b for b in blocks if b is not None]
-        if len(present) < len(blocks):
+        blocks = [next(stream, None) if b is None else b for stream, b in zip(streams, blocks, strict=True)]
+        ended = [A.name for A, b in zip(operators, blocks, strict=True) if b is None]
+        if ended:
             break
-        height = min(b.rows for b in present)
-        if any(b.rows > height and not b.divisible for b in present):  # does a shorter one end here?
-            ends = [b.rows == height and _next(s) is None for s, b in zip(streams, present, strict=True)]
-            if any(ends):
-                blocks = [None if end else b for end, b in zip(ends, present, strict=True)]
-                present, row = [b for b in blocks if b is not None], row + height
-                break
-        yield [b if b.rows == height else b.cut(0, height) for b in present]
-        blocks = [None if b.rows == height else b.cut(height, b.rows) for b in present]
+        height = min(b.rows for b in blocks)
+        yield [b if b.rows == height else b.cut(0, height) for b in blocks]
+        blocks = [None if b.rows == height else b.cut(height, b.rows) for b in blocks]
         row += height
-    if present:
-        ended = _index(blocks, None)
-        longer = _index(blocks, present[0])
+    if len(ended) < len(blocks):
         raise InvalidProblem(
-            f"the matrices must have equally many rows; {operators[ended].name} ended after {row}, and "
-            f"{operators[longer].name} goes on. Pass the same rows of all."
+            f"the matrices must have equally many rows; {' and '.join(ended)} ended after {row}, and others go on. "
+            "Pass the same rows of all."
         )
 
 
-def _next(stream: Iterator[Block]) -> Block | None:
-    return next((block for block in stream if block.rows), None)
-
-
-def _index(blocks: list[Block | None], wanted: Block | None) -> int:
-    return next(i for i, block in enumerate(blocks) if block is wanted)
-
-
-def _add(
-    reduction: Reduction,
-    blocks: list[Block],
-    edges: list[int],
-    first: int,
-    between: Callable[[], None],
-    count: int,
-    number: int,
-    into: Any,
-) -> Any:
-    """Add one of `count` runs of blocks, cut at the edges, to a total; their rows begin with number `first`."""
-    parts = len(edges) - 1
-    for a, b in pairwise(edges[number * parts // count : (number + 1) * parts // count + 1]):
-        between()
-        reduction.add(into, [block.cut(a, b) for block in blocks], slice(first + a, first + b))
-    return into
+def _has_rows(block: Block) -> bool:
+    return block.rows > 0
 
 
 def _edges(reduction: Reduction, blocks: list[Block]) -> list[int]:

@@ -10,7 +10,6 @@ columns, some at a time.
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
 from typing import Any
 
@@ -57,11 +56,11 @@ def _of_blocks(moments: Moments, i: int, n: int) -> Array:
     row = moments.mean(i) if moments.pre.center else None
     row = None if row is None else A.thin(row)
     D = None if fitted.factors is None else place.place(fitted.factors**2)
-    cut = [
-        (start + a, start + b, block.cut(a, b))
-        for start, block in _numbered(A.blocks())
-        for a, b in pairwise(block.edges(8 * A.shape[1]))
-    ]
+    cut: list[Any] = []
+    start = 0
+    for block in A.blocks():
+        cut += [(start + a, start + b, block.cut(a, b)) for a, b in pairwise(block.edges(8 * A.shape[1]))]
+        start += block.rows
     for at, (a, b, block) in enumerate(cut):
         moments.passes.look()
         right = block.about(row if block.subtracts else None)
@@ -73,31 +72,12 @@ def _of_blocks(moments: Moments, i: int, n: int) -> Array:
     return K
 
 
-def _numbered(blocks: Any) -> Any:
-    """Blocks with the number of their first row."""
-    start = 0
-    for block in blocks:
-        yield start, block
-        start += block.rows
-
-
 def _projected(moments: Moments, i: int, K: Array) -> Array:
     """Formula (1), from the inner products of rows that count once."""
-    A = moments.operators[i]
-    pre = moments.pre
-    place = moments.operators[i].backend.blocks
-    w, B = moments.data.w(A), moments.data.B(A)
-    root = None if w is None else place.xp.sqrt(w)
-    if root is not None:
+    A, place = moments.operators[i], moments.operators[i].backend.blocks
+    w, Q = moments.data.w(A), place.place(moments.pre.taken(K.shape[0]))
+    if w is not None:
+        root = place.xp.sqrt(w)
         K = K * root[:, None] * root[None, :]
-    directions = []
-    if pre.center:
-        one = place.ones((K.shape[0], 1)) if root is None else root[:, None]
-        directions.append(one / math.sqrt(moments.fitted[i].total))
-    if B is not None:
-        directions.append(B if root is None else B * root[:, None])
-    for Q in directions:
-        KQ = K @ Q
-        K = K - KQ @ Q.T
-        K = K - Q @ (Q.T @ K)
-    return K
+    K = K - (K @ Q) @ Q.T
+    return K - Q @ (Q.T @ K)

@@ -28,7 +28,9 @@ import scipy.sparse
 from linspec.arrays import Array, Home, HostArray, all_finite, cast, is_array, on_device, to_host
 from linspec.blocks import ByProducts
 from linspec.blocks.base import MULTIPLY_RATE, STORED_RATE, Block, LinearOperator, Rows
-from linspec.errors import DataOutOfRange, InvalidProblem, MissingCapability, NonFiniteData
+from linspec.blocks.sparse_loops import SparseMinusThin
+from linspec.blocks.units import check_sizes, fits_single
+from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
 from linspec.linalg import EPS, rank_cut
 from linspec.process.log import LOG, tells
 from linspec.rows.cells import Cell, Cells
@@ -55,7 +57,6 @@ from linspec.rows.reductions import (
     Triangle,
     refuse_entries,
 )
-from linspec.rows.sparse_minus_thin import SparseMinusThin
 
 __all__ = ["Moments", "Preprocessed"]
 
@@ -84,10 +85,6 @@ ROUNDED_PRODUCT = 4
 SCATTERED, NARROW = 0.05, 1000
 """Gram matrices of more columns than the second are held sparse if at most the first share of their entries is stored:
 to multiply so many takes about as long as a dense one."""
-
-SMALLEST, LARGEST, SINGLE = 1e-60, 1e60, 1e9
-"""Entries must lie between the first two: their fourth powers, times rows and columns, are numbers. Those of float32
-are multiplied in float32 between 1 / SINGLE and SINGLE."""
 
 
 class Moments:
@@ -391,11 +388,15 @@ class Moments:
             The data have another number of rows.
         DataOutOfRange, NonFiniteData
         """
-        self._check_number(rows)
         sums = Cells(self.data, self.operators, cells, rows, diagonal=diagonal)
         every = range(len(self.operators))
         moments = sums.finished(self._read(lambda: sums, every, learns=False)[0])
-        self._check_number(rows)
+        n = self.operators[0].shape[0]
+        if n != rows:
+            raise InvalidProblem(
+                f"sets of {rows} rows must be of the rows of {' and '.join(self.names)}; got {n} rows. Pass a label "
+                "for each row."
+            )
         about_zero = np.array([cell.squares_about(0.0, 0.0) for cell in moments])
         varying = np.array([cell.variation for cell in moments])
         sizes, far = np.sum([cell.origin + cell.mean for cell in moments], axis=0), False
@@ -444,15 +445,6 @@ class Moments:
                     held[j][i] = held[i][j].T
         self.held = held
 
-    def _check_number(self, rows: int) -> None:
-        """Refuse sets of other rows than those of the data, once these have been counted."""
-        n = self.operators[0].shape[0]
-        if n not in (math.inf, rows):
-            raise InvalidProblem(
-                f"sets of {rows} rows must be of the rows of {' and '.join(self.names)}; got {n} rows. Pass a label "
-                "for each row."
-            )
-
     def gram_product(self, V: Array, i: int = 0) -> Array:
         """Compute XᵢᵀDXᵢV, reading this matrix alone."""
         if self.held is not None:
@@ -468,7 +460,9 @@ class Moments:
         """Moments of operators, by their names in messages, of which nothing is to be learnt: they are preprocessed."""
         moments = cls([ByProducts(A, name) for name, A in operators.items()], passes=passes)
         for i, A in enumerate(moments.operators):
-            moments._take_as_it_is(i, np.zeros(A.shape[1]), float(A.shape[0]), None)
+            zeros = np.zeros(A.shape[1])
+            moments.subtracts[i], moments.raw_squares[i] = True, zeros
+            moments.fitted[i] = Fitted.known(zeros)._replace(total=float(A.shape[0]))
         return moments
 
     def pre_of(self, i: int) -> Preprocessing:
@@ -514,10 +508,6 @@ class Moments:
         """All that is learnt of matrices, by their numbers."""
         return self.fitted, self.subtracts, self.raw_squares
 
-    def _take_as_it_is(self, i: int, squares: HostArray, total: float, live: HostArray | None) -> None:
-        self.subtracts[i], self.raw_squares[i] = True, squares
-        self.fitted[i] = Fitted.known(0.0 * squares)._replace(squares=squares, total=total, live=live)
-
     def gram(self, *, sparse: bool = False) -> list[list[Any]]:
         """Form all XᵢᵀDXⱼ in one pass, and hold them: dense, or sparse where nothing is taken out of sparse ones.
 
@@ -546,11 +536,7 @@ class Moments:
                 A.widen()
         (R,), _ = self._pass(lambda: Triangle(self.data, self.operators))
         inner: HostArray = to_host(R)[self.pre.directions :, self.pre.directions :]
-        known = [(self.fitted[i], np.ones((p, 1))) for i, p in enumerate(self.widths)]
-        inner = (
-            inner
-            * np.concatenate([f.scaled(one if f.live is None else f.live[:, None]) for f, one in known]).T
-        )
+        inner = inner * np.concatenate([self.fitted[i].kept for i in range(len(self.operators))])
         place = self.operators[0].backend.blocks.place
         edges = np.cumsum([0, *self.widths]).tolist()
         self.root = [place(inner[:, a:b]) for a, b in pairwise(edges)]
@@ -634,8 +620,8 @@ class Moments:
         V = self._scaled(i, V)
         terms = self._terms(i, V) | {"alpha": place(alpha)}
         total, about = self._pass(lambda: LongStep(self.data, A, V, U, terms), [i])
-        P, sums, squares = total[:3]
-        along = total[3] if self.pre.B is not None else None
+        P, sums, squares, along, pieces = total
+        U[...] = A.backend.blocks.xp.concat(pieces, axis=0)
         return self._corrected(P, sums, along, i, about), np.sqrt(to_host(squares))
 
     def scores(
@@ -794,7 +780,7 @@ class Moments:
             self._learn(learnt, which, about)
         elif not all(A.resident for A in operators) and not _finite(totals):  # rows may have changed
             for i in which:
-                self._refuse_entries(i)
+                refuse_entries(self.operators[i], self.names[i])
         settled = len(self.fitted) == len(self.operators)  # else the pass is made again, in another precision
         if sketches and settled:
             self.sketched = self._corrected_sketch(totals.pop(), about)
@@ -846,7 +832,7 @@ class Moments:
         if A.dtype != np.float32 or not self.rereads:
             return False
         size = np.sqrt(squares.max(initial=0.0) / max(count, 1e-300))
-        return not (size == 0 or 1 / SINGLE <= size <= SINGLE) and A.widen()
+        return not fits_single(size) and A.widen()
 
     def _row(self, i: int, block: Block) -> HostArray | None:
         """The row that one matrix is summed about, as the precision of its data represents it."""
@@ -889,29 +875,15 @@ class Moments:
             return
         name = self.names[i]
         if not np.isfinite(sums).all():
-            self._refuse_entries(i)
+            refuse_entries(self.operators[i], name)
             if not self.rereads:
                 column = int(np.argmin(np.isfinite(sums)))
                 raise NonFiniteData(
                     f"{name} must be finite; got a number that is not finite in column {column}. Drop or impute such "
                     "rows."
                 )
-        column = int(np.argmax(squares))  # of a number that is none, if there is one
-        largest = float(squares[column])
-        largest = max(largest, 0.0) if largest <= MOST_SQUARES else MOST_SQUARES
-        size = math.sqrt(largest / max(count, 1e-300))
-        if size == 0 or SMALLEST <= size <= LARGEST:
-            return
-        power = -round(math.log10(size))
-        raise DataOutOfRange(
-            f"the entries of {name}, with the roots of their weights, must lie between {SMALLEST:.0e} and "
-            f"{LARGEST:.0e} in magnitude; got about {size:.3g} in column {column}. Multiply {name} by 1e{power}, and "
-            f"its ridge, if it has one, by 1e{2 * power}."
-        )
-
-    def _refuse_entries(self, i: int) -> None:
-        """Name the first entry of a matrix that is not finite, if its rows can be read again."""
-        refuse_entries(self.operators[i], self.names[i])
+        finite = np.nan_to_num(np.clip(squares, 0.0, MOST_SQUARES), nan=MOST_SQUARES)
+        check_sizes(name, np.sqrt(finite / max(count, 1e-300)))
 
     @property
     def contradictions(self) -> tuple[str, ...]:

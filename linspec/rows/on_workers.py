@@ -18,7 +18,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -175,54 +175,40 @@ class _Run:
         The first rows of all runs, and the number of all rows.
     pieces : list of list of (int, int)
         For each run and matrix the number of blocks, and of their first rows that are skipped.
-    changes : int or None
-        The number of the array that is changed.
     """
 
     reduction: bytes
     kinds: list[tuple[DType, bool]]
     edges: list[int]
     pieces: list[list[tuple[int, int]]]
-    changes: int | None
 
-    def __call__(self, number: int, *values: Any) -> tuple[Any, float, Any]:
-        """Return the total, the stored entries, and the array that is changed."""
+    def __call__(self, number: int, *values: Any) -> tuple[Any, float]:
+        """Return the total, and the stored entries."""
         first, stop = self.edges[number], self.edges[number + 1]
         operators, rest = [], list(values)
         for (dtype, far), (count, skipped) in zip(self.kinds, self.pieces[number], strict=True):
-            operators.append(
-                _Some([_opened(each, dtype, far=far) for each in rest[:count]], skipped, stop - first)
-            )
+            parts = [_opened(each, dtype, far=far) for each in rest[:count]]
             del rest[:count]
-        changed = None
-        if self.changes is not None:
-            changed = rest[self.changes] = rest[self.changes].copy()  # the work may be repeated
+            operators.append(_Taken([*_between(parts, skipped, skipped + stop - first)], parts[0]))
         reduction = _Reader(self.reduction, [*operators, *rest]).load()
         reduction.begin_at(first)
         with one_blas_thread(needed=True), machine.one_thread():
             _, total, _, entries = LOCAL.reduce(operators, lambda _: reduction, pause)
-        return total, entries, changed
+        return total, entries
 
 
-class _Some(Rows):
-    """Some rows of some blocks, on a worker."""
-
-    def __init__(self, parts: list[Rows], skipped: int, rows: int) -> None:
-        self.parts, self.skipped = parts, skipped
-        self.dtype, self.shape = parts[0].dtype, (rows, parts[0].shape[1])
-
-    def blocks(self) -> Iterator[Block]:
-        row = -self.skipped
-        for part in self.parts:
-            for block in part.blocks():
-                start, stop = max(-row, 0), min(int(self.shape[0]) - row, block.rows)
-                if start < stop:
-                    yield block.cut(start, stop)
-                row += block.rows
+def _between(parts: list[Rows], start: int, stop: int) -> Iterator[Block]:
+    """Rows `start` to `stop` - 1 of what stands one below the other, without a copy."""
+    row = 0
+    for block in chain.from_iterable(part.blocks() for part in parts):
+        a, b = max(start - row, 0), min(stop - row, block.rows)
+        if a < b:
+            yield block.cut(a, b)
+        row += block.rows
 
 
 class _Taken(Rows):
-    """Rows that were taken out of a matrix of this process."""
+    """Some blocks of rows like those of a matrix."""
 
     def __init__(self, taken: list[Block], A: Rows) -> None:
         self.taken, self.dtype = taken, A.dtype
@@ -241,7 +227,7 @@ class WorkerExecutor(Executor):
         begin: Callable[[list[Block]], Reduction],
         between: Callable[[], None],
     ) -> tuple[Reduction, Any, int, float]:
-        leader, parts = _leader(operators), []
+        leader = _leader(operators)
         engine = leader.engine
         with looking(between):
             between()
@@ -249,17 +235,9 @@ class WorkerExecutor(Executor):
             run, calls = _planned(leader, operators, reduction, _runs(leader, operators, reduction))
             merge = _Merge(run.reduction)
             if reduction.tall:
-                total, entries, _ = merge(0, *engine.fetch_once(engine.map(run, calls)))
-            elif reduction.changed is None:
-                total, entries, _ = engine.reduce(run, calls, merge)
+                total, entries = merge(0, *engine.fetch_once(engine.map(run, calls)))
             else:
-                parts = engine.keep(run, calls)
-                calls = [Call(i, (part,)) for i, part in enumerate(parts)]
-                total, entries, _ = engine.reduce(_sums, calls, merge)
-                slices = engine.fetch_once(engine.map(_changed, calls))
-                for (a, b), rows in zip(pairwise(run.edges), slices, strict=True):
-                    reduction.changed[a:b] = rows
-                engine.release(parts)
+                total, entries = engine.reduce(run, calls, merge)
         return reduction, total, leader.edges[-1], entries
 
     def kept(self, operators: Sequence[Rows], reduction: Reduction, between: Callable[[], None]) -> Rows:
@@ -267,7 +245,7 @@ class WorkerExecutor(Executor):
         ends = list(range(len(leader.handles) + 1))
         run, calls = _planned(leader, operators, reduction, ends)
         with looking(between):
-            handles = leader.engine.keep(_Images(run), calls)
+            handles = leader.engine.map(_Images(run), calls)
         heights = [b - a for a, b in pairwise(leader.edges)]
         dtype = np.dtype(np.float64)
         return WorkerRows(
@@ -284,14 +262,14 @@ class _Merge:
 
     reduction: bytes
 
-    def __call__(self, number: int, *parts: tuple[Any, float, Any]) -> tuple[Any, float, Any]:
+    def __call__(self, number: int, *parts: tuple[Any, float]) -> tuple[Any, float]:
         reduction = _Reader(self.reduction, []).load()
-        total, entries, _ = parts[0]
+        total, entries = parts[0]
         total = copy.deepcopy(total)  # others may read it, and the work may be repeated
         with np.errstate(all="ignore"), one_blas_thread(needed=True), machine.one_thread():
-            for right, more, _ in parts[1:]:
+            for right, more in parts[1:]:
                 total, entries = reduction.merge(total, right), entries + more
-        return total, entries, None
+        return total, entries
 
 
 @dataclass(frozen=True)
@@ -301,16 +279,8 @@ class _Images:
     run: _Run
 
     def __call__(self, number: int, *values: Any) -> Array:
-        (pieces,), _, _ = self.run(number, *values)
+        (pieces,), _ = self.run(number, *values)
         return np.concatenate(pieces)
-
-
-def _sums(_number: int, part: tuple[Any, float, Any]) -> tuple[Any, float, Any]:
-    return *part[:2], None
-
-
-def _changed(_number: int, part: tuple[Any, float, Any]) -> Array:
-    return part[2]
 
 
 def _opened(rows: Any, dtype: DType, *, far: bool) -> Rows:
@@ -326,12 +296,9 @@ def _first(A: Rows) -> Block:
 
 def _leader(operators: Sequence[Rows]) -> WorkerRows:
     """The matrix beside whose blocks the others are brought."""
-    there = [A for A in operators if isinstance(A, WorkerRows)]
-    for A in there:
-        if all(A.engine.joins(B.engine) for B in there):
-            break
-    else:
-        kinds = ", ".join(sorted({type(B.engine).__name__ for B in there}))
+    A, *others = (A for A in operators if isinstance(A, WorkerRows))
+    if not all(A.engine.joins(B.engine) for B in others):
+        kinds = ", ".join(sorted({type(B.engine).__name__ for B in (A, *others)}))
         raise UnsupportedData(f"all blocks of rows must be in one place; got {kinds}. Give both to one.")
     for B in operators:
         if B.shape[0] not in (A.shape[0], math.inf):
@@ -343,7 +310,8 @@ def _runs(leader: WorkerRows, operators: Sequence[Rows], reduction: Reduction) -
     """The first blocks of all runs, and the number of all blocks: by the data alone."""
     columns = sum(A.shape[1] for A in operators)
     total = 8.0 * columns * (columns if reduction.wide else reduction.columns)
-    least = max(PARTS_PER_RUN * total, sum(leader.sizes) / MOST_RUNS)
+    parts = PARTS_PER_RUN**2 if reduction.tall else PARTS_PER_RUN  # tall totals come here unmerged
+    least = max(parts * total, sum(leader.sizes) / MOST_RUNS)
     ends = [0]
     size = 0.0
     for number, more in enumerate(leader.sizes, 1):
@@ -355,7 +323,7 @@ def _runs(leader: WorkerRows, operators: Sequence[Rows], reduction: Reduction) -
 
 
 def _planned(
-    leader: WorkerRows, operators: Sequence[Rows], reduction: Reduction, ends: list[int]
+    leader: WorkerRows, operators: Sequence[Rows], reduction: Any, ends: list[int]
 ) -> tuple[_Run, list[Call]]:
     """The work of a pass, and a call for each run."""
     edges = [leader.edges[i] for i in ends]
@@ -364,7 +332,7 @@ def _planned(
     pieces: list[list[tuple[int, int]]] = [[] for _ in edges[1:]]
     for A in operators:
         if isinstance(A, WorkerRows):
-            where = [_within(A.edges, a, b) for a, b in pairwise(edges)]
+            where = [(bisect_right(A.edges, a) - 1, bisect_right(A.edges, b - 1)) for a, b in pairwise(edges)]
             parts = [A.handles[i:j] for i, j in where]
             skipped = [a - A.edges[i] for a, (i, _) in zip(edges, where, strict=False)]
         else:
@@ -374,28 +342,20 @@ def _planned(
             handles[run] += part
             pieces[run].append((len(part), rows))
     for x in arrays:
-        send = (
-            leader.engine.hold(_slices(x, edges))
-            if x is reduction.changed
-            else leader.sent(x, edges, _slices)
-        )
-        for run, handle in enumerate(send):
+        lasts = x is reduction.pre.w or x is reduction.pre.B  # others are of this pass alone
+        held = leader.sent(x, edges, _slices) if lasts else leader.engine.hold(_slices(x, edges))
+        for run, handle in enumerate(held):
             handles[run].append(handle)
-    changes = next((i for i, x in enumerate(arrays) if x is reduction.changed), None)
+    stream = io.BytesIO()
+    _Writer(stream, [*operators, *arrays]).dump(reduction)
     work = _Run(
-        _written(reduction, [*operators, *arrays]),
+        stream.getvalue(),
         [(A.dtype, A.far) for A in operators],
         edges,
         pieces,
-        changes,
     )
     # the first handle, by which an engine chooses the worker, is one of the leader
     return work, [Call(i, tuple(each)) for i, each in enumerate(handles)]
-
-
-def _within(edges: list[int], a: int, b: int) -> tuple[int, int]:
-    """The blocks that have rows a to b - 1: the first one, and the one after the last."""
-    return bisect_right(edges, a) - 1, bisect_right(edges, b - 1)
 
 
 def _slices(x: Array, edges: list[int]) -> list[Array]:
@@ -437,9 +397,3 @@ class _Reader(pickle.Unpickler):
 
     def persistent_load(self, number: Any) -> Any:
         return self.numbered[number] if self.numbered else None
-
-
-def _written(reduction: Reduction, numbered: list[Any]) -> bytes:
-    stream = io.BytesIO()
-    _Writer(stream, numbered).dump(reduction)
-    return stream.getvalue()

@@ -67,7 +67,6 @@ class Passes:
 
     def look(self) -> None:
         """Raise `OutOfPasses` if the time is over, or after an interrupt; called between blocks."""
-        if self.interrupted and not self.closing:
-            raise OutOfPasses("an interrupt came.")
-        if self.until < math.inf and time.perf_counter() > self.until:
-            raise OutOfPasses("the time is over.")
+        late = self.until < math.inf and time.perf_counter() > self.until
+        if late or (self.interrupted and not self.closing):
+            raise OutOfPasses("the time is over, or an interrupt came.")

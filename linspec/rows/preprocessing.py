@@ -119,10 +119,6 @@ class Preprocessing:
         unit: HostArray = L / np.linalg.norm(L, axis=0)
         return unit
 
-    def placed(self, backend: Home) -> tuple[Array | None, Array | None]:
-        """Return w and B at the place of thin blocks."""
-        return tuple(None if each is None else backend.blocks.place(each) for each in (self.w, self.B))  # type: ignore[return-value]
-
     def check_rows(self, rows: float, *, ended: bool) -> None:
         """Raise an error unless weights and confounds have as many rows as the data."""
         for name, array in (("sample_weight", self.w), ("confounds", self.B)):

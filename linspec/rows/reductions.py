@@ -73,7 +73,9 @@ class RowData:
         self.pre = pre
         taken = operators if pre.w is not None or pre.B is not None else ()
         self._placed: dict[Any, Any] = {
-            place: pre.placed(place) for A in taken for place in (A.backend, A.backend.blocks)
+            place: [None if each is None else place.blocks.place(each) for each in (pre.w, pre.B)]
+            for A in taken
+            for place in (A.backend, A.backend.blocks)
         }
 
     def w(self, A: LinearOperator, rows: slice = EVERY) -> Array | None:
@@ -98,11 +100,6 @@ class Together(Reduction):
         self.columns = sum([part.columns for part in parts])
         self.multiplied = sum([part.multiplied for part in parts])
         self.wide, self.tall = True in [part.wide for part in parts], True in [part.tall for part in parts]
-
-    @property
-    def changed(self) -> Any:
-        """The array that a part changes."""
-        return next((part.changed for part in self.parts if part.changed is not None), None)
 
     @property
     def by_row(self) -> list[Any]:
@@ -178,10 +175,6 @@ class Statistics(Reduction):
     ) -> None:
         self.data, self.operators, self.squares, self.names = data, operators, squares, names
         self.directions = 0 if data.pre.B is None else data.pre.B.shape[1]
-        self.first = 0
-
-    def begin_at(self, row: int) -> None:
-        self.first = row
 
     def zero(self) -> list[Any]:
         sums: list[Any] = [np.zeros(1)]
@@ -340,10 +333,6 @@ class Sketch(Reduction):
 
     def __init__(self, data: RowData, operators: Sequence[LinearOperator], size: int, seed: int) -> None:
         self.data, self.operators, self.size, self.seed = data, operators, size, seed
-        self.first = 0
-
-    def begin_at(self, row: int) -> None:
-        self.first = row
 
     def zero(self) -> list[Any]:
         B = self.data.pre.B
@@ -440,8 +429,8 @@ class Triangle(Reduction):
     wide = True
 
     def __init__(self, data: RowData, operators: Sequence[LinearOperator]) -> None:
-        self.data, self.first = data, operators[0]
-        self.place = self.first.backend.blocks
+        self.data, self.leader = data, operators[0]
+        self.place = self.leader.backend.blocks
         self.leading = data.pre.directions
         self.width = self.leading + sum(A.shape[1] for A in operators)
         self.height = TALLEST if self.place.on_host else rows_per_block(8 * self.width, on_host=False)
@@ -450,8 +439,8 @@ class Triangle(Reduction):
         return [self.place.zeros((0, self.width))]
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
-        w = self.data.w(self.first, rows)
-        B = self.data.B(self.first, rows)
+        w = self.data.w(self.leader, rows)
+        B = self.data.B(self.leader, rows)
         n = blocks[0].rows
         height = self.height if all(block.divisible for block in blocks) else n
         for a, b in pairwise([*range(0, n, height), n]):  # so that few sparse rows at a time are dense
@@ -524,10 +513,7 @@ class Scores(Images):
     ) -> None:
         super().__init__(operator, V)
         self.data, self.operator, self.terms, self.dtype = data, operator, terms, dtype
-        self.name, self.first = name, 0
-
-    def begin_at(self, row: int) -> None:
-        self.first = row
+        self.name = name
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
         total.append(cast(_scores(self, blocks[0], rows)[0], self.dtype))
@@ -550,16 +536,18 @@ def _scores(of: Any, block: Block, rows: slice) -> tuple[Array, Array | None]:
 
 
 class LongStep(Reduction):
-    """U ← √D (X V - 1 shiftᵀ - B along) - U diag(alpha) of one matrix X, in place.
+    """The new U = √D (X V - 1 shiftᵀ - B along) - U diag(alpha) of one matrix X.
 
-    The sums are Xᵀ√D U, 1ᵀ√D U, the squares of U, and Bᵀ√D U. U has a row for each row of X; it is updated and used
-    while these are read, so that a step takes one pass.
+    The sums are Xᵀ√D U, 1ᵀ√D U, the squares of U, and Bᵀ√D U. U has a row for each row of X; it is made and used while
+    these are read, so that a step takes one pass. The last entry has its pieces, in order.
     """
+
+    tall = True
 
     def __init__(
         self, data: RowData, operator: LinearOperator, V: Array, U: Array, terms: dict[str, Array]
     ) -> None:
-        self.data, self.operator, self.U, self.terms, self.changed = data, operator, U, terms, U
+        self.data, self.operator, self.U, self.terms = data, operator, U, terms
         self.V, self.columns = operator.thin(V), V.shape[1]
         self.multiplied = 2.0 * self.columns
 
@@ -570,13 +558,13 @@ class LongStep(Reduction):
     def zero(self) -> list[Any]:
         zeros, k = self.operator.backend.blocks.zeros, self.columns
         sums = [zeros((self.operator.shape[1], k)), zeros((k,)), zeros((k,))]
-        return [*sums, zeros((self.terms["along"].shape[0], k))] if "along" in self.terms else sums
+        return [*sums, zeros((self.data.pre.directions - self.data.pre.center, k)), []]
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
         place, B = self.operator.backend.blocks, self.data.B(self.operator, rows)
         u, root = _scores(self, blocks[0], rows)
         u = u - self.U[rows, :] * self.terms["alpha"][None, :]
-        self.U[rows, :] = u
+        total[4].append(u)
         total[2] += place.column_sums(u * u)
         u = u if root is None else u * root
         blocks[0].t_times(self.operator.thin(u), total[0])

@@ -23,7 +23,7 @@ from linspec.arrays import HOST, Array, DType, Home, HostArray
 from linspec.errors import InvalidProblem
 from linspec.frames import RowNames, check_order
 from linspec.operators import LinearOperator
-from linspec.operators.chosen_rows import chosen_rows
+from linspec.operators.derived import chosen_rows
 from linspec.registry.keywords import OF_SOLVE, parameters_of, unknown_parameter
 from linspec.rows import Moments as RowMoments
 from linspec.rows import Passes, Preprocessing

@@ -3,7 +3,7 @@
 Problem: randomized methods multiply the data by a random matrix. Its distribution determines the cost and the
 guarantee.
 Method: one matrix has two forms. `draw` returns its entries, for methods that iterate on the block.
-`operator` returns an object that multiplies data and need not store them. An implementation defines the form
+`operator` returns an object that multiplies data, and may store few of them. An implementation defines the form
 that suits it better.
 Source: the sketching operators of the randomized-algorithms libraries.
 Where we differ: random numbers come from a NumPy generator on the host, so a seed means the same matrix for
@@ -95,6 +95,6 @@ class TestMatrix(ABC):  # noqa: B024 (either method may be the one defined)
         linspec.operators.Sketch, shape (rows, columns)
             `Omega.dense()` has the entries, and `Omega.sketch(A)` is A Ω. By default it holds the entries.
         """
-        from linspec.operators import HeldSketch
+        from linspec.operators import Sketch
 
-        return HeldSketch(rows, columns, [(slice(0, columns), self.draw(rows, columns, rng))])
+        return Sketch(self.draw(rows, columns, rng))

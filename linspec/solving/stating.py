@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from linspec.arrays import Array, DType, is_array
+from linspec.blocks.units import check_square
 from linspec.borrowed import borrowed_together, may_lend
 from linspec.errors import InvalidDeclaration, InvalidProblem, shown
 from linspec.frames import RowNames, check_order, column_names_of, index_of, is_series
 from linspec.operators import LinearOperator, as_operator
-from linspec.operators.range_of_entries import check_square
 from linspec.operators.streamed import StreamedOperator
 from linspec.operators.weights import weights_and_confounds
 from linspec.registry.options import is_number
@@ -376,7 +376,7 @@ def check_range_of_ridges(problem: Any) -> None:
     """Refuse ridges whose square roots are out of the range that the largest entry of a matrix must be in.
 
     A ridge is added to sums of squares of entries, so its square root has the unit of an entry. The range is that of
-    `linspec.operators.range_of_entries`.
+    `linspec.blocks.units`.
 
     Raises
     ------

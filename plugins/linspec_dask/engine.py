@@ -1,13 +1,18 @@
-"""Blocks on the workers of dask.distributed.
+"""Data of dask as operators whose blocks stay on the workers of dask.distributed.
 
-Problem: a scheduler sees tasks, not passes. It moves blocks between workers as it decides, and the state that it must
-remember grows with every pass. A call of a client waits without end if the scheduler is gone or the client was closed.
-Method: blocks are bound to the worker that has them, and every task of a pass to the worker of its first block; if
-that worker is gone, any other may make it again. Each pass is a fresh graph of a few tasks for each run of blocks,
-whose results are merged on the workers and released when the sum has arrived here. Large data that all tasks of a
-pass share are a task of their own, which the scheduler can make again, and go to each worker once. Every request is a
-coroutine on the loop of the client: while it waits, linspec looks twice a second whether the run should end and whether
-the client still has its scheduler.
+Problem: data of dask are recipes, one for each block. A method passes over them many times, but should compute each
+block only once and not move it. A scheduler sees tasks, not passes: it moves blocks between workers as it decides, and
+the state that it must remember grows with every pass. A call of a client waits without end if the scheduler is gone or
+the client was closed.
+Method: the blocks are computed once and held by the workers of the current client, the same rows of every matrix by
+the same worker. Without a client they are computed in this process and held, if they take little of its memory;
+otherwise they are slices, which are computed anew in every pass.
+Blocks are bound to the worker that has them, and every task of a pass to the worker of its first block; if that worker
+is gone, any other may make it again. Each pass is a fresh graph of a few tasks for each run of blocks, whose results
+are merged on the workers and released when the sum has arrived here. Large data that all tasks of a pass share are a
+task of their own, which the scheduler can make again, and go to each worker once. Every request is a coroutine on the
+loop of the client: while it waits, linspec looks twice a second whether the run should end and whether the client still
+has its scheduler.
 Source: `dask.distributed`, `Client.submit` with `workers` and `allow_other_workers`.
 Where we differ from the graphs of `dask.array`: the order of sums is fixed by the numbers of the blocks, so that one
 worker, two, and a worker that replaces another give the same bits.
@@ -16,20 +21,26 @@ worker, two, and a worker that replaces another give the same bits.
 from __future__ import annotations
 
 import asyncio
+import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import dask
+import dask.array
+import numpy as np
 from dask.delayed import Delayed
 
+from linspec.arrays import HOST
 from linspec.errors import ClusterLost, DataLost, InvalidProblem, LinspecError, OutOfMemory
+from linspec.operators import LinearOperator, StreamedOperator
 from linspec.process import pause
 from linspec.rows import OutOfPasses
-from linspec.workers import Call, Engine
+from linspec.workers import BlockOperator, Call, Engine, InProcess
 
 SECONDS = 0.5
 """Interval at which a wait looks whether the run should end."""
@@ -42,6 +53,9 @@ ROUND_SECONDS, CALL_SECONDS = 0.02, 0.002
 
 The program `git show 44a5d4f:asv_bench/measure_round.py` measures both.
 """
+
+HELD_SHARE = 1 / 4
+"""If there is no client: largest share of the free memory of this process that blocks may take to be held in it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,12 +164,9 @@ class DaskEngine(Engine):
         with self._reached():
             for i, place in enumerate(places):
                 some = blocks[-(-len(blocks) * i // len(places)) : -(-len(blocks) * (i + 1) // len(places))]
-                asked = [block.key in self.client.futures or not isinstance(block, Delayed) for block in some]
-                fresh = [block for block, known in zip(some, asked, strict=True) if not known]
+                fresh = [block for block in some if isinstance(block, Delayed)]
                 made = iter(self.client.compute(fresh, **Held(None, place).where))
-                for block, known in zip(some, asked, strict=True):
-                    kept = self.client.compute(block) if isinstance(block, Delayed) and known else block
-                    futures.append(kept if known else next(made))
+                futures += [next(made) if isinstance(block, Delayed) else block for block in some]
             self._awaited(lambda: _done(futures))
             holders = self._awaited(lambda: self.client.who_has(futures))
         self._addresses()
@@ -248,16 +259,11 @@ def check(client: Any) -> None:
     ClusterLost
         The client was closed, or its scheduler cannot be reached.
     """
-    if client.status in ("closing", "closed"):
-        raise ClusterLost(
-            "the client of dask must stay open until the solve ends; got one that is closed, by close(), or because "
-            "its scheduler was gone. Make a new client and state the problem again."
-        )
     if client.status != "running":
         raise ClusterLost(
-            "the scheduler of dask must be reachable; got a connection that broke. What the workers held is gone with "
-            "it. Start a cluster, make a new client and state the problem again; a solve with checkpoint= goes on from "
-            "its file by start=."
+            "the scheduler of dask must be reachable, and its client must stay open until the solve ends; got a client "
+            "that was closed, or whose connection broke. Start a cluster, make a new client and state the problem "
+            "again; a solve with checkpoint= goes on from its file by start=."
         )
 
 
@@ -269,15 +275,12 @@ def as_ours(client: Any, error: BaseException) -> LinspecError:
             f"a worker must have memory for a block and its share of a pass; got {text}. Give workers more memory, or "
             "make the blocks smaller."
         )
-    if type(error).__name__ == "KilledWorker":
+    killed = type(error).__name__ == "KilledWorker"
+    if killed or client.status != "running" or "scheduler-connection-lost" in text:
         return ClusterLost(
-            f"workers must outlive their work; got workers that died of the same piece of it again and again: {text} "
-            "Mostly they run out of memory: give them more, or make the blocks smaller."
-        )
-    if client.status != "running" or "scheduler-connection-lost" in text:
-        return ClusterLost(
-            f"the scheduler of dask must be reachable; got {text}. Start a cluster, make a new client and state the "
-            "problem again."
+            f"the scheduler and the workers of dask must be reachable; got {text} Workers that die again and again "
+            "mostly run out of memory: give them more, or make the blocks smaller. Else start a cluster, make a new "
+            "client and state the problem again."
         )
     if isinstance(error, (CancelledError, asyncio.CancelledError)):
         return DataLost(
@@ -289,3 +292,97 @@ def as_ours(client: Any, error: BaseException) -> LinspecError:
         f"what the workers do must not fail; got {text}. Mend the block from which it comes; if a module is missing, "
         "install the same environment on the scheduler and the workers."
     )
+
+
+# ---- data -----------------------------------------------------------------------------------------
+
+
+def adapted(data: Any) -> LinearOperator:
+    """Make the operator of data of dask, whose chunks, partitions or delayed blocks are its blocks."""
+    client, blocks = current_client(), _parts(data)
+    # Chunks may be sparse or hold Python objects, and sizes may be unknown; a comparison with NaN is false.
+    known = isinstance(data, dask.array.Array) and isinstance(data._meta, np.ndarray)
+    if client is None and known and data.nbytes > HELD_SHARE * HOST.free_memory():
+        return StreamedOperator(partial(_computed, blocks))
+    engine, handles = _held(client, blocks)
+    return BlockOperator(handles, engine, given_back=as_array)
+
+
+def _held(client: Any, blocks: list[Any]) -> tuple[Engine, list[Any]]:
+    if client is None:
+        return InProcess(), list(dask.compute(*blocks))
+    engine = DaskEngine(client)
+    return engine, engine.placed(blocks)
+
+
+def _computed(blocks: list[Any]) -> Iterator[Any]:
+    """Compute one block after the other."""
+    for block in blocks:
+        rows = block.compute()
+        yield rows[:, None] if np.ndim(rows) == 1 else rows
+
+
+def _parts(data: Any) -> list[Any]:
+    """The delayed blocks of an array, a frame, a series or a list.
+
+    Raises
+    ------
+    InvalidProblem
+        There are no blocks, or an array does not have one or two dimensions, or its columns are in several chunks
+        whose sizes are unknown.
+    """
+    is_array = isinstance(data, dask.array.Array)
+    if is_array and data.ndim not in (1, 2):
+        raise InvalidProblem(
+            f"data must have two dimensions; got {data.ndim} with shape {data.shape}. Reshape the array."
+        )
+    if is_array and data.ndim == 2 and data.numblocks[1] > 1:
+        if any(math.isnan(size) for size in data.chunks[1]):
+            raise InvalidProblem(
+                "data must have all columns of a row in one chunk, and the sizes of its chunks are not known; got "
+                f"{data.numblocks[1]} chunks of columns. Call compute_chunk_sizes() and rechunk({{1: -1}}) first."
+            )
+        data = data.rechunk({1: -1})
+    parts: Any = data if isinstance(data, list) else data.to_delayed()
+    blocks = list(parts.ravel() if is_array else parts)
+    if not blocks:
+        raise InvalidProblem("data must have rows; got no blocks. Pass at least one.")
+    return blocks
+
+
+def as_array(A: BlockOperator) -> Any:
+    """Return dense rows in blocks as a dask array, whose chunks stay on the workers of the blocks.
+
+    Returns
+    -------
+    dask.array.Array of shape (n, p)
+    """
+    chunks = []
+    for handle, height in zip(A.handles, A.layout, strict=True):
+        there = handle.future if isinstance(A.engine, DaskEngine) else handle
+        delayed = dask.delayed(_itself, pure=False)(there)
+        chunks.append(dask.array.from_delayed(delayed, (height, A.shape[1]), A.dtype))
+    return dask.array.concatenate(chunks)
+
+
+# ---- for the conformance kit -------------------------------------------------------------------
+
+
+def sample_array() -> Any:
+    """Make an array in three chunks."""
+    return dask.array.from_array(np.random.default_rng(0).standard_normal((30, 6)), chunks=(11, 6))
+
+
+def sample_frame() -> Any:
+    """Make a frame in two partitions."""
+    import dask.dataframe
+    import pandas as pd
+
+    rows = np.random.default_rng(0).standard_normal((30, 4))
+    return dask.dataframe.from_pandas(pd.DataFrame(rows, columns=list("abcd")), npartitions=2)
+
+
+def sample_list() -> Any:
+    """Make two delayed blocks of different heights."""
+    rows = np.random.default_rng(0).standard_normal((30, 5))
+    return [dask.delayed(rows[:12]), dask.delayed(rows[12:])]

@@ -29,7 +29,7 @@ def _is_list_of_blocks(data: Any) -> bool:
 
 def _adapted(data: Any) -> Any:
     """Make the operator, by the module that imports dask."""
-    return import_module("linspec_dask.adapters").adapted(data)
+    return import_module("linspec_dask.engine").adapted(data)
 
 
 @hookimpl
@@ -46,20 +46,20 @@ def linspec_operators() -> tuple[OperatorSpec, ...]:
             matches=_is_array,
             adapt=_adapted,
             summary="Arrays of dask, of NumPy arrays or SciPy sparse matrices, in blocks of rows.",
-            sample="linspec_dask.adapters:sample_array",
+            sample="linspec_dask.engine:sample_array",
         ),
         OperatorSpec(
             name="dask-frame",
             matches=_is_frame,
             adapt=_adapted,
             summary="Data frames and series of dask, by their partitions; names of columns are kept.",
-            sample="linspec_dask.adapters:sample_frame",
+            sample="linspec_dask.engine:sample_frame",
         ),
         OperatorSpec(
             name="dask-blocks",
             matches=_is_list_of_blocks,
             adapt=_adapted,
             summary="Lists of delayed blocks or futures of dask: arrays, sparse matrices or frames.",
-            sample="linspec_dask.adapters:sample_list",
+            sample="linspec_dask.engine:sample_list",
         ),
     )

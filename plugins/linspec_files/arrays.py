@@ -186,11 +186,15 @@ class Node:
         """The type of the element, as AnnData states it: "csr", "csc", "ann", or another or none."""
         return str(self.node.attrs.get("encoding-type", ""))[:3]
 
+    @property
+    def listed(self) -> str:
+        """What is in a group, for messages."""
+        return "one array" if self.is_array else ", ".join(map(str, self.node))[:200] or "nothing"
+
     def member(self, key: str) -> Node:
         """Return the member at a path below a group."""
         if self.is_array or "\0" in key or key not in self.node:
-            listed = "one array" if self.is_array else ", ".join(map(str, self.node))[:200] or "nothing"
-            raise InvalidProblem(f"{self.name} has no part {key!r}: it holds {listed}.")
+            raise InvalidProblem(f"{self.name} has no part {key!r}: it holds {self.listed}.")
         return replace(self, node=self.node[key], name=f"{self.name}, {printable(key)}")
 
     # ---- arrays -------------------------------------------------------------------------------------------
@@ -228,10 +232,9 @@ class Node:
             present = node.nchunks_initialized * expected // node.nchunks
         if present >= expected:
             return
-        fill = getattr(node, "fillvalue", getattr(node, "fill_value", 0))
         said = (
-            f"{self.name} lacks {expected - present} of its {expected} chunks, and its format reads them as {fill}. "
-            "That is right if they were never written, and wrong if they were lost"
+            f"{self.name} lacks {expected - present} of its {expected} chunks, and its format reads them as a fill "
+            "value. That is right if they were never written, and wrong if they were lost"
         )
         if missing == "refuse":
             raise InvalidProblem(f'{said}. Restore them, or pass missing="fill" to linspec.open_rows.')
@@ -282,10 +285,9 @@ class Node:
         members = {str(key): self.member(str(key)) for key in self.node}
         keys = [key for key, one in members.items() if one.is_array or one.kind in ("csr", "csc")]
         if len(keys) != 1:
-            listed = ", ".join(members)[:200] or "nothing"
             raise InvalidProblem(
-                f"{self.name} holds {len(keys) or 'no'} matrices ({listed}). Name one with part=, or on the command "
-                "line FILE:NAME."
+                f"{self.name} holds {len(keys) or 'no'} matrices ({self.listed}). Name one with part=, or on the "
+                "command line FILE:NAME."
             )
         return keys[0]
 
@@ -295,12 +297,10 @@ class Node:
         if self.kind not in ("csr", "csc") or shape.shape != (2,) or shape.dtype.kind not in "iu":
             raise UnsupportedData(
                 f"{self.name} must be an array, or a compressed sparse matrix with its shape; got a group with "
-                f"{', '.join(map(str, self.node))[:200] or 'nothing'}. Name a matrix in it with part=."
+                f"{self.listed}. Name a matrix in it with part=."
             )
         parts = [self.member(key) for key in ("data", "indices")]
-        strict = (
-            "refuse" if self.missing in ("warn", "nan") else self.missing
-        )  # zeros there make another matrix
+        strict = "fill" if self.missing == "fill" else "refuse"  # zeros there make another matrix
         reads = [part.reader(strict) for part in parts]
         some = parts[0].node.size  # zeros are plausible in indptr, too
         (n, p), ends = map(int, shape), self.member("indptr").line(self.missing if some else "fill")
@@ -313,8 +313,7 @@ class Node:
             or (np.diff(starts) < 0).any()
         ):
             raise InvalidProblem(
-                f"{self.name} is no compressed sparse matrix: indptr has {len(starts)} entries and ends at "
-                f"{starts[-1:].tolist()}, data and indices have {lengths[0]} and {lengths[1]} entries, for shape "
+                f"{self.name} is no compressed sparse matrix: its indptr, data and indices do not fit the shape "
                 f"{(n, p)}. The file is damaged: write it again."
             )
         stored = np.dtype(parts[0].node.dtype)
@@ -372,12 +371,8 @@ class Node:
         if "mask" in self.node:
             texts, gone = self.member("values")._texts(), self.member("mask").line()
             if gone.dtype != bool or len(gone) != len(texts):
-                said = f"{gone.dtype} of shape {gone.shape}"
-                raise InvalidProblem(
-                    f"{self.name}, mask must hold {len(texts)} bools; got {said}. Write it again."
-                )
-            shown = "nan" if self.node.attrs.get("na-value") == "NaN" else "<NA>"  # as pandas shows it
-            return [shown if missing else text for text, missing in zip(texts, gone.tolist(), strict=True)]
+                raise InvalidProblem(f"{self.name}, mask must hold {len(texts)} bools. Write it again.")
+            return ["<NA>" if missing else text for text, missing in zip(texts, gone.tolist(), strict=True)]
         codes, texts = self.member("codes").line(), self.member("categories")._texts()
         if codes.dtype.kind not in "iu" or not set(codes.tolist()) <= set(range(len(texts))):
             raise InvalidProblem(

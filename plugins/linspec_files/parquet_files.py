@@ -140,10 +140,9 @@ def _table(files: RowFiles) -> tuple[list[tuple[str, Any]], Any, tuple[str, ...]
                 [str(one.field(j).type) for j in one.get_all_field_indices(name)] for one in (schema, first)
             )
             if here != there or len(here) != 1:
-                said = ", ".join(here) or "nothing", ", ".join(there) or "nothing"
                 raise InvalidProblem(
-                    f"{printable(path)} must have the columns of {where}, each once; its column {name!r} holds "
-                    f"{said[0]}, and there {said[1]}. Leave the file out, or name columns that all files have."
+                    f"{printable(path)} must have the columns of {where}, each once and of one type; its column "
+                    f"{name!r} is another. Leave the file out, or name columns that all files have."
                 )
     return described, first, columns
 

@@ -14,7 +14,6 @@ pass is abandoned, by an exception or by Ctrl-C. An exception of the thread is r
 
 from __future__ import annotations
 
-import copy
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -156,23 +155,18 @@ class FileRows(RowOperator):
     source : Source
     """
 
+    _converts = True
+
     def __init__(self, source: Source) -> None:
         self.source, self.shape, self.sparse = source, source.shape, source.sparse
         with called(source.name):
             self.dtype = working_dtype(source.dtype)
+        self._nnz, self._stored_dtype = source.entries, source.dtype
         size = source.entries * (source.dtype.itemsize + 4 * source.sparse)
         self.decoded_bytes = size * source.decodes
         self.rows_together = int(np.diff(source.edges).max(initial=1))
         slabs = min(SLABS_IN_MEMORY, len(source.edges) - 1)
         self.buffer_bytes = slabs * size * self.rows_together // max(self.shape[0], 1)
-
-    @property
-    def nnz(self) -> int:
-        return self.source.entries
-
-    @property
-    def stored_dtype(self) -> DType:
-        return self.source.dtype
 
     def in_memory(self, most: float) -> LinearOperator:
         """Return rows in memory, if one reading of all is faster than slabs, and they take at most `most` bytes."""
@@ -180,12 +174,6 @@ class FileRows(RowOperator):
             return self
         with reading(self.source.name, "it"):
             return DenseOperator(self.source.read(0, self.shape[0]), None, self.dtype).with_names_of(self)
-
-    def in_dtype(self, dtype: DType) -> LinearOperator | None:
-        """Return an operator in another dtype that shares the decoded slabs."""
-        found = self if dtype == self.dtype else copy.copy(self)
-        found.dtype = np.dtype(dtype)
-        return found
 
     def _rows(self, selection: slice | HostArray) -> LinearOperator:
         edges, chosen = self.source.edges, dict[int, Any]()
@@ -246,20 +234,12 @@ def stamp(paths: Sequence[str]) -> tuple[int, int, int]:
 
 
 def held(name: str, matrix: Any) -> LinearOperator:
-    """Make the operator of a checked matrix in memory; a vector is a column, and stays a vector where it is stored."""
+    """Make the operator of a checked matrix in memory; a vector is a column."""
     with called(name):
         working_dtype(matrix.dtype)
     if matrix.ndim == 1:
-        return VectorOperator(matrix.reshape(-1, 1))
+        matrix = matrix.reshape(-1, 1)
     return SparseOperator(matrix, checked=True) if scipy.sparse.issparse(matrix) else DenseOperator(matrix)
-
-
-class VectorOperator(DenseOperator):
-    """Operator of a column (n x 1) whose `stored_array` is a vector, as long as no mean is subtracted."""
-
-    @property
-    def stored_array(self) -> Any:
-        return self.array[:, 0] if self.mean is None and self.shape[1] == 1 else super().stored_array
 
 
 def slab_bytes() -> int:
@@ -331,7 +311,7 @@ def picked(part: LinearOperator, places: Sequence[int] | None) -> LinearOperator
             replace(source, shape=(source.shape[0], len(places)), read=read, entries=entries)
         )
     else:
-        found = held("", part.stored_array.reshape(part.shape)[:, places])
+        found = held("", part.stored_array[:, places])
     names, found.row_names = part.column_names, part.row_names
     found.column_names = None if names is None else tuple(names[j] for j in places)
     return found
@@ -344,14 +324,13 @@ def _columns(read: Callable[[int, int], Any], places: Sequence[int], start: int,
 def stacked(files: RowFiles, parts: Sequence[LinearOperator]) -> LinearOperator:
     """Make one operator of those of several files; refuse one with other columns, names, dtype or kind by its name."""
     first, starts = parts[0], [0, *accumulate(part.shape[0] for part in parts)]
-    wanted = [*_facts(first)]
-    for path, part in zip(files.paths, parts, strict=True):
-        for here, there in zip(_facts(part), wanted, strict=False):
-            if here != there:
-                raise InvalidProblem(
-                    f"{printable(path)} must have the columns of {printable(files.paths[0])}, in their order; it has "
-                    f"{here}, and there {there}. Leave the file out, or write it again like the others."
-                )
+    facts = [(part.shape[1], part.sparse, part.stored_dtype, part.column_names) for part in parts]
+    for path, here in zip(files.paths, facts, strict=True):
+        if here != facts[0]:
+            raise InvalidProblem(
+                f"{printable(path)} must have the columns of {printable(files.paths[0])}, in their order, of one dtype "
+                "and all dense or all sparse. Leave the file out, or write it again like the others."
+            )
     if len(parts) == 1:
         return first
     sources = [part.source for part in parts if isinstance(part, FileRows)]
@@ -376,14 +355,6 @@ def stacked(files: RowFiles, parts: Sequence[LinearOperator]) -> LinearOperator:
     if None not in labels and starts[-1] <= MOST_LABELS:
         found.row_names = list(chain(*labels))
     return found
-
-
-def _facts(part: LinearOperator) -> Iterator[str]:
-    """Describe the number of columns, the dtype and kind, and each column of a part."""
-    yield f"{part.shape[1]} columns"
-    yield f"{'sparse' if part.sparse else 'dense'} rows of {part.stored_dtype}"
-    for j, name in enumerate(part.column_names or ["no name"] * part.shape[1]):
-        yield f"the column {name!r} at place {j}"
 
 
 def _part(reads: Sequence[Callable[[int, int], Any]], starts: Sequence[int], start: int, stop: int) -> Any:

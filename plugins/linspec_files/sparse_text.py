@@ -82,9 +82,8 @@ def _matrix_market(path: Path) -> Any:
         try:
             return read(SimpleNamespace(read=io.BytesIO(text).read), **more)
         except (ValueError, OverflowError) as error:
-            remedy = " Write such numbers as real." * isinstance(error, OverflowError)
             raise InvalidProblem(
-                f"{path} cannot be read as a Matrix Market file ({error}).{remedy}"
+                f"{path} cannot be read as a Matrix Market file ({error}). Write large numbers as real."
             ) from error
 
     rows, columns, entries, layout, field, symmetry = by_scipy(scipy.io.mminfo)
@@ -105,15 +104,11 @@ def _matrix_market(path: Path) -> Any:
                 f"{path} declares {entries:,} entries; it has {lines:,} lines. It may be cut off."
             )
     whole = field in ("integer", "unsigned-integer")
-    number, what = (INTEGER, " with a whole number") if whole else (REAL, "")
+    number = INTEGER if whole else REAL
     pattern = PLACE if field == "pattern" else PLACE + rb"[ \t]++" + number
     head = re.compile(rb"[^\r\n]*+[\r\n]++(?:[ \t]*+(?:%[^\r\n]*+)?+[\r\n]++)*+[^\r\n]*+").match(text)
-    kind = (
-        "one entry of the matrix"
-        if layout == "array"
-        else f"'row column{' value' * (field != 'pattern')}'{what}"
-    )
-    _check_lines(path, text, number if layout == "array" else pattern, kind, head.end() if head else 0)
+    pattern = number if layout == "array" else pattern
+    _check_lines(path, text, pattern, f"an entry of a matrix of {field} numbers", head.end() if head else 0)
     matrix = by_scipy(scipy.io.mmread, spmatrix=False)
     return scipy.sparse.csr_array(matrix) if layout == "coordinate" else matrix
 
@@ -141,9 +136,7 @@ def of_svmlight(files: RowFiles) -> LinearOperator:
             label, end = (match[1] or b"", match.end()) if match else (b"", 0)
             rows.append((label.decode(), line[end:], f"{path}, row {row}"))
     if not rows or not (files.part or files.columns or any(b":" in features for _, features, _ in rows)):
-        raise InvalidProblem(
-            f"{files.name} has no {'features: its lines hold labels only' if rows else 'rows'}."
-        )
+        raise InvalidProblem(f"{files.name} has no rows, or no features in them.")
     if files.part == "classes":
         matrix = _classes(rows)
     else:
@@ -184,9 +177,8 @@ def _column(rows: list[tuple[str, bytes, str]], files: RowFiles) -> Any:
         try:
             column[i, 0] = number_in(label)
         except ValueError:
-            what = f"the labels {label!r}" if label else "no label"
             raise InvalidProblem(
-                f"{place}: one number is needed as its label; got {what}. part='classes', on the command line "
+                f"{place}: one number is needed as its label; got {label!r}. part='classes', on the command line "
                 f"{files.name}:classes, gives an indicator column for each label."
             ) from None
     return column

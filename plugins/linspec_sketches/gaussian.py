@@ -4,8 +4,7 @@ Problem: find the range of a large matrix from its products with a few random ve
 Method: independent N(0, 1) entries. Their distribution is invariant under rotation, so no direction of the
 data can be missed by its position, and the error of the range finder has a bound in expectation.
 Source: Halko, Martinsson and Tropp 2011, doi:10.1137/090771806, section 10.2.
-Where we differ: only in the drawing. It is drawn on the host, in float64, several columns at a time, each of them
-from a separate stream, so that it need not be held.
+Where we differ: it is drawn on the host, in float64, from a stream of its own.
 """
 
 from __future__ import annotations
@@ -16,15 +15,14 @@ import numpy as np
 
 from linspec import TestMatrix
 from linspec.arrays import HostArray
-from linspec.operators import SeededSketch, Sketch
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gaussian(TestMatrix):
     """Test matrix of independent standard normal entries."""
 
-    def operator(self, rows: int, columns: int, rng: np.random.Generator) -> Sketch:
-        """Make the matrix.
+    def draw(self, rows: int, columns: int, rng: np.random.Generator) -> HostArray:
+        """Draw the matrix.
 
         Parameters
         ----------
@@ -35,12 +33,9 @@ class Gaussian(TestMatrix):
 
         Returns
         -------
-        Sketch, shape (rows, columns)
-            The entries are not stored: every use draws them again from the seed, so they are always the same. The mean
-            square of a column's norm is the number of rows.
+        ndarray, shape (rows, columns)
+            The mean square of a column's norm is the number of rows.
         """
-        return SeededSketch(rows, columns, rng, _normal)
-
-
-def _normal(rows: int, columns: int, rng: np.random.Generator) -> HostArray:
-    return rng.standard_normal((rows, columns))
+        seed = rng.integers(2**63, size=2).tolist()  # what is drawn from `rng` depends on no shape
+        own = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
+        return own.standard_normal((rows, columns))

@@ -33,14 +33,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import scipy.sparse
 
 from linspec import TestMatrix, option
 from linspec.arrays import HostArray
-from linspec.operators import SeededSketch, Sketch
+from linspec.operators import Sketch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,22 +54,16 @@ class CountSketch(TestMatrix):
         rows, columns : int
             Its shape.
         rng : numpy.random.Generator
-            The source of the seed.
+            The source of the random numbers.
 
         Returns
         -------
         Sketch, shape (rows, columns)
-            Sparse. The entries are not stored: every use draws them again from the seed, so they are always the same.
-            Unless there are many more rows than columns, some columns have no entry.
+            Sparse. Unless there are many more rows than columns, some columns have no entry.
         """
-        share = 1.0 / max(columns, 1)
-        return SeededSketch(rows, columns, rng, _counted, width=columns, density=share)
-
-
-def _counted(rows: int, columns: int, rng: np.random.Generator) -> scipy.sparse.csr_array:
-    places: HostArray = rng.integers(0, columns, rows)
-    entries = _random_signs(rows, math.sqrt(columns), rng)
-    return scipy.sparse.csr_array((entries, places, np.arange(rows + 1)), shape=(rows, columns))
+        places: HostArray = rng.integers(0, columns, rows)
+        entries = _random_signs(rows, math.sqrt(columns), rng)
+        return Sketch(scipy.sparse.csr_array((entries, places, np.arange(rows + 1)), shape=(rows, columns)))
 
 
 def _random_signs(count: int, size: float, rng: np.random.Generator) -> HostArray:
@@ -103,16 +96,18 @@ class VerySparse(TestMatrix):
         rows, columns : int
             Its shape.
         rng : numpy.random.Generator
-            The source of the seed.
+            The source of the random numbers.
 
         Returns
         -------
         Sketch, shape (rows, columns)
-            Sparse. The entries are not stored: every use draws them again from the seed, so they are always the same.
-            If there are few rows, columns may have no entry.
+            Sparse. If there are few rows, columns may have no entry.
         """
         density = self.share(rows)
-        return SeededSketch(rows, columns, rng, partial(_scattered, density), density=density)
+        places = _successes(rows * columns, density, rng)
+        entries = _random_signs(len(places), math.sqrt(1.0 / density), rng)
+        starts = np.searchsorted(places, np.arange(rows + 1) * columns)
+        return Sketch(scipy.sparse.csr_array((entries, places % columns, starts), shape=(rows, columns)))
 
     def share(self, rows: int) -> float:
         """Return the expected fraction of nonzero entries in a matrix with this number of rows.
@@ -133,19 +128,18 @@ class VerySparse(TestMatrix):
         return 1.0 / math.sqrt(p) if self.rule == "square-root" else max(math.log(p), 1.0) / p
 
 
-def _scattered(density: float, rows: int, columns: int, rng: np.random.Generator) -> scipy.sparse.csr_array:
-    trials, last, found = rows * columns, -1, [np.empty(0, np.int64)]
+def _successes(trials: int, probability: float, rng: np.random.Generator) -> HostArray:
+    """Draw the indices of the successes among independent trials, in order."""
+    found, last = [np.empty(0, np.int64)], -1
     while last < trials:
-        expected = (trials - last) * density
-        gaps = rng.geometric(density, int(expected + 4.0 * math.sqrt(expected)) + 8)
-        # With a tiny density a single gap may be huge; all gaps beyond the trials are equivalent.
-        found.append(last + np.cumsum(np.minimum(gaps, trials + 1)))
-        last = int(found[-1][-1])
+        expected = (trials - last) * probability
+        gaps = rng.geometric(probability, int(expected + 4.0 * math.sqrt(expected)) + 8)
+        # With a tiny probability a single gap may be huge; all gaps beyond the trials are equivalent.
+        places = last + np.cumsum(np.minimum(gaps, trials + 1))
+        found.append(places)
+        last = int(places[-1])
     every = np.concatenate(found)
-    places = every[: np.searchsorted(every, trials)]
-    entries = _random_signs(len(places), math.sqrt(1.0 / density), rng)
-    starts = np.searchsorted(places, np.arange(rows + 1) * columns)
-    return scipy.sparse.csr_array((entries, places % columns, starts), shape=(rows, columns))
+    return every[: np.searchsorted(every, trials)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,24 +156,25 @@ class SparseSign(TestMatrix):
         rows, columns : int
             Its shape.
         rng : numpy.random.Generator
-            The source of the seed.
+            The source of the random numbers.
 
         Returns
         -------
         Sketch, shape (rows, columns)
-            Sparse. The entries are not stored: every use draws them again from the seed, so they are always the same.
+            Sparse.
         """
         count = min(self.nonzeros, columns)
-        share = count / max(columns, 1)
-        return SeededSketch(rows, columns, rng, partial(_signed, count), width=columns, density=share)
+        places = _subsets(rows, columns, count, rng)
+        entries = _random_signs(rows * count, math.sqrt(columns / count), rng)
+        starts = np.arange(rows + 1) * count
+        return Sketch(scipy.sparse.csr_array((entries, places.ravel(), starts), shape=(rows, columns)))
 
 
-def _signed(count: int, rows: int, columns: int, rng: np.random.Generator) -> scipy.sparse.csr_array:
-    chosen = np.empty((rows, count), np.int64)  # distinct in each row, all subsets equally likely
+def _subsets(rows: int, columns: int, count: int, rng: np.random.Generator) -> HostArray:
+    """Draw `count` distinct numbers below `columns` for each row, with all subsets equally likely."""
+    chosen = np.empty((rows, count), np.int64)
     for j, last in enumerate(range(columns - count, columns)):
         candidate = rng.integers(0, last + 1, rows)
         taken = (chosen[:, :j] == candidate[:, None]).any(axis=1)
         chosen[:, j] = np.where(taken, last, candidate)
-    places = np.sort(chosen, axis=1).ravel()
-    entries = _random_signs(rows * count, math.sqrt(columns / count), rng)
-    return scipy.sparse.csr_array((entries, places, np.arange(rows + 1) * count), shape=(rows, columns))
+    return np.sort(chosen, axis=1)

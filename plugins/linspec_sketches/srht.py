@@ -8,13 +8,11 @@ a row costs of the order of p log p.
 Source: Ailon and Chazelle 2009, doi:10.1137/060673096; Tropp 2011, doi:10.1142/S1793536911000787.
 Where we differ: the transform is made of products with its Kronecker factors, Hadamard matrices of order up to 64. This
 costs the flops of a few more stages, but in matrix products, for every array library. Sparse data are not transformed,
-which would make them dense. They are multiplied by the entries themselves, (−1)^(number of ones in i AND j), several
-columns at a time.
+which would make them dense. They are multiplied by the entries themselves, (−1)^(number of ones in i AND j).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +20,7 @@ import numpy as np
 
 from linspec import TestMatrix
 from linspec.arrays import Array, Home, HostArray, at_home
-from linspec.operators import LinearOperator, Sketch, tile_width
+from linspec.operators import LinearOperator, Sketch
 
 LARGEST_FACTOR = 6
 """The binary logarithm of the largest factor's order."""
@@ -71,15 +69,13 @@ class HadamardSketch(Sketch):
     """
 
     def __init__(self, signs: HostArray, sample: HostArray, order: int) -> None:
-        super().__init__(len(signs), len(sample))
+        self.shape = len(signs), len(sample)
         self.signs, self.sample, self.order = signs, sample, order
 
-    def tiles(self) -> Iterator[tuple[slice, HostArray]]:
-        rows = np.arange(self.shape[0])
-        width = tile_width(self.shape[0])
-        for start in range(0, self.shape[1], width):
-            columns = slice(start, min(start + width, self.shape[1]))
-            yield columns, self.signs[:, None] * hadamard(rows, self.sample[columns])
+    @property
+    def entries(self) -> HostArray:
+        """The entries, which are computed where no transform is made."""
+        return self.signs[:, None] * hadamard(np.arange(self.shape[0]), self.sample)
 
     @at_home
     def sketch(self, A: LinearOperator) -> Any:

@@ -107,7 +107,7 @@ INDICES += [("coo", "row"), ("coo", "col"), ("dia", "offsets")]
 
 @pytest.mark.parametrize(("kind", "name"), INDICES[:-1])
 def test_indices_out_of_range(tmp_path: Path, kind: str, name: str):
-    word = {"indptr": "ind"}.get(name, name)  # SciPy says "index pointer" as well
+    word = {"indices": name}.get(name, "ind")  # SciPy says "index pointer" and "axis 0 index" as well
     for index in (-1, 10**6, 2**40, 2**62, -(2**62)):
         for place in (0, -1):
             parts = parts_of(kind)
@@ -147,13 +147,13 @@ def test_names_of_members_are_printed_without_control_characters(tmp_path: Path)
     with zipfile.ZipFile(path, "w") as archive:
         for name in ("\x1b[31mred", "\x07bell", "\u202eright to left", "tab\tand\nline"):
             archive.writestr(f"{name}.npy", npy(DENSE))
-    file_refused(path, "4 arrays")
+    file_refused(path, "or several")
     file_refused(path, "no array", ":\x1b[31mother")
     holds(read(path, ":\x1b[31mred").shape == (3, 2), "the member is not found by its name")
     with zipfile.ZipFile(path, "w") as archive:
         for number in range(1000):
             archive.writestr(f"array{number}.npy", npy(DENSE))
-    holds(len(file_refused(path, "1000 arrays")) < 600, "a message lists a thousand names")
+    holds(len(file_refused(path, "or several")) < 600, "a message lists a thousand names")
 
 
 def test_damaged_archives(tmp_path: Path):

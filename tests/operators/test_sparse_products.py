@@ -21,7 +21,7 @@ from sparse_cases import (
 )
 
 import linspec as ls
-from linspec.blocks import sparse_slabs
+from linspec.blocks import sparse_loops
 from linspec.errors import InvalidProblem, UnsupportedData
 from linspec.operators import SparseOperator
 from linspec.process import machine
@@ -88,7 +88,7 @@ def test_float32_sums_over_many_rows_are_better_than_float32(threads):
     error = np.max(np.abs(AtU - exact)) / exact
     assert error < naive / 4
     # The bound of recursive summation over a stretch, in the unit roundoff of float32.
-    assert error < sparse_slabs.SHORTEST_STRETCH * 2.0**-24
+    assert error < sparse_loops.SHORTEST_STRETCH * 2.0**-24
 
 
 A = ls.as_operator(sparse.csr_array(np.eye(4, 3)))

@@ -27,7 +27,7 @@ dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
 
-from linspec_dask import adapters  # noqa: E402  (it needs dask)
+from linspec_dask import engine  # noqa: E402  (it needs dask)
 
 RNG = np.random.default_rng(0)
 N, P, Q = 1200, 14, 9
@@ -203,7 +203,7 @@ def test_what_is_made_of_arrays_of_dask_is_arrays_of_dask(where, request):
 
 
 def test_arrays_that_do_not_fit_into_memory_are_slices(monkeypatch):
-    monkeypatch.setattr(adapters, "HELD_SHARE", 0.0)
+    monkeypatch.setattr(engine, "HELD_SHARE", 0.0)
     A = ls.as_operator(of(X))
     assert isinstance(A, ls.operators.StreamedOperator)
     for solver in ("gram", "block-krylov"):

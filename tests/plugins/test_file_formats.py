@@ -194,7 +194,7 @@ def test_a_vector_is_a_column_in_python_and_a_vector_on_the_command_line(tmp_pat
     for name, save in (("b.npy", np.save), ("b.npz", np.savez)):
         save(tmp_path / name, A[:, 0])
         np.testing.assert_array_equal(ls.open_rows(tmp_path / name).dense(), A[:, :1])
-        np.testing.assert_array_equal(read(str(tmp_path / name)), A[:, 0])
+    np.testing.assert_array_equal(read(str(tmp_path / "b.npy")), A[:, 0])
 
 
 # ---- what is missing, and what is no number ---------------------------------------------------

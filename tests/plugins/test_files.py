@@ -455,10 +455,10 @@ def test_files_of_a_pattern_are_one_matrix(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "kind, other, what",
     [
-        ("zarr", lambda A: A[:, 1:], "has 11 columns, and there 12"),
-        ("zarr", lambda A: A.astype("f4"), "has dense rows of float32, and there dense rows of float64"),
-        ("npy", lambda A: A[:, 1:], "has 11 columns, and there 12"),
-        ("h5", scipy.sparse.csr_array, "has sparse rows of float64, and there dense rows"),
+        ("zarr", lambda A: A[:, 1:], "in their order"),
+        ("zarr", lambda A: A.astype("f4"), "of one dtype"),
+        ("npy", lambda A: A[:, 1:], "in their order"),
+        ("h5", scipy.sparse.csr_array, "all dense or all sparse"),
     ],
 )
 def test_a_file_that_differs_is_named_before_any_pass(
@@ -477,9 +477,7 @@ def test_a_file_with_other_variables_is_named(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "day3.h5ad", "a") as file:
         del file["var/_index"]
         file["var/_index"] = ["other", *(f"gene{j}" for j in range(1, P))]
-    with pytest.raises(
-        InvalidProblem, match=r"day3\.h5ad must .* the column 'other' at place 0, and there .*'gene0'"
-    ):
+    with pytest.raises(InvalidProblem, match=r"day3\.h5ad must have the columns of"):
         ls.open_rows(pattern)
     found = ls.open_rows(pattern, columns=["gene4", "gene2"])  # which all have
     np.testing.assert_array_equal(found.dense(), sparse().toarray()[:, [4, 2]])
@@ -687,7 +685,7 @@ def test_columns_are_picked_by_name(tmp_path: Path) -> None:
         assert not check_operator(found, entries=exact[:, [4, 2]])
     with pytest.raises(InvalidProblem, match=r"no column is called 'gen4'"):
         ls.open_rows(path, columns=["gen4"])
-    with pytest.raises(InvalidProblem, match="There are no names"):
+    with pytest.raises(InvalidProblem, match="no names"):
         ls.open_rows(path, part="obsm/X_pca", columns=["gene4"])
     with pytest.raises(InvalidProblem, match="no part 'layers/counts'"):
         ls.open_rows(path, part="layers/counts")

@@ -16,7 +16,6 @@ B = A[:, :2] + 0.1
 
 NONSENSE: dict[str, Callable[[], Any]] = {
     "labels that are a number": lambda: ls.labelled(A, 3),
-    "labels that are nothing": lambda: ls.labelled(A, None),
     "labels without dimensions": lambda: ls.labelled(A, np.array(3)),
     "labels with two": lambda: ls.labelled(A, A),
     "a scale whose square is 0": lambda: ls.kernels.rbf(1e-300),

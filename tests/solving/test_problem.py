@@ -68,7 +68,7 @@ def test_a_problem_survives_pickle(kind, name, path):
     np.testing.assert_array_equal(answer(copy), answer(problem))
 
 
-def test_a_file_is_pickled_as_its_place_and_not_as_its_entries(tmp_path):
+def test_a_file_is_pickled_with_its_entries(tmp_path):
     entries = RNG.standard_normal((3000, 8))
     rows, columns = tmp_path / "rows.npy", tmp_path / "columns.npy"
     np.save(rows, entries)
@@ -81,13 +81,7 @@ def test_a_file_is_pickled_as_its_place_and_not_as_its_entries(tmp_path):
         (mapped[::-3, ::2], entries[::-3, ::2]),
         (mapped[5:20].T, entries[5:20].T),
     ):
-        pickled = pickle.dumps(ls.SVD(data, 2))
-        assert len(pickled) < 2000
-        np.testing.assert_array_equal(pickle.loads(pickled).A.dense(), expected)
-    # The copy reads the file: it sees what is written there later.
-    copy = again(ls.SVD(rows, 2))
-    np.save(rows, 2 * entries)
-    np.testing.assert_array_equal(copy.A.dense(), 2 * entries)
+        np.testing.assert_array_equal(again(ls.SVD(data, 2)).A.dense(), expected)
 
 
 # ---- parameters that there are not ---------------------------------------------------------------

@@ -13,7 +13,6 @@ import linspec as ls
 from linspec import TestMatrix, option
 from linspec.arrays import host_dtype, to_host
 from linspec.errors import InvalidOption, InvalidProblem, UnknownName, UnknownOption
-from linspec.operators import HeldSketch, SeededSketch
 
 PRESENT = [backend for backend in BACKENDS if not backend.missing()]
 ROWS, COLUMNS = 60, 12
@@ -25,26 +24,6 @@ class Signs(TestMatrix):
 
     def draw(self, rows, columns, rng):
         return self.scale * rng.choice([-1.0, 1.0], size=(rows, columns))
-
-
-def dense_tile(rows, columns, rng):
-    return rng.standard_normal((rows, columns))
-
-
-def sparse_tile(rows, columns, rng):
-    entries = rng.standard_normal((rows, columns)) * (rng.random((rows, columns)) < 0.2)
-    return scipy.sparse.csr_array(entries)
-
-
-def seeded(kind: str, rows: int = ROWS, columns: int = COLUMNS) -> SeededSketch:
-    rng = np.random.default_rng(5)
-    if kind == "dense":
-        return SeededSketch(rows, columns, rng, dense_tile, width=5)
-    return SeededSketch(rows, columns, rng, sparse_tile, width=5, density=0.2)
-
-
-def held(kind: str) -> HeldSketch:
-    return HeldSketch(ROWS, COLUMNS, list(seeded(kind).tiles()), sparse=kind != "dense")
 
 
 def data(n: int = 35, p: int = ROWS, dtype: type = np.float64) -> np.ndarray:

@@ -274,9 +274,9 @@ def test_sparse_labels_are_held_and_never_centred_in_memory():
     Y = scipy.sparse.csr_array(some_labels())
     H, product = targets.opls(Y), targets.cca(Y)
     assert isinstance(H, CombinedColumns)
-    assert np.shares_memory(H.A.matrix.indices, Y.indices)
+    assert np.shares_memory(H.operator.matrix.indices, Y.indices)
     assert isinstance(product, CombinedColumns)
-    assert product.A.matrix.nnz == Y.nnz
+    assert product.operator.matrix.nnz == Y.nnz
     own = targets.hsl(Y)
     assert not any(
         np.shares_memory(getattr(own, part), getattr(Y, part)) for part in ("data", "indices", "indptr")

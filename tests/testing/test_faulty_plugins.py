@@ -545,9 +545,7 @@ FAULTS = [
         part(
             after(
                 f.Normal,
-                operator=lambda self, rows, columns, rng: f.Doubled(
-                    rows, columns, [(slice(0, columns), self.draw(rows, columns, rng))]
-                ),
+                operator=lambda self, rows, columns, rng: f.Doubled(self.draw(rows, columns, rng)),
             )
         ),
         "draws",

@@ -225,7 +225,7 @@ def test_full_blocks_before_sparse_ones_are_centred_about_the_means_of_all_rows(
 
 
 def test_weights_of_other_rows_are_refused_where_blocks_are():
-    with pytest.raises(InvalidProblem, match="one number for each row; got \\(5,\\)"):
+    with pytest.raises(InvalidProblem, match=r"one number for each of the .* rows; got shape \(5,\)"):
         ls.SVD(blocks(X), 2, sample_weight=np.ones(5))
 
 

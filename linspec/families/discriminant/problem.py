@@ -694,7 +694,7 @@ def _taken_apart(H: LinearOperator, *, center: bool) -> tuple[LinearOperator, Ar
     """
     if not isinstance(H, CombinedColumns):
         return H, None
-    return H.A if center else CombinedColumns(H.A, H.mean), H.factor
+    return H.operator if center else CombinedColumns(H.operator, H.mean), H.factor
 
 
 DISTINCT = 1e3

@@ -26,11 +26,11 @@ import numpy as np
 
 import linspec as ls
 from linspec import KernelOperator, Status
-from linspec.arrays import HOST, Array, HostArray, all_finite, at_home, reciprocal, to_host
+from linspec.arrays import HOST, Array, HostArray, at_home, reciprocal, to_host
 from linspec.features import FeatureMap
 from linspec.iteration import Certificate
-from linspec.kernels import Kernel, Points, not_finite
-from linspec.rows import Passes
+from linspec.kernels import Kernel, Points
+from linspec.rows import Passes, check_products
 from linspec.solving import RidgesSolution, WithRidges, check_columns, table_of_training_rows
 from linspec_kernel.moments import Fitted, KernelMoments
 from linspec_kernel.problem import OfKernels
@@ -352,8 +352,7 @@ class KernelSystem(KernelMoments):
         Y = self.Y
         self.take(1, 0.0, 1.0, 0.0)
         read = Y.dense()
-        if not all_finite(read):
-            raise not_finite(read, "Y")
+        check_products(read, Y.in_blocks("Y"), "Y")
         read, home, op = self.home.place(read), self.home, self.op
         # Divided by the largest entries, no square leaves the range of numbers.
         sizes = np.asarray(to_host(home.xp.max(home.xp.abs(read), axis=0)))
