@@ -4,8 +4,8 @@ Problem: a text declares no header, and names may be numbers: years, wavelengths
 names. A header read as a row is a row too many, and a row read as a header one too few; neither is seen afterwards.
 Method: the first line is compared with the lines below it. Fields without any number are names by their letters.
 Numbers are names if several names of letters stand beside them above numbers, or if the corner before them is empty
-above labels. They are data if nothing speaks for names. Where something does, as with equal steps, many numbers that
-rise, and other decimals or sizes than below, nobody can tell, and the user must.
+above labels. They are data if nothing speaks for names. Where something does, as with years, equal steps or factors,
+and other decimals or sizes than below, nobody can tell, and the user must.
 Where we differ: ``csv.Sniffer.has_header`` votes on the lengths of fields; readers of R and pandas take every first
 line for names.
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 
 from linspec.operators import labels_in_front
@@ -26,11 +27,11 @@ MISSING = frozenset({"", "?", "-", ".", "na", "n/a", "nan", "nil", "none", "null
 DIGITS = frozenset("0123456789.")
 """Characters of which a damaged number such as 1.5.2 may consist."""
 
-MANY = 4
-"""Largest number of fields that may rise or fall by chance."""
+YEARS = range(1500, 2101)
+"""Whole numbers that may be years."""
 
-ROUNDED = 0.01
-"""Share of a step by which rounded numbers with equal steps may miss it."""
+MANY = 5
+"""Largest number of fields that may rise or fall by chance."""
 
 Line = tuple[int, str, list[str]]
 """The number of a line, its text and its fields."""
@@ -47,7 +48,9 @@ def holds_names(first: Line, below: Sequence[Line]) -> bool | None:
     """
     *_, fields = first
     front = labels_in_front(fields)
-    if not any(map(is_like_number, fields)) and any(map(_is_name, fields[front:])):
+    if not any(map(is_like_number, fields)) and (
+        any(map(_is_name, fields[front:])) or (len(fields) > 1 and all(map(_has_letters, fields[front:])))
+    ):
         return True
     short = bool(below) and all(len(row) == len(fields) + 1 for *_, row in below)
     rows = [row[short:] for *_, row in below if len(row) == len(fields) + short]
@@ -81,17 +84,25 @@ def _stand_out(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     if not x or not rows or len(set(x)) < len(x) or not all(map(math.isfinite, x)):
         return False
     columns, several = list(zip(first, *below, strict=True)), len(x) > 1
+    if (several and _is_even([*first, *below[0]])) or (len(rows) > 1 and all(map(_is_even, columns))):
+        return False  # as 1,2,3 above 4,5,6, or columns of which each goes on below
     ours, theirs = list(map(_decimals, first)), [_decimals(field) for row in below for field in row]
     low, high = min(map(min, rows)), max(map(max, rows))
-    counted = any(column[0] in column[1:] or _counts(column) for column in columns)
+    geometric = _is_geometric(x) and 2 * sum(map(_is_geometric, rows)) < len(rows)
     return (
-        (len(x) > 2 and _is_even(x) and not all(map(_is_even, rows)))
+        (len(x) > 2 and _is_even(first))
+        or geometric
+        or (_are_years(first) and not any(map(_are_years, below)))
         or (len(x) > MANY and _sign(x) != 0 and not any(map(_sign, rows)))
-        or (list(first) in (["0"], ["0", "1"]) and not counted)
+        or (list(first) in (["0"], ["0", "1"]) and not any(column[0] in column[1:] for column in columns))
         or (max(ours) < min(theirs) and (several or not ours[0]))
         or (several and min(ours) > max(theirs))
         or (several and 0 < high - low < max(low - max(x), min(x) - high))
     )
+
+
+def _are_years(fields: Sequence[str]) -> bool:
+    return all(field.isdecimal() and len(field) == 4 and int(field) in YEARS for field in fields)
 
 
 def _sign(x: Sequence[float]) -> int:
@@ -100,10 +111,19 @@ def _sign(x: Sequence[float]) -> int:
     return int(rises) - int(falls)
 
 
-def _is_even(x: Sequence[float]) -> bool:
-    """Whether numbers rise or fall by equal steps, up to rounding."""
-    step = (x[-1] - x[0]) / (len(x) - 1)
-    return step != 0 and all(abs(b - a - step) <= ROUNDED * abs(step) for a, b in pairwise(x))
+def _is_even(fields: Sequence[str]) -> bool:
+    """Whether numbers rise or fall by equal steps, up to a unit of their last digit if the steps are many units."""
+    x = [float(field) for field in fields]
+    step, unit = (x[-1] - x[0]) / (len(x) - 1), 10.0 ** -max(map(_decimals, fields))
+    rounding = max(1e-9 * abs(step), 1e-12 * max(map(abs, x)))
+    room = max(unit, rounding) if len(x) >= MANY and abs(step) > 10 * unit else rounding
+    return _sign(x) != 0 and all(abs(x[0] + i * step - one) <= room for i, one in enumerate(x))
+
+
+def _is_geometric(x: Sequence[float]) -> bool:
+    """Whether numbers rise or fall by equal factors, as doses do."""
+    factors = [b / a for a, b in pairwise(x)] if min(x) > 0 else []
+    return len(factors) > 1 and _sign(x) != 0 and all(map(partial(math.isclose, factors[0]), factors))
 
 
 def _decimals(field: str) -> int:
