@@ -753,23 +753,6 @@ def from_host(host: HostArray, *, like: Array) -> Array:
     return home.place(host, dtype=np.float32 if narrow else host.dtype)
 
 
-def empty_at(library: ModuleType, device: Any = None) -> Array:
-    """An empty array of a library on a device, by default the library's default device.
-
-    Raises
-    ------
-    InvalidOption
-        `library` is no library of arrays.
-    """
-    try:
-        xp = namespace(library.empty(0))
-        return xp.empty(0) if device is None else xp.empty(0, device=device)
-    except (AttributeError, TypeError) as error:
-        raise InvalidOption(
-            f"namespace must be a library of arrays, such as numpy, cupy or torch; got {shown(library)}."
-        ) from error
-
-
 @at_home
 def reciprocal(d: Array) -> Array:
     """1/d where d is a positive normal number, 0 elsewhere: a column of zeros gets the weight 0, not infinity.

@@ -104,9 +104,8 @@ def _solve(request: Request) -> None:
 def _as_begun(request: Request) -> str:
     """Return the name of the solver: the one that wrote the checkpoint of ``--start``, if the user names none."""
     start = request["start"]
-    if request.solver != AUTO or start is None or not is_there(start) or not checkpoints.is_checkpoint(start):
-        return request.solver
-    return checkpoints.loaded(start).solver
+    saved = checkpoints.loaded(start) if request.solver == AUTO and start and is_there(start) else None
+    return request.solver if saved is None else saved.solver
 
 
 def _facts_of(entry: Any, held: Any) -> list[tuple[str, str]]:

@@ -13,7 +13,6 @@ from linspec.errors import InvalidOption, InvalidProblem, UnknownOption, shown
 from linspec.families.cca.inference.bootstrap import Bootstrap, DrawnPairs
 from linspec.families.cca.inference.permutation import PermutationTest, stepwise_test
 from linspec.families.cca.problem import CCA
-from linspec.registry.keywords import hinted
 from linspec.solving.problem import Problem
 from linspec.solving.solver import Solver
 from linspec.studies.inference.bootstrap import ComponentBootstrap, Draws, drawn_solves
@@ -23,7 +22,6 @@ __all__ = ["bootstrap", "permutation_test"]
 
 
 @at_home
-@hinted
 def permutation_test(
     problem: Problem[Any],
     solver: str | Solver | None = None,
@@ -168,8 +166,7 @@ def permutation_test(
     if options:
         raise UnknownOption(
             f"permutation_test has no option {next(iter(options))!r} for a CCA without a solver, because nothing is "
-            'solved. Leave it out, or pass solver="auto".',
-            name=next(iter(options)),
+            'solved. Leave it out, or pass solver="auto".'
         )
     return stepwise_test(
         problem,
@@ -183,7 +180,6 @@ def permutation_test(
 
 
 @at_home
-@hinted
 def bootstrap(
     problem: Problem[Any],
     solver: str | Solver = "auto",

@@ -15,12 +15,10 @@ from typing import Any
 from linspec.errors import InvalidProblem, shown
 from linspec.frames import RowNames, check_order, column_names_of, is_frame, without_column
 from linspec.operators import LinearOperator, as_operator
-from linspec.registry.keywords import hinted
 
 __all__ = ["labelled"]
 
 
-@hinted
 def labelled(data: Any, rows: Any = None, *, columns: Any = None) -> LinearOperator:
     """Data with a label for each row, a name for each column, or both, which tables show.
 

@@ -40,12 +40,10 @@ from linspec.operators.sparse import is_scipy_sparse
 from linspec.operators.streamed import StreamedOperator, is_stream
 from linspec.operators.tables import array_of_list, of_frame
 from linspec.process.files import looked_at
-from linspec.registry.keywords import hinted
 
 __all__ = ["as_operator", "open_rows"]
 
 
-@hinted
 def as_operator(
     data: Any, name: str = "data", *, rows: int | None = None, dtype: Any = None
 ) -> LinearOperator:
@@ -116,7 +114,6 @@ def as_operator(
     return found if found is operator else found.with_names_of(operator)
 
 
-@hinted
 def open_rows(
     path: Any,
     *,

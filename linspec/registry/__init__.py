@@ -24,7 +24,6 @@ _HOLDERS = {
     "operator_adapters": "linspec.registry.queries",
     "plugins": "linspec.registry.queries",
     "problems": "linspec.registry.queries",
-    "provider_of": "linspec.registry.queries",
     "records_of_solvers": "linspec.registry.queries",
     "register": "linspec.registry.queries",
     "resolve": "linspec.registry.spec",

@@ -1,25 +1,21 @@
 """Names that users of other libraries write, and misspelt names: which name of linspec is meant.
 
-Problem: other libraries use other names for parameters. And a function that passes options to a solver would report a
-misspelt parameter of its own as an unknown option of the solver: `bootstrap(problem, samples=200)`.
-Method: an unknown keyword is compared with the names of the parameters, and with the names that other libraries use for
-them. The function that passes options on adds its own suggestion to the error that refuses the option.
+Problem: other libraries use other names for the parameters of problems and the options of solvers.
+Method: an unknown keyword is compared with the names that there are, with those of ``linspec.solve``, and with the
+names that other libraries use for them.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection
 from difflib import get_close_matches
-from functools import lru_cache, wraps
-from typing import Any, ParamSpec, TypeVar
+from functools import lru_cache
+from typing import Any
 
 from linspec.errors import UnknownOption
 
-__all__ = ["COUNTERPARTS", "RUN_ARGUMENTS", "hinted", "meaning", "parameters_of", "unknown_parameter"]
-
-P = ParamSpec("P")
-R = TypeVar("R")
+__all__ = ["COUNTERPARTS", "RUN_ARGUMENTS", "meaning", "parameters_of", "unknown_name"]
 
 RUN_ARGUMENTS = frozenset(
     {
@@ -93,12 +89,6 @@ _FOREIGN: dict[tuple[str, ...], str] = {
 """For each tuple of parameters of linspec, the names that other libraries use, in lower case. An error suggests the
 first parameter of the tuple that the called function has."""
 
-NOTES = {
-    "ridge": " It is added to the Gram matrix, which is not divided by the number of rows.",
-    "level": " It is the coverage of the intervals, such as 0.95.",
-}
-"""Sentences added to a message about parameters that other libraries define differently."""
-
 COUNTERPARTS = {
     "GridSearchCV cross_val_score": "linspec.cross_validate(problem)",
     "KCCA": "linspec.KernelCCA(X, Y, k)",
@@ -131,30 +121,26 @@ def meaning(name: str, known: Collection[str]) -> str:
     return next((meant[near] for near in get_close_matches(word, meant, 1, NEAR)), "")
 
 
-def unknown_parameter(
-    owner: str, name: str, known: Sequence[str], elsewhere: Mapping[str, Collection[str]]
-) -> UnknownOption:
-    """Make the error for an unknown parameter.
+def unknown_name(owner: str, kind: str, name: str, known: Collection[str]) -> UnknownOption:
+    """Make the error for an unknown keyword, with what it may stand for.
 
     Parameters
     ----------
     owner : str
-        The name of the function or class that was called.
+        The name of the class that was called.
+    kind : str
+        "parameter" or "option".
     name : str
-        The unknown parameter.
-    known : sequence of str
-        The parameters of the owner.
-    elsewhere : mapping of str to collection of str
-        The parameters of another function or class, by its name, to which the argument may belong.
+        The unknown keyword.
+    known : collection of str
+        The keywords of the class.
     """
-    none, listed = f"{owner} has no parameter {name!r}", f"Its parameters: {', '.join(known)}."
-    for place, names in elsewhere.items():
-        if name in names and not get_close_matches(name, known, 1, NEAR):
-            message = f"{none}; it is an argument of {place}. Pass it there. {listed}"
-            return UnknownOption(message, name=name, meant=f"{place}({name}=)")
-    meant = meaning(name, known)
-    hint = f" Did you mean {meant!r}?{NOTES.get(meant, '')}" if meant else ""
-    return UnknownOption(f"{none}.{hint} {listed}", name=name, meant=meant)
+    meant = "" if name in OF_SOLVE else meaning(name, known)
+    of_solve = "" if meant else meaning(name, OF_SOLVE)
+    hint = f" Did you mean {meant!r}?" if meant else ""
+    if of_solve:
+        hint = f" {of_solve!r} is an argument of linspec.solve. Pass it there."
+    return UnknownOption(f"{owner} has no {kind} {name!r}.{hint} Its {kind}s: {', '.join(known) or 'none'}.")
 
 
 @lru_cache(maxsize=256)
@@ -165,29 +151,3 @@ def parameters_of(function: Any) -> tuple[tuple[str, ...], bool]:
     }
     names = tuple(name for name, kind in kinds.items() if not kind.name.startswith("VAR_"))
     return names, inspect.Parameter.VAR_KEYWORD in kinds.values()
-
-
-def hinted(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function so that its error for an unknown keyword suggests the right keyword.
-
-    The decorated function raises `UnknownOption`, a TypeError. If it takes ``**options`` and passes them on, the error
-    of the code that refuses the option is replaced by a better suggestion.
-    """
-    known, takes_any = parameters_of(function)
-    accepted = frozenset(known)
-
-    @wraps(function)
-    def answering(*args: P.args, **kwargs: P.kwargs) -> R:
-        strangers = [] if kwargs.keys() <= accepted else [name for name in kwargs if name not in accepted]
-        if strangers and not takes_any:
-            raise unknown_parameter(function.__name__, strangers[0], known, {})
-        try:
-            return function(*args, **kwargs)
-        except UnknownOption as error:
-            choices = [*known, error.meant] if error.meant else known
-            if error.name not in strangers or meaning(error.name, choices) not in known:
-                raise
-            better = unknown_parameter(function.__name__, error.name, known, {})
-        raise better
-
-    return answering

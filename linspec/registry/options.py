@@ -29,8 +29,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from linspec.errors import InvalidDeclaration, InvalidOption, UnknownOption, shown
-from linspec.registry.keywords import RUN_ARGUMENTS, meaning
+from linspec.errors import InvalidDeclaration, InvalidOption, shown
+from linspec.registry.keywords import RUN_ARGUMENTS, unknown_name
 from linspec.registry.spec import KINDS, resolve
 
 __all__ = [
@@ -425,14 +425,10 @@ def parse(option: Option, text: str) -> Any:
 def build(cls: type[T], options: Mapping[str, Any]) -> T:
     """Make an instance from a mapping of options; the error for an unknown name suggests the right name."""
     known = _declared(cls)
-    if known.keys() >= options.keys():
-        return cls(**options)
-    name = next(name for name in options if name not in known)
-    meant = meaning(name, known)
-    near = f" Did you mean {meant!r}?" if meant else ""
-    hint = " It is an argument of linspec.solve; pass it there." if name in RUN_ARGUMENTS else near
-    listed = f"Its options: {', '.join(known)}." if known else "It has no options."
-    raise UnknownOption(f"{cls.__name__} has no option {name!r}.{hint} {listed}", name=name, meant=meant)
+    for name in options:
+        if name not in known:
+            raise unknown_name(cls.__name__, "option", name, known)
+    return cls(**options)
 
 
 def with_parts(instance: T) -> T:

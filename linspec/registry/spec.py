@@ -130,8 +130,8 @@ class _Spec:
 
     def __post_init__(self) -> None:
         for field in fields(self):  # type: ignore[arg-type]
-            value, rule = getattr(self, field.name), (self.kind, field.name)
-            holds, words = _RULES["problem" if rule == ("problem", "name") else field.name]
+            value = getattr(self, field.name)
+            holds, words = _RULES.get(field.name, _NO_RULE)
             if value is not field.default and not holds(value):
                 raise InvalidDeclaration(
                     f"{type(self).__name__}(name={self.name!r}): {field.name} must be {words}; got {value!r}"
@@ -384,41 +384,25 @@ def _text_of(pattern: re.Pattern[str]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, str) and bool(pattern.fullmatch(value))
 
 
-_is_name, _is_target = _text_of(_NAME), _text_of(_TARGET)
-_A_NAME = "lower-case words of letters and digits joined by hyphens, such as 'two-stage'"
+_NO_RULE: tuple[Callable[[Any], bool], str] = (lambda _: True), ""
+_A_NAME = (
+    _text_of(_NAME),
+    "lower-case words of letters and digits joined by hyphens, such as 'two-stage'",
+)
 _A_TEXT = (lambda value: isinstance(value, str) and bool(value.strip())), "a text that is not empty"
-_A_FUNCTION = callable, "a function"
-_A_PLACE = (lambda value: value == "" or _is_target(value)), "a string 'package.module:NAME', or empty"
-
 _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "name": (_is_name, _A_NAME),
-    "problem": (
-        lambda value: _is_name(value) and value not in KINDS,
-        f"{_A_NAME}, and not the name of a kind ({', '.join(KINDS)})",
-    ),
-    "target": (_is_target, "a string 'package.module:Class'"),
-    "sample": (_is_target, "a string 'package.module:function'"),
-    "testing": _A_PLACE,
+    "name": _A_NAME,
+    "problem": _A_NAME,
+    "target": (_text_of(_TARGET), "a string 'package.module:Class'"),
     "summary": _A_TEXT,
     "reference": _A_TEXT,
-    "suffixes": (
-        lambda value: (
-            isinstance(value, tuple) and all(isinstance(one, str) and one[:1] == "." for one in value)
-        ),
-        "a tuple of suffixes such as '.csv'",
-    ),
-    "column_names": _A_FUNCTION,
-    "texts": _A_FUNCTION,
     "needs": (lambda value: isinstance(value, Needs), "a Needs(...)"),
     "traits": (
         lambda value: isinstance(value, tuple) and all(trait in list(TRAITS) for trait in value),
         f"a tuple, such as ('direct',), of the traits {', '.join(TRAITS)}",
     ),
-    "matches": _A_FUNCTION,
-    "adapt": _A_FUNCTION,
 }
-"""For each field the check of a value that is not the default, and the words for a valid one."""
-
+"""For some fields the check of a value that is not the default, and the words for a valid one."""
 
 HOOKS = {
     "linspec_solvers": SolverSpec,

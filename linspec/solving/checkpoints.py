@@ -39,7 +39,6 @@ __all__ = [
     "Saved",
     "fingerprint",
     "how_to_go_on",
-    "is_checkpoint",
     "loaded",
 ]
 
@@ -205,28 +204,18 @@ def _compare(path: str, what: str, own: Any, given: Any) -> None:
         )
 
 
-def is_checkpoint(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is a checkpoint rather than a saved answer.
+def loaded(path: str | os.PathLike[str]) -> Saved | None:
+    """Read a checkpoint; None for a saved answer.
 
     Raises
     ------
     InvalidFile
-        It is neither, or it is damaged.
-    """
-    with archive.opened(path) as file:
-        return "checkpoint" in file.header
-
-
-def loaded(path: str | os.PathLike[str]) -> Saved:
-    """Read a checkpoint.
-
-    Raises
-    ------
-    InvalidFile
-        It is damaged, or of a newer version.
+        It is neither, it is damaged, or of a newer version.
     """
     with archive.opened(path) as file:
         version = file.header.get("checkpoint")
+        if version is None:
+            return None
         if version != VERSION:
             raise InvalidFile(
                 f"it is a checkpoint of version {shown(version)}, and this linspec reads version {VERSION}"

@@ -24,7 +24,7 @@ from linspec.errors import InvalidProblem
 from linspec.frames import RowNames, check_order
 from linspec.operators import LinearOperator
 from linspec.operators.chosen_rows import chosen_rows
-from linspec.registry.keywords import OF_SOLVE, parameters_of, unknown_parameter
+from linspec.registry.keywords import parameters_of, unknown_name
 from linspec.rows import Moments as RowMoments
 from linspec.rows import Passes, Preprocessing
 from linspec.solving.fields import Statement, view_names
@@ -117,11 +117,10 @@ class Problem(ABC, Generic[S_co]):
 
     def __new__(cls, *_: Any, **named: Any) -> Self:
         """Refuse a parameter that the problem does not have, and suggest the right one."""
-        if named:
-            known, takes_any = parameters_of(cls.__init__)
-            unknown = [name for name in named if name not in known]
-            if unknown and not takes_any:
-                raise unknown_parameter(cls.__name__, unknown[0], known, {"linspec.solve": OF_SOLVE})
+        known, takes_any = parameters_of(cls.__init__) if named else ((), True)
+        for name in named:
+            if name not in known and not takes_any:
+                raise unknown_name(cls.__name__, "parameter", name, known)
         return super().__new__(cls)
 
     def __post_init__(self) -> None:

@@ -24,7 +24,6 @@ from linspec.arrays import at_home, random_generator
 from linspec.errors import InvalidOption, InvalidProblem, shown
 from linspec.operators import as_operator
 from linspec.registry import options
-from linspec.registry.keywords import hinted
 from linspec.rows import check_products
 from linspec.solving.random_test_matrix import TestMatrix
 
@@ -35,7 +34,6 @@ __all__ = ["project"]
 
 
 @at_home
-@hinted
 def project(
     A: Any, columns: int, test_matrix: str | TestMatrix = "sparse-sign", *, rng: Any = None, **options_: Any
 ) -> Array:

@@ -11,7 +11,7 @@ small, whatever an approximate one would save.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -28,6 +28,7 @@ from linspec.errors import (
     shown,
     warn,
 )
+from linspec.operators.streamed import ONCE
 from linspec.process import machine
 from linspec.process.log import LOG, tells
 from linspec.registry import options
@@ -152,14 +153,12 @@ def _listed(estimates: Mapping[str, cost.Estimate]) -> str:
 
 def candidates(problem: Problem[Any], sizes: cost.Sizes) -> tuple[dict[str, cost.Estimate], frozenset[str]]:
     """Return the estimates of the solvers that state one for these sizes, and the names of approximate solvers."""
-    once, path = read_once(problem), getattr(problem, "path", False)
+    once = read_once(problem)
     estimates: dict[str, cost.Estimate] = {}
     records = registry.records_of_solvers(problem)
     rough = frozenset(name for name, spec in records.items() if "approximate" in spec.traits)
     for name, spec in records.items():
-        able = "automatic" in spec.traits and (not path or "path" in spec.traits)
-        able = able and ("one-pass" in spec.traits if once else name not in rough)
-        if not able or lacks(problem, spec.needs):
+        if "automatic" not in spec.traits or (name in rough and not once) or lacks(problem, spec):
             continue
         try:
             estimate = stated_estimate(registry.get_solver(name, problem), spec, sizes)
@@ -173,9 +172,8 @@ def candidates(problem: Problem[Any], sizes: cost.Sizes) -> tuple[dict[str, cost
 
 def _chosen(problem: Problem[Any], sizes: cost.Sizes) -> _Choice:
     """Choose the solver that states the least time for these sizes."""
-    once = read_once(problem)
     estimates, rough = candidates(problem, sizes)
-    if once:
+    if read_once(problem):
         estimates = _for_one_pass(estimates, rough, sizes)
     memory, within = float(cost.ALWAYS_AVAILABLE), ", and none needs much memory"
     if any(estimate.bytes > memory for estimate in estimates.values()):
@@ -257,19 +255,25 @@ def stated_estimate(cls: type[Solver], spec: Any, sizes: cost.Sizes) -> cost.Est
 
 def automatic(problem: Problem[Any], given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the solver that "auto" chooses, and the given options that it has; only `tol` is permitted."""
-    extra = sorted(set(given) - {"tol"})
+    extra = sorted(given.keys() - {"tol"})
     if extra:
-        text = f'"auto" takes only tol; got {", ".join(extra)}. Name a solver to set its options.'
-        raise UnknownOption(text, name=extra[0])
+        raise UnknownOption(
+            f'"auto" takes only tol; got {", ".join(extra)}. Name a solver to set its options, and see the parameters '
+            "of the call."
+        )
     tol = given.get("tol")
     if tol is not None and not (options.is_number(tol) and tol > 0):
         raise InvalidOption(f"tol must be a number above 0; got {shown(tol)}.")
     choice = _chosen(problem, problem.sizes())
-    name = choice.name
     if tells():
         LOG.debug("auto: %s", _reason(problem, choice))
+    return choice.name, options_it_has(problem, choice.name, given)
+
+
+def options_it_has(problem: Problem[Any], name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of the given options that a solver has."""
     known = options.options_of(registry.get_solver(name, problem)) if given else ()
-    return name, {option.name: given[option.name] for option in known if option.name in given}
+    return {option.name: given[option.name] for option in known if option.name in given}
 
 
 def chosen_solver(problem: Any, solver: Any, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -297,9 +301,10 @@ def chosen_solver(problem: Any, solver: Any, given: Mapping[str, Any]) -> tuple[
 
 def has_trait(problem: Problem[Any], solver: str | Solver, trait: str) -> bool:
     """Whether the record of a solver, by name or as an instance, has a trait."""
-    spec = (
-        registry.spec_of(type(solver), problem) if isinstance(solver, Solver) else record_of(solver, problem)
-    )
+    if isinstance(solver, Solver):
+        spec = registry.spec_of(type(solver), problem)
+    else:
+        spec = registry.get_spec("solver", solver, problem)
     return spec is not None and trait in spec.traits
 
 
@@ -308,27 +313,40 @@ def read_once(problem: Problem[Any]) -> bool:
     return problem.sweeps == 1
 
 
-def record_of(name: str, problem: Problem[Any]) -> Any:
-    """The record of a solver by its name."""
-    return registry.get_spec("solver", name, problem)
+def lacks(problem: Problem[Any], spec: Any, asked: Collection[str] = ()) -> str:
+    """Say why a solver cannot take the data of a problem, or what else is asked of it; "" if it can.
+
+    Parameters
+    ----------
+    problem : Problem
+    spec : SolverSpec or None
+        The record of the solver; None: it has no traits, and needs nothing.
+    asked : collection of str
+        "warm-start", if the solver shall begin at an earlier answer; "resumable", if it shall write checkpoints.
+    """
+    traits = frozenset() if spec is None else frozenset(spec.traits)
+    if read_once(problem) and "one-pass" not in traits:
+        return f"reads its data several times, and {ONCE}"
+    if getattr(problem, "path", False) and "path" not in traits:
+        return "solves for one ridge at a time"
+    if "warm-start" in asked and "warm-start" not in traits:
+        return "does not begin at an earlier answer"
+    if "resumable" in asked and spec is not None and traits.isdisjoint({"warm-start", "resumable"}):
+        return "cannot go on from a checkpoint"
+    return "" if spec is None else _unmet(problem, spec.needs)
 
 
-def lacks(problem: Problem[Any], needs: Any) -> str:
+def _unmet(problem: Problem[Any], needs: Any) -> str:
     """Name the first need of a solver that the problem's data cannot meet; "" if they meet all."""
     if not (needs.dense or needs.entries or needs.rows or needs.diagonal):
         return ""
-    views = list(problem.matrices.values())
-    if needs.dense and not all(view.readable for view in views):
-        return "the entries of the matrices"
-    if needs.entries and not all(view.readable for view in views):
-        gone = problem.sweeps > 1  # an iterator that has been read is there as Gram matrices
-        if not all(
-            view.readable or (view.streamed and not (gone and getattr(view, "spent", False)))
-            for view in views
-        ):
-            return "the entries of the matrices"
-    if needs.rows and not all(view.gathers for view in views):
-        return "row slices"
-    if needs.diagonal and not all(view.readable or view.access == "blocks" for view in views):
-        return "exact column norms"
+    gone = problem.sweeps > 1  # an iterator that has been read is there as Gram matrices
+    for A in problem.matrices.values():
+        sliced = A.streamed and not needs.dense and not (gone and getattr(A, "spent", False))
+        if (needs.dense or needs.entries) and not (A.readable or sliced):
+            return "needs the entries of the matrices, which the data cannot give"
+        if needs.rows and not A.gathers:
+            return "needs row slices, which the data cannot give"
+        if needs.diagonal and not (A.readable or A.access == "blocks"):
+            return "needs exact column norms, which the data cannot give"
     return ""

@@ -14,12 +14,11 @@ import numpy as np
 
 import linspec
 from linspec import registry
-from linspec.arrays import HOST, Array, Home, HostArray, at_home, empty_at, from_host, is_array
+from linspec.arrays import HOST, Array, Home, HostArray, at_home, from_host, is_array
 from linspec.borrowed import borrowed, holds, in_library, lender_of
-from linspec.errors import InvalidOption, MissingPackage, printable, shown
+from linspec.errors import InvalidOption, printable, shown
 from linspec.process.plurals import count_of
 from linspec.process.whole_files import named_file, replaced
-from linspec.registry.keywords import hinted
 from linspec.solving import archive
 from linspec.solving.checks import check_count
 from linspec.solving.fields import Layout, each_part, parts_of, view_names
@@ -221,18 +220,8 @@ class Solution:
         parts : mapping
             The parts that `saved_parts` returned, with NumPy arrays.
         """
-        given = {**parts, "status": Status[parts["status"]]}
-        for name in (
-            "message",
-            "solver",
-            "problem",
-            "residual_kind",
-            "frame_library",
-            "accuracy",
-        ):  # they go to terminals
-            if name in given:
-                given[name] = printable(given[name])
-        return cls(**given)
+        texts = {name: printable(value) for name, value in parts.items() if isinstance(value, str)}
+        return cls(**{**parts, **texts, "status": Status[parts["status"]]})
 
     # ---- answers as tables --------------------------------------------------------------------
 
@@ -491,16 +480,12 @@ def write_solution(stream: IO[bytes], solution: Solution, about: Mapping[str, Ho
     header = {
         "linspec": linspec.__version__,
         "class": archive.identity(type(solution)),
-        "provider": _provider(solution.problem),
     }
     archive.write(stream, header, parts, solution.layout.saved_types, {**about, **plain})
 
 
 @at_home
-@hinted
-def load_solution(
-    path: str | os.PathLike[str], *, like: Array = None, namespace: Any = None, device: Any = None
-) -> Any:
+def load_solution(path: str | os.PathLike[str], *, like: Array = None) -> Any:
     """Read a solution that `Solution.save` or ``linspec solve --out FILE.npz`` has written.
 
     Neither the training data nor the solver is needed. No code of the file is run. Of what it names, only the package
@@ -512,10 +497,6 @@ def load_solution(
     like : array, optional
         Weights and related arrays are placed in the library and on the device of this array, which may be one of JAX.
         By default they are NumPy arrays.
-    namespace : module, optional
-        The library, instead of `like`: ``torch``, ``cupy``.
-    device : optional
-        The device, in the words of that library; by default the library's default device.
 
     Returns
     -------
@@ -528,7 +509,7 @@ def load_solution(
         The file is damaged, of a newer format, too large for the memory, or not a saved solution.
     MissingPackage
         The plugin of the problem is not installed, or a class is not imported; the message names it.
-    FileNotFoundError
+    InvalidProblem
         There is no such file.
 
     Examples
@@ -541,72 +522,30 @@ def load_solution(
     >>> bool((ls.load_solution("axes.npz").transform(A) == solution.transform(A)).all())
     True
     """
-    there = _there(like, namespace, device)
     with archive.opened(path) as file:
-        cls = _class_of(file.header)
+        problem = file.header["fields"].get("problem")
+        if problem in registry.problems():
+            registry.get_problem(problem)  # which imports the class
+        cls = archive.class_named(file.header["class"], [Solution])
         found = cls.from_saved_parts(file.fields(cls.layout.saved_types))
-    if there is None:
+    if like is None:
         return found
-    if lender := lender_of(there):
-        borrowed(there, "the place of the solution")  # which must be the CPU
+    if lender := lender_of(like):
+        borrowed(like, "the place of the solution")  # which must be the CPU
         return found._in_library(lender)
-    placed = [each.name for each in dataclasses.fields(cls) if _belongs_to_library(cls, each)]
-    moved = {
-        name: each_part(
-            getattr(found, name), lambda part: from_host(part, like=there) if is_array(part) else part
-        )
-        for name in placed
-    }
-    return dataclasses.replace(found, **moved)
+    if not is_array(like):
+        raise InvalidOption(f"like must be an array, where the solution shall be; got {shown(like)}.")
 
+    def placed(part: Any) -> Any:
+        return from_host(part, like=like) if is_array(part) else part
 
-def _there(like: Any, library: Any, device: Any) -> Array:
-    """Return an array in the library and on the device to which weights are moved; None if they stay NumPy's."""
-    if like is None and library is None and device is None:
-        return None
-    if like is None and library is not None:
-        return empty_at(library, device)
-    if not is_array(like) or library is not None or device is not None:
-        raise InvalidOption(
-            "give an array as like, or the library as namespace and perhaps a device; got "
-            f"like={shown(like)}, namespace={shown(library)}, device={shown(device)}."
-        )
-    return like
+    names = [each.name for each in dataclasses.fields(cls) if _belongs_to_library(cls, each)]
+    return dataclasses.replace(found, **{name: each_part(getattr(found, name), placed) for name in names})
 
 
 def _belongs_to_library(cls: type[Solution], each: dataclasses.Field[Any]) -> bool:
     """Whether a field is in the library of the data: it is a weight field, or is declared as an `Array`."""
     return each.name in cls.layout.arrays or each.type in ("Array", "Array | None", Array, Array | None)
-
-
-def _class_of(header: Mapping[str, Any]) -> type[Solution]:
-    """Return the class of the solution in a file: that of its problem, or one that is already imported."""
-    problem, named = header["fields"].get("problem"), header["class"]
-    candidates: list[type[Solution]] = (
-        [registry.get_problem(problem).solution] if problem in registry.problems() else []
-    )
-    for cls in (*candidates, *archive.with_derived([Solution])):
-        if archive.identity(cls) == named:
-            return cls
-    provider = str(header.get("provider", ""))
-    distribution = provider.partition(":")[0]
-    if distribution in ("", "local"):
-        where = f"Import the module of {shown(str(named).partition(':')[0])} that defines it"
-    else:
-        where = (
-            f"Its plugin {shown(provider)} is not installed, or is disabled: install {shown(distribution)}"
-        )
-    raise MissingPackage(
-        f"the file holds the answer to the problem {shown(problem)}, of the class {shown(named)}, which is not known "
-        f"here. {where}, and load the file again."
-    )
-
-
-def _provider(problem: str) -> str:
-    """Return the plugin that provides a problem, as ``distribution:entry``."""
-    if problem not in registry.problems():
-        return ""
-    return registry.provider_of(registry.spec_of(registry.get_problem(problem)))
 
 
 def _plain(value: Any) -> HostArray:

@@ -37,7 +37,6 @@ from linspec.errors import (
 from linspec.frames import check_order
 from linspec.process.plurals import count_of
 from linspec.registry import options
-from linspec.registry.keywords import hinted
 from linspec.solving.problem import Problem
 from linspec.solving.run import Progress
 from linspec.solving.select import automatic
@@ -199,7 +198,6 @@ def _in_words(value: Any, name: str) -> str:
     return format(value, forms.get(name, "g"))
 
 
-@hinted
 def compare(
     problems: Problem[Any] | Iterable[Problem[Any]] | Mapping[str, Problem[Any]],
     solvers: str | Solver | Iterable[str | Solver] | Mapping[str, str | Solver] | None = None,
@@ -463,9 +461,7 @@ def _runs(named: Mapping[str, Problem[Any]], solvers: Any, given: Mapping[str, A
             raise InvalidOption(f"{name} is no solver of {first.name}.")
     unused = [name for name in given if not any(name in own for *_, own in runs)]
     if unused:
-        raise UnknownOption(
-            f"none of {', '.join(run)} has an option {unused[0]!r}. Leave it out.", name=unused[0]
-        )
+        raise UnknownOption(f"none of {', '.join(run)} has an option {unused[0]!r}. Leave it out.")
     return runs
 
 

@@ -21,7 +21,6 @@ from linspec.frames import check_order, table
 from linspec.operators import LinearOperator
 from linspec.process.interrupts import NothingYet, Request, first_interrupt
 from linspec.process.plurals import count_of
-from linspec.registry.keywords import hinted
 from linspec.solving.problem import Problem
 from linspec.solving.ridge_values import ridge_columns, ridge_in_words, size_of_ridge
 from linspec.solving.ridges import along_ridges, checked_ridges
@@ -182,7 +181,6 @@ def values_along(solutions: Sequence[Any]) -> HostArray:
 
 
 @at_home
-@hinted
 def ridge_path(
     problem: Problem[S],
     ridges: Iterable[Any],

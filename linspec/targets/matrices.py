@@ -34,7 +34,6 @@ from linspec.frames import check_order, index_of
 from linspec.operators.base import LinearOperator
 from linspec.operators.sparse import is_scipy_sparse
 from linspec.operators.weights import weights_and_confounds
-from linspec.registry.keywords import hinted
 from linspec.targets.labels import (
     Codes,
     Labels,
@@ -61,7 +60,6 @@ SMALLEST, LARGEST = 1e-50, 1e50
 
 
 @at_home
-@hinted
 def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     """H for linear discriminant analysis: the indicator of each class, divided by the square root of its size.
 
@@ -128,7 +126,6 @@ def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
 
 
 @at_home
-@hinted
 def opls(Y: Any, *, unlabelled: Any = ()) -> Any:
     """H for orthonormalised partial least squares: the labels minus their column means.
 
@@ -181,7 +178,6 @@ def opls(Y: Any, *, unlabelled: Any = ()) -> Any:
 
 
 @at_home
-@hinted
 def cca(Y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     """H for canonical correlations with labels: the centred labels, whitened.
 
@@ -245,7 +241,6 @@ def cca(Y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
 
 
 @at_home
-@hinted
 def hsl(
     Y: Any,
     laplacian: str = "zhou",

@@ -112,8 +112,8 @@ ELSEWHERE = [
     (lambda: ls.LeastSquares(X, y=Y), "'y'", "'B'"),
     (lambda: ls.CCA(X, y=Y, k=2), "'y'", "'Y'"),
     (lambda: ls.Discriminant(X, y=Y), "'y'", "'H'"),
-    (lambda: ls.SVD(X, 2, rng=0), "rng", "it is an argument of linspec.solve. Pass it there."),
-    (lambda: ls.CCA(X, Y, 2, max_iterations=9), "max_iterations", "it is an argument of linspec.solve"),
+    (lambda: ls.SVD(X, 2, rng=0), "rng", "is an argument of linspec.solve. Pass it there."),
+    (lambda: ls.CCA(X, Y, 2, max_iterations=9), "max_iterations", "is an argument of linspec.solve"),
 ]
 
 

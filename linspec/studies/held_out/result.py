@@ -13,7 +13,6 @@ from linspec.arrays import HostArray
 from linspec.errors import InvalidOption, MissingCapability, shown
 from linspec.frames import table
 from linspec.process.plurals import count_of
-from linspec.registry.keywords import hinted
 from linspec.solving.problem import Problem
 from linspec.solving.ridge_values import ridge_columns, ridge_in_words, size_of_ridge
 from linspec.solving.solve import solve
@@ -176,7 +175,6 @@ class CrossValidation:
             )
         return self._simplest(gains >= gains[i, j] - error)
 
-    @hinted
     def solve(self, rule: str = "best", solver: Any = "auto", **options: Any) -> Any:
         """Solve the problem on all rows with the chosen ridge and k.
 

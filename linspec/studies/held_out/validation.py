@@ -31,7 +31,6 @@ from linspec.errors import (
     warn,
 )
 from linspec.process.plurals import count_of
-from linspec.registry.keywords import hinted
 from linspec.registry.options import is_number
 from linspec.solving.checks import check_choice, several
 from linspec.solving.problem import Problem
@@ -71,7 +70,6 @@ METHODS, FORMS = ("folds", "gcv"), ("auto", "dense", "solve", "sparse", "implici
 
 
 @at_home
-@hinted
 def cross_validate(  # noqa: PLR0913
     problem: Problem[Any],
     *,

@@ -41,7 +41,6 @@ from linspec.linalg.small_matrices import rank_cut, whitening
 from linspec.operators import LinearOperator, as_operator
 from linspec.process.interrupts import NothingYet, Request
 from linspec.process.plurals import count_of
-from linspec.registry.keywords import hinted
 from linspec.solving.checks import check_count
 from linspec.solving.select import check_fits
 from linspec.solving.solve import solve_on_host
@@ -150,7 +149,6 @@ def stepwise_test(
     )
 
 
-@hinted
 def null_correlations(
     problem: CCA, solver: str | Solver = "auto", *, permutations: int = 1, rng: Any = None, **options: Any
 ) -> HostArray:

@@ -32,7 +32,6 @@ from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
 from linspec.families.cca.inference.permutation import PermutationTest, check_problem
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
-from linspec.registry.keywords import hinted
 from linspec.rows import Preprocessing
 from linspec.solving.solve import solve_on_host
 from linspec.solving.tables import table_of_components
@@ -186,7 +185,6 @@ class Significance:
 
 
 @at_home
-@hinted
 def significance(
     problem: CCA, *, solution: CCASolution | None = None, permutation: PermutationTest | None = None
 ) -> Significance:
