@@ -18,7 +18,7 @@ import linspec
 from linspec import registry
 from linspec.cli.commands import Command
 from linspec.cli.output import echo, refuse
-from linspec.process.paths import is_there
+from linspec.process.files import is_there
 from linspec.process.plurals import count_of
 
 TEMPLATES = Path(linspec.__file__).parent / "templates"

@@ -17,7 +17,7 @@ from linspec.cli import data, output
 from linspec.cli.commands import AUTO, BUDGETS, GROUPS, HELD_OUT, ROWS, SETTINGS, SOLVER, SOLVERS, option
 from linspec.cli.output import Failure, Values, echo, refuse, show_facts, show_table
 from linspec.cli.problems import ROW_FILES, Request, in_words, pair_of
-from linspec.process.paths import is_there
+from linspec.process.files import is_there
 from linspec.process.progress import report_progress
 from linspec.registry import options as solver_options
 from linspec.solving import checkpoints

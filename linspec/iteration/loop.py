@@ -7,6 +7,7 @@ residual than the solver, the tolerance falls in proportion, and the same genera
 
 from __future__ import annotations
 
+import errno
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +21,6 @@ import numpy as np
 from linspec.arrays import Array, to_host
 from linspec.errors import BrokenPlugin, BudgetTooSmall, OutOfMemory, one_line
 from linspec.iteration.iterate import Certificate, Context, Iterate
-from linspec.process.faults import is_out_of_memory
 from linspec.process.interrupts import NothingYet, first_interrupt
 from linspec.process.pauses import looking
 from linspec.process.plurals import count_of
@@ -239,7 +239,7 @@ class _Watch:
         except OutOfPasses:
             return Status.INTERRUPTED if self.context.passes.interrupted else Status.BUDGET
         except Exception as error:
-            if not is_out_of_memory(error):
+            if not _is_out_of_memory(error):
                 if self.last is not None:
                     self._write(self.last)
                 raise
@@ -329,3 +329,9 @@ def _closing(passes: Passes, seconds: float, *, counted: bool = True) -> Iterato
         passes.reserved, passes.until, passes.closing, passes.most = limits
         if not counted:
             passes.count, passes.columns, passes.flops = counts
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out: a MemoryError, OutOfMemoryError of torch and CuPy, or an OSError with ENOMEM."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return bool(names & {"MemoryError", "OutOfMemoryError"}) or getattr(error, "errno", None) == errno.ENOMEM

@@ -21,8 +21,7 @@ import scipy.sparse
 from linspec.arrays import HostArray
 from linspec.errors import InvalidProblem, LinspecError, UnsupportedData, called, one_line, printable
 from linspec.operators.sparse import checked_rows
-from linspec.process.files import looked_at
-from linspec.process.room import check_memory, check_memory_for_sparse
+from linspec.process.files import check_memory, check_memory_for_sparse, looked_at
 
 __all__ = ["check_matrix", "read_npz"]
 

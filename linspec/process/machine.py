@@ -114,18 +114,6 @@ def available_memory() -> int:
     return found if most is None else min(found, most)
 
 
-def check_settings() -> None:
-    """Raise an error for invalid environment variables before they are used.
-
-    Raises
-    ------
-    InvalidOption
-        `LINSPEC_NUM_THREADS` is not a positive whole number, or `LINSPEC_MAX_MEMORY` not a positive number of bytes.
-    """
-    _most_threads()
-    _most_memory()
-
-
 def worker_pool() -> ThreadPoolExecutor:
     """Return the thread pool of this process, made at the first call.
 

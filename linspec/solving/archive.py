@@ -29,8 +29,7 @@ import scipy.sparse
 
 from linspec.arrays import HostArray, is_array, to_host
 from linspec.errors import BrokenPlugin, CannotSave, InvalidFile, MissingPackage, printable, shown
-from linspec.process.files import looked_at
-from linspec.process.whole_files import named_file
+from linspec.process.files import looked_at, named_file
 
 FORMAT = 1
 """Version of the format that `write` writes; readers accept this and all older versions."""

@@ -28,7 +28,7 @@ from linspec.errors import (
     shown,
     warn,
 )
-from linspec.process.whole_files import check_replaceable, named_file, replaced
+from linspec.process.files import check_replaceable, named_file, replaced
 from linspec.registry.options import is_number
 from linspec.solving import archive
 from linspec.solving.fields import parts_of

@@ -27,9 +27,9 @@ from linspec.cost import ALWAYS_AVAILABLE, human_bytes
 from linspec.errors import InvalidFile, InvalidOption, InvalidProblem, shown
 from linspec.frames import check_names
 from linspec.operators import DenseOperator
+from linspec.process.files import named_file, replaced
 from linspec.process.machine import available_memory
 from linspec.process.turns import in_turn
-from linspec.process.whole_files import named_file, replaced
 from linspec.registry.options import is_number
 from linspec.rows import Moments, Preprocessing
 from linspec.rows.few_rows import Discarded, FewRows, merged

@@ -17,8 +17,8 @@ from linspec import registry
 from linspec.arrays import HOST, Array, Home, HostArray, at_home, from_host, is_array
 from linspec.borrowed import borrowed, holds, in_library, lender_of
 from linspec.errors import InvalidOption, printable, shown
+from linspec.process.files import named_file, replaced
 from linspec.process.plurals import count_of
-from linspec.process.whole_files import named_file, replaced
 from linspec.solving import archive
 from linspec.solving.checks import check_count
 from linspec.solving.fields import Layout, each_part, parts_of, view_names
