@@ -13,8 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from linspec.process.plurals import count_of
 from linspec.rows.passes import OutOfPasses, Passes
 from linspec.status import Status
 
-__all__ = ["Limits", "Outcome", "Progress", "Saving", "run"]
+__all__ = ["Outcome", "Progress", "run"]
 
 LEAST_TOL = float(np.finfo(np.float64).eps)
 """The tolerance falls no further than this."""
@@ -46,34 +45,6 @@ class Progress(NamedTuple):
     flops: float
     seconds: float
     residual: float
-
-
-class Limits(NamedTuple):
-    """What a run may take.
-
-    Attributes
-    ----------
-    passes : float, default infinity
-        With those of the certificate.
-    seconds : float, default infinity
-    began : float, optional
-        The time of `time.perf_counter` from which seconds count; by default now.
-    """
-
-    passes: float = math.inf
-    seconds: float = math.inf
-    began: float | None = None
-
-
-class Saving(Protocol):
-    """Writes checkpoints."""
-
-    @property
-    def due(self) -> bool:
-        """Whether it is time to write."""
-
-    def write(self, state: Mapping[str, Any]) -> None:
-        """Write the arrays of an iterate, which are on the host, as "iterate"."""
 
 
 @dataclass(frozen=True)
@@ -116,10 +87,12 @@ def run(  # noqa: PLR0913 (what one run is told)
     moments: Callable[[Passes], Any],
     certify: Callable[[Any, Mapping[str, Array], float], Certificate],
     rng: Any = None,
-    limits: Limits | None = None,
+    max_passes: float = math.inf,
+    max_seconds: float = math.inf,
+    began: float | None = None,
     callback: Callable[[Progress, Iterate, Any], Any] | None = None,
     start: Callable[[Any], Mapping[str, Array] | None] | None = None,
-    saving: Saving | None = None,
+    saving: Any = None,
 ) -> Outcome:
     """Run a solver on a problem.
 
@@ -135,33 +108,39 @@ def run(  # noqa: PLR0913 (what one run is told)
     certify : callable
         Takes the moments, the arrays of an iterate and the tolerance.
     rng : seed or numpy.random.Generator, optional
-    limits : Limits, optional
+    max_passes : float, default infinity
+        With those of the certificate.
+    max_seconds : float, default infinity
+    began : float, optional
+        The time of `time.perf_counter` from which seconds count; by default now.
     callback : callable, optional
         Takes a `Progress`, the iterate and the moments; a true answer ends the run.
     start : callable, optional
         Takes the moments; returns the arrays at which the solver begins, or None.
-    saving : Saving, optional
+    saving : object, optional
+        Has `due`, and the method `write` for the arrays of an iterate, on the host, as "iterate".
 
     Raises
     ------
     BudgetTooSmall, OutOfMemory, KeyboardInterrupt
         A limit, the end of memory or Ctrl-C came before there was an iterate.
     """
-    limits = limits or Limits()
-    began = time.perf_counter() if limits.began is None else limits.began
-    passes = Passes(limits.passes, began + limits.seconds)
+    began = time.perf_counter() if began is None else began
+    passes = Passes(max_passes, began + max_seconds)
     context = Context(tol, rng, passes)
-    begin = partial(_begun, problem, solver, context, moments, start)
-    watch = _Watch(begin, solver.max_iterations, context, name, limits, callback, saving, began)
+    watch = _Watch(problem, solver, name, context, moments, start, callback, saving, began, max_seconds)
     with first_interrupt(passes.interrupt), looking(passes.look), np.errstate(all="ignore"):
         least, idle = math.inf, 0
         while True:
-            ending = watch.ending()
-            last = watch.kept(ending)
+            ending, last = watch.ending(), watch.last
+            if last is None:
+                raise watch.nothing(ending)
+            if ending is not Status.CONVERGED:
+                watch.write(last)
             try:
-                with _closing(passes, limits.seconds):
+                with _closing(passes, max_seconds):
                     arrays = last.arrays()
-                    certificate = certify(watch.moments, arrays, tol)
+                    certificate = certify(watch.products, arrays, tol)
             except OutOfPasses as error:
                 raise watch.nothing(Status.BUDGET) from error
             again = ending is Status.CONVERGED and not last.final
@@ -181,31 +160,21 @@ def run(  # noqa: PLR0913 (what one run is told)
     return Outcome(arrays, certificate, notes, ending, last.final, tuple(watch.history), passes, seconds)
 
 
-def _begun(
-    problem: Any,
-    solver: Any,
-    context: Context,
-    moments: Callable[[Passes], Any],
-    start: Callable[[Any], Any] | None,
-) -> tuple[Any, Iterator[Iterate]]:
-    """Return the moments, which may take a pass, and the iterates."""
-    products = moments(context.passes)
-    return products, solver.iterate(problem, products, context, start and start(products))
-
-
 @dataclass
 class _Watch:
     """Ends an iteration, and keeps its last iterate and its history."""
 
-    begin: Callable[[], tuple[Any, Iterator[Iterate]]]
-    most: float
-    context: Context
+    problem: Any
+    solver: Any
     name: str
-    limits: Limits
+    context: Context
+    moments: Callable[[Passes], Any]
+    start: Callable[[Any], Mapping[str, Array] | None] | None
     callback: Callable[[Progress, Iterate, Any], Any] | None
-    saving: Saving | None
+    saving: Any
     began: float
-    moments: Any = None
+    max_seconds: float
+    products: Any = None
     steps: Iterator[Iterate] | None = None
     history: list[Progress] = field(default_factory=list)
     last: Iterate | None = None
@@ -214,20 +183,14 @@ class _Watch:
     since: int = 0
     sent_back: bool = False
 
-    def kept(self, status: Status) -> Iterate:
-        """Return the last iterate of an iteration that ended so."""
-        if self.last is None:
-            raise self.nothing(status)
-        if status is not Status.CONVERGED:
-            self._write(self.last)
-        return self.last
-
     def ending(self) -> Status:
         """Take iterates until the iteration ends; return how it ended."""
         try:
             self.context.passes.look()
             if self.steps is None:
-                self.moments, self.steps = self.begin()
+                self.products = self.moments(self.context.passes)  # which may take a pass
+                begin = None if self.start is None else self.start(self.products)
+                self.steps = self.solver.iterate(self.problem, self.products, self.context, begin)
             for iterate in self.steps:
                 if not math.isfinite(iterate.residual) and self.last is not None:
                     return Status.BREAKDOWN
@@ -241,7 +204,7 @@ class _Watch:
         except Exception as error:
             if not _is_out_of_memory(error):
                 if self.last is not None:
-                    self._write(self.last)
+                    self.write(self.last)
                 raise
             self.cause = one_line(error)
             return Status.OUT_OF_MEMORY
@@ -249,7 +212,7 @@ class _Watch:
 
     def _look(self, iterate: Iterate) -> Status | None:
         """How the iteration ends with this iterate; None if it goes on."""
-        if iterate.final and not self.history and self.most == math.inf:
+        if iterate.final and not self.history and self.solver.max_iterations == math.inf:
             return Status.CONVERGED  # a direct method, which does not iterate
         passes = self.context.passes
         seconds = time.perf_counter() - self.began
@@ -258,11 +221,11 @@ class _Watch:
         )
         self.history.append(seen)
         if self.saving is not None and self.saving.due:
-            self._write(iterate)
+            self.write(iterate)
         stopped = False
         if self.callback is not None:
             with _closing(passes, math.inf, counted=False):
-                stopped = self.callback(seen, iterate, self.moments)
+                stopped = self.callback(seen, iterate, self.products)
         if iterate.final or (iterate.residual <= self.context.tol and not iterate.doubt):
             return Status.CONVERGED
         if stopped:
@@ -271,9 +234,9 @@ class _Watch:
             self.least, self.since = iterate.residual, seen.iteration
         if self.sent_back and seen.iteration - self.since > PATIENCE:
             return Status.STAGNATED
-        return Status.ITERATION_LIMIT if seen.iteration >= self.most else None
+        return Status.ITERATION_LIMIT if seen.iteration >= self.solver.max_iterations else None
 
-    def _write(self, iterate: Iterate) -> None:
+    def write(self, iterate: Iterate) -> None:
         """Write a checkpoint."""
         if self.saving is not None:
             with _closing(self.context.passes, math.inf, counted=False):
@@ -283,31 +246,23 @@ class _Watch:
     def nothing(self, status: Status) -> BaseException:
         """The error of a run without an iterate that is judged."""
         passes, name = self.context.passes, self.name
-        number = max(math.ceil(passes.count), 1)
-        where = f"in pass {number} over the data, before it had an iterate that could be judged"
+        where = (
+            f"in pass {max(math.ceil(passes.count), 1)} over the data, before it had an iterate to be judged"
+        )
         if status is Status.INTERRUPTED:
             return NothingYet()
         if status is Status.STAGNATED:
             return BrokenPlugin(f"{name} must yield at least one iterate; it has returned without.")
         if status is Status.OUT_OF_MEMORY:
-            return OutOfMemory(
-                f"{name} ran out of memory {where}: {self.cause}. Choose a solver or a form that holds less, or give "
-                "the process more memory."
-            )
-        if status is Status.BUDGET and passes.lacking:
+            return OutOfMemory(f"{name} ran out of memory {where}: {self.cause}. Choose what holds less.")
+        if passes.lacking:
             return BudgetTooSmall(
                 f"{name} needs at least {count_of(passes.lacking, 'pass')} (set-up and certificate); got "
                 f"max_passes={passes.most:g}. Raise it."
             )
-        rows = zip(self.moments.names, self.moments.operators, strict=True) if self.moments else ()
-        endless = [
-            f" The rows of {name} have had no end so far: does its iterator end?"
-            for name, A in rows
-            if A.shape[0] == math.inf
-        ]
         return BudgetTooSmall(
-            f"{name} used up max_seconds={self.limits.seconds:g} {where}.{''.join(endless)} Raise max_seconds, or "
-            "choose a solver that takes fewer passes."
+            f"{name} used up max_seconds={self.max_seconds:g} {where}. Raise max_seconds, choose a solver that takes "
+            "fewer passes, or end the iterator of the rows."
         )
 
 

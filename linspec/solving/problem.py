@@ -38,7 +38,6 @@ from linspec.solving.stating import (
     state,
     with_values,
 )
-from linspec.solving.summary import facts_as_html
 
 S_co = TypeVar("S_co", bound=Solution, covariant=True)
 """The class of a problem's answers."""
@@ -241,24 +240,17 @@ class Problem(ABC, Generic[S_co]):
     `linspec.solve` is called with ``complete=True``."""
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in self._facts())})"
-
-    def _repr_html_(self) -> str:
-        return facts_as_html(f"{type(self).__name__}: no answer yet, linspec.solve makes one", self._facts())
-
-    def _facts(self) -> list[tuple[str, str]]:
-        """The parameters that are shown, and their values as text."""
         own: Any = self
         fields = dataclasses.fields(own) if dataclasses.is_dataclass(own) else ()
-        shown_fields = [f for f in fields if not f.kw_only or getattr(self, f.name) is not f.default]
-        names = [field.name for field in shown_fields] or list(self.matrices)
+        names = [f.name for f in fields if not f.kw_only or getattr(self, f.name) is not f.default]
         # An operator shows its shape and dtype and no entries; a long path of ridges is abbreviated. What can only be
         # given by name is shown where it was given.
-        values = [(name, getattr(self, name)) for name in names]
-        return [
-            (name, repr(value) if isinstance(value, LinearOperator) else reprlib.repr(value))
-            for name, value in values
-        ]
+        values = {name: getattr(self, name) for name in names or self.matrices}
+        texts = {
+            name: repr(value) if isinstance(value, LinearOperator) else reprlib.repr(value)
+            for name, value in values.items()
+        }
+        return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in texts.items())})"
 
     def check_sizes(self) -> None:
         """Check that the matrices have equally many rows, and k against the sizes, once rows have been counted."""

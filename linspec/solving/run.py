@@ -13,7 +13,7 @@ import numpy as np
 from linspec import iteration
 from linspec.arrays import Array, copied, host_dtype, is_array
 from linspec.errors import InvalidOption
-from linspec.iteration import Limits, Outcome
+from linspec.iteration import Outcome
 from linspec.process.log import LOG, tells
 from linspec.registry.options import is_number, stated_options
 from linspec.solving.checkpoints import CheckpointWriter, how_to_go_on
@@ -83,7 +83,9 @@ def run(  # noqa: PLR0913 (what one call of `solve` sets)
             moments=partial(moments_of, problem, complete=complete),
             certify=partial(certified, problem, complete=complete),
             rng=rng,
-            limits=Limits(max_passes or math.inf, max_seconds or math.inf, began),
+            max_passes=max_passes or math.inf,
+            max_seconds=max_seconds or math.inf,
+            began=began,
             callback=partial(_told, problem, callbacks) if callbacks else None,
             start=begin,
             saving=writer,
@@ -133,7 +135,7 @@ def _solution(
     """Make the solution."""
     certificate, notes = outcome.certificate, outcome.notes
     tol = max(tol, certificate.least)
-    end = verdict(
+    status, converged, message = verdict(
         problem,
         certificate,
         tol=tol,
@@ -144,9 +146,9 @@ def _solution(
         remarks=remarks,
     )
     solution = problem.solution(
-        status=end.status,
-        converged=end.converged,
-        message=end.message,
+        status=status,
+        converged=converged,
+        message=message,
         residual=certificate.residual,
         residual_kind=certificate.kind,
         iterations=outcome.iterations,
@@ -169,11 +171,11 @@ def _solution(
         LOG.debug(
             "%s: ends as %s after %d iterations, %g passes and %.3g s: %s",
             name,
-            end.status.name,
+            status.name,
             solution.iterations,
             solution.passes,
             solution.seconds,
-            end.message,
+            message,
         )
     return solution
 

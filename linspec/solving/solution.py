@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any, ClassVar, Self
@@ -13,7 +12,7 @@ from typing import IO, Any, ClassVar, Self
 import numpy as np
 
 import linspec
-from linspec import registry
+from linspec import iteration, registry
 from linspec.arrays import HOST, Array, Home, HostArray, at_home, from_host, is_array
 from linspec.borrowed import borrowed, holds, in_library, lender_of
 from linspec.errors import InvalidOption, printable, shown
@@ -41,10 +40,8 @@ SOURCES = {
 """The source of a residual, or the norm that it is measured in, by `Solution.residual_kind`."""
 
 
-HISTORY_FIELDS = ("iteration", "passes", "columns", "flops", "seconds", "residual")
-"""The columns of `Solution.history`, all float64."""
-
-HISTORY_TYPE = np.dtype([(name, np.float64) for name in HISTORY_FIELDS])
+HISTORY_TYPE = np.dtype([(name, np.float64) for name in iteration.Progress._fields])
+"""The columns of `Solution.history`."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -162,11 +159,9 @@ class Solution:
     @property
     def home(self) -> Home:
         """Library and device of the arrays of the answer."""
-        values = (getattr(self, each.name) for each in dataclasses.fields(self))
-        return next(
-            (Home.of(value) for value in values if is_array(value) and not isinstance(value, np.ndarray)),
-            HOST,
-        )
+        values = (getattr(self, name) for name in self.layout.arrays)
+        parts = (part for value in values for part in parts_of(value) if is_array(part))
+        return next(map(Home.of, parts), HOST)
 
     def _in_library(self, lender: str) -> Self:
         """Return a copy with arrays of JAX or torch; the solution itself if the library lacks a dtype of its arrays."""
@@ -372,8 +367,7 @@ class Solution:
         -------
         list of dict
             For each component its number from 1 on, its value, and, where known, its part of
-            the residual, the bound of its error and its share of the variance. It prints as a table, in a notebook as
-            HTML; ``.to_frame()`` makes a pandas frame of it.
+            the residual, the bound of its error and its share of the variance. It prints as a table.
         """
         columns = {name: np.asarray(values) for name, values in self._per_component().items()}
         count = max((len(values) for values in columns.values()), default=0)
@@ -400,7 +394,7 @@ class Solution:
 
     def _certificate(self) -> list[tuple[str, str]]:
         """Return status, residual, cost, ridge and message of the run as pairs of texts."""
-        advice, limit = self._advice_and_limit()
+        limit = "" if self.tol is None else f", tolerance {self.tol:.2g}"
         made = f"{count_of(self.passes, 'pass')}, {count_of(self.iterations, 'iteration')}"
         ridge = [("ridge", self._about_ridge())] if size_of_ridge(self.ridge) > 0 else []
         return [
@@ -409,7 +403,7 @@ class Solution:
             *([("accuracy", self.accuracy)] if self.accuracy else []),
             ("cost", f"{made}, {self.seconds:.3g} s"),
             *ridge,
-            ("message", advice),
+            ("message", self.message),
         ]
 
     def _about_ridge(self) -> str:
@@ -417,42 +411,15 @@ class Solution:
         label = self.layout.value_label
         return ridge_in_words(self.ridge) + (f": each {label} is with the ridge" if label else "")
 
-    def _advice_and_limit(self) -> tuple[str, str]:
-        """Return the message without its figures, and the tolerance, both as text for the summary."""
-        advice, note = without_figures(self.message, self.residual, self.tol)
-        return advice, "" if self.tol is None else f", tolerance {self.tol:.2g}{note}"
-
-    def _repr_html_(self) -> str:
-        return self.summary()._repr_html_()
-
-
-def without_figures(message: str, residual: float, tol: float | None) -> tuple[str, str]:
-    """Return a message without its residual and tolerance, and the note in brackets that may stand behind them."""
-    if tol is None:
-        return message, ""
-    before, found, rest = message.rpartition(f" (residual {residual:.2g}, tolerance {tol:.2g}")
-    end = re.match(r"((?: \([^()]*\))?)\)", rest) if found else None
-    return (before + rest[end.end() :], end[1]) if end else (message, "")
-
 
 def weights_by_matrix(solution: Any) -> dict[str, tuple[Array, int]]:
     """Return the weights of each matrix of an answer, and the axis that counts the columns of the matrix."""
     found: dict[str, tuple[Array, int]] = {}
     for matrix, (name, axis) in solution.layout.weights.items():
-        found |= {view: (part, axis) for view, part in values_by_matrix(solution, name, matrix).items()}
+        value = getattr(solution, name)
+        views = (matrix,) if not isinstance(value, tuple) else view_names(len(value))
+        found |= {view: (part, axis) for view, part in zip(views, parts_of(value), strict=True)}
     return found
-
-
-def values_by_matrix(solution: Any, field: str, matrix: str) -> dict[str, Any]:
-    """Return the value of one field of an answer, such as its weights, by matrix.
-
-    If the value is a tuple, it has one array for each of several views: the keys are the names of the views, X1, X2
-    and so on. Otherwise the only key is `matrix`.
-    """
-    value = getattr(solution, field)
-    return (
-        dict(zip(view_names(len(value)), value, strict=True)) if isinstance(value, tuple) else {matrix: value}
-    )
 
 
 def labels_of_rows(problem: Any, fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from linspec.iteration import Certificate
@@ -45,15 +45,6 @@ Finding = tuple[Status | None, str]
 """A status, or None, and its text for the message."""
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """The end of a run: its status, convergence and message."""
-
-    status: Status
-    converged: bool
-    message: str
-
-
 def verdict(
     problem: Problem[Any],
     certificate: Certificate,
@@ -64,8 +55,8 @@ def verdict(
     ending: Status | None,
     notes: Sequence[Finding],
     remarks: Sequence[str] = (),
-) -> Verdict:
-    """Decide status and message of a run from the certificate.
+) -> tuple[Status, bool, str]:
+    """Decide status, convergence and message of a run from the certificate.
 
     Parameters
     ----------
@@ -92,7 +83,7 @@ def verdict(
     statuses = [finding for finding, _ in findings]
     status = _status(converged, ending, statuses, nothing=empty and settled)
     figures = _figures(certificate.residual, tol, least=by_default and problem.single, once=once)
-    return Verdict(status, converged, _message(status, findings, remarks, figures))
+    return status, converged, _message(status, findings, remarks, figures)
 
 
 def _status(
@@ -112,10 +103,10 @@ def _status(
                 return finding
     if converged:
         return Status.CONVERGED
-    if ending is None or by_itself:
-        said = (each for each in (Status.APPROXIMATE, Status.ITERATION_LIMIT) if each in findings)
-        return next(said, Status.INACCURATE)
-    return ending
+    if ending is not None and not by_itself:
+        return ending
+    said = (each for each in (Status.APPROXIMATE, Status.ITERATION_LIMIT) if each in findings)
+    return next(said, Status.INACCURATE)
 
 
 def _figures(residual: float, tol: float, *, least: bool, once: bool) -> str:

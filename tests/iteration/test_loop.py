@@ -20,7 +20,7 @@ from linspec import Status, iteration
 from linspec.certificates import certify_linear
 from linspec.certificates.metric import SKETCH_ROWS
 from linspec.errors import BudgetTooSmall, OutOfMemory
-from linspec.iteration import Certificate, Context, Iterate, Limits, Outcome
+from linspec.iteration import Certificate, Context, Iterate, Outcome
 from linspec.linalg import block_cg, block_krylov
 from linspec.rows import Moments, Passes, Preprocessing
 
@@ -143,7 +143,7 @@ def test_how_runs_end() -> None:
 
 @pytest.mark.parametrize("most", [2.5, 4.0, 7.0])
 def test_passes_are_not_exceeded_and_the_certificate_has_its_own(most: float) -> None:
-    ended = run(Regression(), ConjugateGradients(), limits=Limits(most))
+    ended = run(Regression(), ConjugateGradients(), max_passes=most)
     assert ended.ending is Status.BUDGET
     assert ended.passes.count <= most
     assert ended.certificate.residual > 1e-8
@@ -151,9 +151,9 @@ def test_passes_are_not_exceeded_and_the_certificate_has_its_own(most: float) ->
 
 def test_limits_that_are_too_small() -> None:
     with pytest.raises(BudgetTooSmall, match="cg needs at least 2 passes"):
-        run(Regression(), ConjugateGradients(), limits=Limits(1.0))
+        run(Regression(), ConjugateGradients(), max_passes=1.0)
     with pytest.raises(BudgetTooSmall, match=r"cg used up max_seconds=-1 in pass 1 over the data"):
-        run(Regression(), ConjugateGradients(), limits=Limits(seconds=-1.0))
+        run(Regression(), ConjugateGradients(), max_seconds=-1.0)
 
 
 @pytest.fixture

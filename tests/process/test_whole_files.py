@@ -84,7 +84,7 @@ def test_what_is_no_name_of_a_file_is_refused(path: Any) -> None:
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"No such file or directory: .*nowhere"):
         ANSWER.save(tmp_path / "nowhere" / "a.npz")
-    with pytest.raises(OSError, match="it is a folder"):
+    with pytest.raises(OSError, match="no regular file that may be written"):
         ANSWER.save(tmp_path)
 
 
