@@ -513,10 +513,6 @@ def cast(x: Array, dtype: Any) -> Array:
     return xp.astype(x, getattr(xp, np.dtype(dtype).name), copy=False)
 
 
-FEW_FLOAT64 = 4
-"""Units for float32 that a device has for one of float64, from which on float64 is slow; 2 in computing centres."""
-
-
 @dataclass(frozen=True)
 class Home:
     """The library and device of arrays, and whether the device has float64.
@@ -574,18 +570,6 @@ class Home:
             dtypes = self.xp.__array_namespace_info__().dtypes(device=self.device, kind="real floating")
             return self if "float64" in dtypes else HOST
         return HOST if getattr(self.device, "type", "") == "mps" else self
-
-    @property
-    def slow_float64(self) -> bool:
-        """Whether the device multiplies float32 much faster than float64, as those for graphics and inference do."""
-        if compat.is_cupy_namespace(self.xp):
-            return int(self.device.attributes.get("SingleToDoublePrecisionPerfRatio", 2)) > FEW_FLOAT64
-        if getattr(self.device, "type", "") == "cuda":
-            import torch
-
-            major, minor = torch.cuda.get_device_capability(self.device)
-            return bool(minor > 0 or major > 10)
-        return False
 
     def free_memory(self) -> int:
         """The bytes that can be allocated in this home; on a device including the free part of its memory pool."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from linspec.arrays import at_home, reciprocal
-from linspec.errors import InvalidProblem, shown
+from linspec.errors import InvalidProblem
 from linspec.frames import check_order
 from linspec.operators import LinearOperator, as_operator
 from linspec.solving.fields import view_names
@@ -186,30 +186,20 @@ class LinearSolution(Solution):
     def _passed(self, method: str, rows: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
         """Return the passed rows by matrix."""
         known = self._matrices
-        if not known:
-            raise InvalidProblem(
-                f"{method} needs weights of columns; {type(self).__name__} declares none by linspec.field(rows_of=...)."
-            )
         if len(rows) == 1 and isinstance(rows[0], list | tuple) and known == view_names(len(known)):
             rows = tuple(rows[0])
-        listed = " and ".join([", ".join(known[:-1]), known[-1]]) if len(known) > 1 else known[0]
-        if unknown := named.keys() - set(known):
-            raise InvalidProblem(f"{method} takes rows of {listed}; got {shown(min(unknown))}.")
-        if len(rows) > len(known):
-            raise InvalidProblem(f"{method} takes rows of {listed}; got {len(rows)} matrices.")
-        given = {name: data for name, data in zip(known, rows, strict=False) if data is not None}
-        if twice := [name for name in given if name in named]:
-            raise InvalidProblem(
-                f"{method} takes the rows of {twice[0]} once; got them by position and by name. Leave one out."
+        given = dict(zip(known, rows, strict=False))
+        passed = {name: data for name, data in {**given, **named}.items() if data is not None}
+        strange = len(rows) > len(known) or named.keys() - {*known} or given.keys() & named.keys()
+        if strange or not passed:
+            listed = (
+                ", ".join(known) or "matrices with weights (linspec.field(rows_of=...)), of which it has none"
             )
-        given |= {name: data for name, data in named.items() if data is not None}
-        if not given:
-            needed, got = {
-                1: (f"rows of {listed}", "none"),
-                2: (f"{', '.join(known)} or both", "neither"),
-            }.get(len(known), (f"{', '.join(known)} or all", "none"))
-            raise InvalidProblem(f"{method} needs {needed}; got {got}.")
-        return {name: given[name] for name in known if name in given}
+            raise InvalidProblem(
+                f"{method} takes rows of {listed}, each once, and at least one; got {', '.join(passed) or 'none'}, of "
+                f"which {len(rows)} are passed by position."
+            )
+        return {name: passed[name] for name in known if name in passed}
 
     def _given(
         self, method: str, rows: tuple[Any, ...], named: dict[str, Any], **beside: Any

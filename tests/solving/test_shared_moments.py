@@ -177,7 +177,7 @@ def test_one_matrix_and_targets_are_shared_too() -> None:
     H = ls.targets.lda(np.arange(N) % 3)
     directions = ls.solve(ls.Discriminant(Moments(A, H, center=True, names=("X", "H"))))
     np.testing.assert_allclose(directions.eigenvalues, ls.solve(ls.Discriminant(A, H)).eigenvalues, rtol=1e-6)
-    with pytest.raises(InvalidProblem, match="needs moments of two views; got moments of one"):
+    with pytest.raises(InvalidProblem, match="needs moments of 2 matrices; got moments of 1"):
         ls.CCA(Moments(A, center=True), k=1)
 
 

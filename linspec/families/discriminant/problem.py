@@ -42,7 +42,6 @@ from linspec.operators.tables import is_flat_list
 from linspec.operators.weights import weights_and_confounds
 from linspec.rows import Moments
 from linspec.solving import NewRows, check_flag, check_k, check_rows, moments_of_rows
-from linspec.solving.checks import of_pairs
 from linspec.solving.stating import adopt_labels, borrow
 from linspec.solving.summary import some_of
 from linspec.targets.labels import are_classes, class_codes
@@ -557,7 +556,7 @@ class Discriminant(ls.Problem[DiscriminantSolution]):
         if H is None:
             raise InvalidProblem(
                 "Discriminant needs targets; got no H. Make H from labels: "
-                f"Discriminant(X, linspec.targets.lda(y), k).{of_pairs(self.X)}"
+                "Discriminant(X, linspec.targets.lda(y), k); `linspec.paired` splits a source of pairs of slices."
             )
         if getattr(H, "ndim", 2) == 1 or is_series(H) or is_flat_list(H):
             raise InvalidProblem(
