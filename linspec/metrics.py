@@ -205,9 +205,8 @@ def _basis(V: Array, home: Home, product: Product | None, name: str) -> tuple[Ar
     V = home.place(V)
     Q, SQ = _plain_basis(V, home, eps) if product is None else _metric_basis(V, product, home, eps)
     if Q.shape[1] == 0:
-        where = "" if product is None else " in the metric"
         raise InvalidProblem(
-            f"{name} must have a nonzero column; got {V.shape[1]} columns of length zero{where}."
+            f"{name} must have a column that is not of length zero; got {V.shape[1]} that are."
         )
     return Q, SQ
 
@@ -243,16 +242,12 @@ def _check_metric(G: HostArray) -> None:
         raise NonFiniteData(
             "products with the metric must be finite; got NaN or infinity. Check its entries."
         )
-    largest = float(np.abs(G).max(initial=0.0))
-    if float(np.abs(G - G.T).max(initial=0.0)) > ASYMMETRY * largest:
+    lowest, highest = np.linalg.eigvalsh((G + G.T) / 2)[[0, -1]] if len(G) else (0.0, 0.0)
+    least = ASYMMETRY * float(np.abs(G).max(initial=0.0))
+    if float(np.abs(G - G.T).max(initial=0.0)) > least or lowest < -least:
         raise InvalidProblem(
-            "metric must be symmetric; got VᵀSV ≠ (VᵀSV)ᵀ. If you mean its symmetric part, pass (S + Sᵀ) / 2."
-        )
-    lowest = float(np.linalg.eigvalsh((G + G.T) / 2)[0]) if len(G) else 0.0
-    if lowest < -ASYMMETRY * largest:
-        raise InvalidProblem(
-            f"metric must be positive semidefinite; got a direction with xᵀSx = {lowest:.2g}. Pass, for "
-            "example, XᵀX plus a ridge, or a covariance matrix."
+            "metric must be symmetric and positive semidefinite; got a product that is not, with xᵀSx from "
+            f"{lowest:.2g} to {highest:.2g}. Pass, for example, XᵀX plus a ridge, or (S + Sᵀ) / 2."
         )
 
 

@@ -59,7 +59,7 @@ def test_scores_are_passed_as_a_list_or_by_name():
         found.transform(X9=VIEWS[0])
     with pytest.raises(InvalidProblem, match=r"takes rows of X1, X2, X3, .*; got none"):
         found.transform()
-    with pytest.raises(InvalidProblem, match="takes the rows of X1 once; got them by position and by name"):
+    with pytest.raises(InvalidProblem, match="takes rows of X1, X2, X3, each once"):
         found.transform(VIEWS, X1=VIEWS[0])
     in_order = found.transform(X3=VIEWS[2], X1=VIEWS[0])  # of the problem, however they are passed
     np.testing.assert_array_equal(in_order[0], parts[0])

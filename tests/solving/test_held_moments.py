@@ -509,7 +509,7 @@ def test_a_refused_batch_adds_nothing():
         assert (held.rows, held.total) == (20, 20.0)
     assert (ls.solve(held.problem()).correlations == before).all()
     held.add(named, Y)
-    with pytest.raises(InvalidProblem, match="column 0 is 'z' and was 'a'"):
+    with pytest.raises(InvalidProblem, match="'z' in place of 'a'"):
         held.add(named.rename(columns={"a": "z"}), Y)
     with pytest.raises(InvalidProblem, match="k"):
         held.problem(k=3)
