@@ -24,8 +24,6 @@ from linspec.errors import UnsupportedData, one_line
 if TYPE_CHECKING:
     from linspec.arrays import Array
 
-__all__ = ["borrowed", "borrowed_together", "holds", "in_library", "lender_of", "may_lend"]
-
 JAX, TORCH, DLPACK = "jax", "torch", "dlpack"
 
 CPU = 1

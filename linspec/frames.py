@@ -37,25 +37,6 @@ from linspec.errors import (
     warn,
 )
 
-__all__ = [
-    "LIBRARIES",
-    "Frame",
-    "RowNames",
-    "check_names",
-    "check_order",
-    "class_vector",
-    "column_names_of",
-    "index_of",
-    "is_frame",
-    "is_series",
-    "labels_of",
-    "library_of",
-    "numbers_of",
-    "row_names_of",
-    "table",
-    "without_column",
-]
-
 LIBRARIES = ("pandas", "polars", "pyarrow")
 """Libraries whose frames are accepted, and of which tables can be made."""
 

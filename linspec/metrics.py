@@ -145,8 +145,7 @@ def principal_angles(W: Any, Z: Any, metric: Any = None) -> HostArray:
     array([1.571, 0.   ])
     """
     sines, cosines = _sines_and_cosines(W, Z, metric)
-    angles: HostArray = np.where(sines**2 <= 0.5, np.arcsin(sines), np.arccos(cosines))
-    return angles
+    return np.where(sines**2 <= 0.5, np.arcsin(sines), np.arccos(cosines))
 
 
 def _sines_and_cosines(W: Any, Z: Any, metric: Any) -> tuple[HostArray, HostArray]:
@@ -193,10 +192,7 @@ def _lengths(V: Array, home: Home, product: Product | None, turn: HostArray) -> 
     d = np.sqrt(np.maximum(np.diag(G), 0.0))
     inverse = np.divide(1.0, d, out=np.zeros_like(d), where=d > 0)
     values, vectors = np.linalg.eigh((G + G.T) / 2 * np.outer(inverse, inverse))
-    lengths: HostArray = np.linalg.svd(
-        d[:, None] * vectors * np.sqrt(np.maximum(values, 0.0)), compute_uv=False
-    )
-    return lengths
+    return np.linalg.svd(d[:, None] * vectors * np.sqrt(np.maximum(values, 0.0)), compute_uv=False)
 
 
 def _basis(V: Array, home: Home, product: Product | None, name: str) -> tuple[Array, Array]:

@@ -35,12 +35,10 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, HostArray, is_array, to_host
-from linspec.certificates.metric import EPS, SKETCH_ROWS, SQUARED, Metric
-from linspec.linalg import block_cg, lengths_of
+from linspec.certificates.metric import SKETCH_ROWS, SQUARED, Metric
+from linspec.linalg import EPS, block_cg, lengths_of
 from linspec.rows.moments import Moments
 from linspec.rows.passes import OutOfPasses
-
-__all__ = ["LinearCertificate", "certify_linear", "digits", "metric_pays", "needs_metric", "sketch_pays"]
 
 OPEN = 0.01
 """Relative error of coefficients, and share of their standard errors, above which they are doubted."""
@@ -487,5 +485,4 @@ def digits(error: float) -> int:
 
 def _over(a: Any, b: Any) -> HostArray:
     """a / b, and 0 where a is 0."""
-    quotient: HostArray = np.where(a == 0, 0.0, a / b)
-    return quotient
+    return np.where(a == 0, 0.0, a / b)

@@ -33,18 +33,6 @@ from linspec.rows.passes import OutOfPasses
 from linspec.rows.sparse_minus_thin import SparseMinusThin
 from linspec.status import Status
 
-__all__ = [
-    "cuts_short_ones",
-    "enclosure",
-    "gram_pays",
-    "noise_of",
-    "norms_of_held",
-    "rounding_of",
-    "short_directions",
-    "weakest",
-    "with_norms",
-]
-
 SIGNS = 50
 """Random signs beyond k beside the first blocks, where nothing better makes a norm."""
 

@@ -20,8 +20,6 @@ from linspec.arrays import Array, Home, HostArray
 from linspec.iteration.iterate import Iterate
 from linspec.linalg import EPS, Step, Steps, side_by_side
 
-__all__ = ["ROUNDING", "solved_by_ridge", "worst"]
-
 ROUNDING = 20
 """A residual below so many roundings of products, relative to the first one, says nothing until it is computed anew."""
 

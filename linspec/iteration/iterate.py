@@ -20,8 +20,6 @@ from linspec.arrays import Array, HostArray, random_generator
 from linspec.rows.passes import Passes
 from linspec.status import Status
 
-__all__ = ["Certificate", "Context", "Iterate"]
-
 FRESH = 5
 """Random columns that a start gets, at least: the iteration itself searches for what the start lacks."""
 

@@ -26,8 +26,6 @@ from linspec.process.plurals import count_of
 from linspec.rows.passes import OutOfPasses, Passes
 from linspec.status import Status
 
-__all__ = ["Outcome", "Progress", "run"]
-
 LEAST_TOL = float(np.finfo(np.float64).eps)
 """The tolerance falls no further than this."""
 

@@ -21,8 +21,6 @@ from linspec.certificates.metric import Metric
 from linspec.iteration.iterate import Context, Iterate
 from linspec.linalg.lobpcg import RitzBlocks
 
-__all__ = ["ritz_iterates"]
-
 PROGRESS, PATIENCE = 0.9, 25
 """Within PATIENCE steps the residual must fall below PROGRESS times its least value: else it is rounding."""
 

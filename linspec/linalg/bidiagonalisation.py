@@ -26,8 +26,6 @@ import numpy as np
 
 from linspec.arrays import Array, Home, HostArray
 
-__all__ = ["Bidiagonal", "LongStep", "golub_kahan", "lsqr", "stacked"]
-
 LongStep = Callable[[Array, Array, HostArray], tuple[Array, HostArray]]
 """(V, U, alpha) -> Aᵀ(AV - U diag(alpha)) and the lengths of AV - U diag(alpha), which replaces U in place."""
 

@@ -33,8 +33,6 @@ from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.linalg.small_matrices import EPS, inverse, lengths_of, orthonormal
 from linspec.linalg.steps import Step, Steps, driven
 
-__all__ = ["block_cg", "cg_steps"]
-
 LOST = 2
 """So many times the dimension of the space may be searched without a shorter residual: exactly, once is enough."""
 

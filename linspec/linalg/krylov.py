@@ -32,8 +32,6 @@ from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.linalg import selection_matrix
 from linspec.linalg.small_matrices import EPS, lengths_of, orthonormal
 
-__all__ = ["RISK", "RitzPairs", "block_krylov", "search"]
-
 SHORTEST, LONGEST, BLOCKS = 1, 100, 12
 """Fewest and most steps of a search for pairs that are missing, and the blocks that its basis has room for."""
 

@@ -33,8 +33,6 @@ from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, to_host_
 from linspec.linalg import whitening_above_noise
 from linspec.linalg.small_matrices import eigenpairs, orthonormal
 
-__all__ = ["RitzBlocks", "lobpcg_steps"]
-
 DEPENDENT, INSIDE = 1e-12, 1e-10
 """Directions count as dependent, or as inside the subspace, if less than this is left of their squared length, or of
 their length; or a tenth of the rounding of products, or ten times it."""
@@ -344,5 +342,4 @@ def _beside(now: HostArray, before: HostArray) -> HostArray:
         P = P - now @ (now.T @ P)
     U, lengths, _ = np.linalg.svd(P, full_matrices=False)
     U = U[:, lengths > EARLIER]
-    basis: HostArray = np.linalg.qr(U - now @ (now.T @ U))[0]
-    return basis
+    return np.linalg.qr(U - now @ (now.T @ U))[0]

@@ -527,8 +527,7 @@ def inverse(G: HostArray) -> HostArray:
     values, vectors = np.linalg.eigh(G / d / d.swapaxes(-1, -2))
     live = values > G.shape[-1] * EPS * values.max(axis=-1, initial=0.0, keepdims=True)
     half = vectors / np.sqrt(np.where(live, values, np.inf))[..., None, :] / d
-    pseudoinverse: HostArray = half @ half.swapaxes(-1, -2)
-    return pseudoinverse
+    return half @ half.swapaxes(-1, -2)
 
 
 def inverse_triangle(R: HostArray) -> HostArray:

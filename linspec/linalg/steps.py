@@ -17,8 +17,6 @@ import numpy as np
 
 from linspec.arrays import Array, Home, HostArray
 
-__all__ = ["Step", "Steps", "Variables", "driven", "in_variables", "side_by_side"]
-
 
 class Step(NamedTuple):
     """One step of an iteration.

@@ -99,8 +99,7 @@ def inner_products(V: Array, W: Array, device: Home) -> HostArray:
     >>> inner_products(np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]]), HOST)
     array([1., 4.])
     """
-    products: HostArray = to_host(device.column_sums(V * W))
-    return products
+    return to_host(device.column_sums(V * W))
 
 
 def leading(values: HostArray, k: int, above: float = 0.0) -> HostArray:

@@ -24,8 +24,6 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["one_blas_thread", "usual_blas_threads"]
-
 
 @contextmanager
 def one_blas_thread(*, needed: bool) -> Iterator[None]:

@@ -15,8 +15,6 @@ from typing import Any
 
 from linspec.errors import UnknownOption
 
-__all__ = ["COUNTERPARTS", "RUN_ARGUMENTS", "meaning", "parameters_of", "unknown_name"]
-
 RUN_ARGUMENTS = frozenset(
     {
         "problem",

@@ -30,25 +30,8 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from linspec.errors import InvalidDeclaration, InvalidOption, shown
-from linspec.registry.keywords import RUN_ARGUMENTS, unknown_name
+from linspec.registry.keywords import unknown_name
 from linspec.registry.spec import KINDS, resolve
-
-__all__ = [
-    "FORMS",
-    "PART_KINDS",
-    "RUN_ARGUMENTS",
-    "Option",
-    "build",
-    "form_option",
-    "limit_option",
-    "option",
-    "options_of",
-    "parse",
-    "part",
-    "tol_option",
-    "validate",
-    "with_parts",
-]
 
 FORMS = ("auto", "dense", "sparse", "implicit")
 """How `linspec.Moments` may compute products: from held Gram matrices, or by sweeps."""

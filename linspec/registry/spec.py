@@ -36,21 +36,6 @@ import pluggy
 
 from linspec.errors import InvalidDeclaration
 
-__all__ = [
-    "KINDS",
-    "PROJECT",
-    "TRAITS",
-    "Needs",
-    "NormalizerSpec",
-    "OperatorSpec",
-    "ProblemSpec",
-    "SolverSpec",
-    "Spec",
-    "TestMatrixSpec",
-    "hookimpl",
-    "resolve",
-]
-
 PROJECT = "linspec"
 """pluggy's project name and the group of the entry points."""
 

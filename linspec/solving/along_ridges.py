@@ -25,8 +25,6 @@ from linspec.solving.solution import Solution
 from linspec.solving.tables import table_of_rows
 from linspec.workers import BlockOperator, brought_here
 
-__all__ = ["RidgesSolution", "WithRidges"]
-
 
 class WithRidges(Problem[S_co]):
     """Base class of problems that have targets, in their second matrix, and one ridge or several.
@@ -149,8 +147,7 @@ class RidgesSolution(Solution):
     @property
     def _columns(self) -> Array:
         """The array with a column for each target and ridge."""
-        found: Array = getattr(self, self.layout.leading[0])
-        return found
+        return getattr(self, self.layout.leading[0])
 
     def _headline(self) -> str:
         return f"{self.layout.leading[0]} {tuple(self._columns.shape)}"

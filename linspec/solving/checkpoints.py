@@ -33,15 +33,6 @@ from linspec.registry.options import is_number
 from linspec.solving import archive
 from linspec.solving.fields import parts_of
 
-__all__ = [
-    "Checkpoint",
-    "CheckpointWriter",
-    "Saved",
-    "fingerprint",
-    "how_to_go_on",
-    "loaded",
-]
-
 VERSION = 1
 """Version of the fields of a checkpoint; the format of the file has a version of its own."""
 

@@ -19,8 +19,6 @@ from linspec.solving.linear_solution import LinearSolution
 from linspec.solving.new_rows import NewRows
 from linspec.solving.prediction_score import score_of_predictions
 
-__all__ = ["COMPONENT_SCORES", "ComponentRegressionSolution"]
-
 COMPONENT_SCORES: Mapping[str, str] = MappingProxyType(
     {
         "mse": "linspec.studies.held_out.predictions:SquaredErrors",

@@ -17,8 +17,6 @@ from typing import Any
 
 from linspec.errors import InvalidDeclaration, shown
 
-__all__ = ["Layout", "Statement", "count", "field", "flag", "matrix", "ridge", "setting", "views"]
-
 ANY = "any"
 """The shape of a field whose axes vary."""
 

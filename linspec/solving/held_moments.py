@@ -36,8 +36,6 @@ from linspec.rows.few_rows import Discarded, FewRows, merged
 from linspec.solving import archive
 from linspec.solving.problem import Problem
 
-__all__ = ["HeldMoments"]
-
 VERSION = 1
 """Version of the fields of a file; the format of the file has a version of its own."""
 

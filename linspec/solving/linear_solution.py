@@ -17,8 +17,6 @@ from linspec.solving.new_rows import NewRows
 from linspec.solving.solution import Solution, weights_by_matrix
 from linspec.solving.tables import check_columns, table_of_columns, table_of_rows
 
-__all__ = ["LinearSolution"]
-
 
 class LinearSolution(Solution):
     """Base class of answers whose weights multiply rows; the declared fields give `transform` and tables.

@@ -27,8 +27,6 @@ from linspec.operators import LinearOperator, as_operator
 from linspec.operators.weights import weights_and_confounds
 from linspec.rows import Moments, Passes, Preprocessing
 
-__all__ = ["Loadings", "loadings_of", "moments_of_rows"]
-
 
 class Loadings(NamedTuple):
     """Correlations of columns with components of the same rows.

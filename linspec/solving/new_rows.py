@@ -24,8 +24,6 @@ from linspec.operators import LinearOperator, as_operator
 from linspec.operators.weights import weights_and_confounds
 from linspec.rows import Fitted, Moments, Preprocessing
 
-__all__ = ["NOTHING", "NewRows"]
-
 OF_TRAINING = "columns of the training data"
 """Name of the columns of new rows in messages."""
 

@@ -20,8 +20,6 @@ from linspec.registry.options import validate
 if TYPE_CHECKING:
     from linspec.arrays import Array, HostArray
 
-__all__ = ["Normalizer"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Normalizer(ABC):

@@ -25,8 +25,6 @@ from linspec.solving.checks import as_columns
 from linspec.targets.labels import class_codes
 from linspec.workers import brought_here
 
-__all__ = ["PredictionScore", "prediction_score", "score_of_predictions"]
-
 
 class PredictionScore(NamedTuple):
     """The score of predictions.

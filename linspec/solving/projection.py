@@ -29,8 +29,6 @@ from linspec.solving.random_test_matrix import TestMatrix
 if TYPE_CHECKING:
     from linspec.arrays import Array
 
-__all__ = ["project"]
-
 
 @at_home
 def project(

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from linspec.arrays import HostArray
     from linspec.operators import Sketch
 
-__all__ = ["TestMatrix"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TestMatrix(ABC):  # noqa: B024 (either method may be the one defined)
@@ -77,8 +75,7 @@ class TestMatrix(ABC):  # noqa: B024 (either method may be the one defined)
         ndarray, shape (rows, columns)
             On the host, float64.
         """
-        entries: HostArray = self.operator(rows, columns, rng).dense()
-        return entries
+        return self.operator(rows, columns, rng).dense()
 
     def operator(self, rows: int, columns: int, rng: np.random.Generator) -> Sketch:
         """Make the matrix that `draw` would draw, as an operator.

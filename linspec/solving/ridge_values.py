@@ -9,8 +9,6 @@ import numpy as np
 
 from linspec.arrays import HostArray
 
-__all__ = ["ridge_columns", "ridge_in_words", "ridge_labels", "size_of_ridge"]
-
 
 def size_of_ridge(ridge: Any) -> float:
     """Return a ridge as one number, by which ridges are ordered."""

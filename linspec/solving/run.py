@@ -23,8 +23,6 @@ from linspec.solving.solution import HISTORY_TYPE, labels_of_rows
 from linspec.solving.verdict import verdict
 from linspec.status import Status
 
-__all__ = ["Progress", "run"]
-
 
 @dataclass(frozen=True)
 class Progress:

@@ -32,6 +32,7 @@ from linspec.operators.streamed import ONCE
 from linspec.process import machine
 from linspec.process.log import LOG, tells
 from linspec.registry import options
+from linspec.registry.keywords import RUN_ARGUMENTS
 from linspec.solving.problem import Problem
 from linspec.solving.solver import Solver
 
@@ -294,7 +295,7 @@ def chosen_solver(problem: Any, solver: Any, given: Mapping[str, Any]) -> tuple[
     """
     if solver != "auto":
         return solver, dict(given)
-    arguments = {key: value for key, value in given.items() if key in options.RUN_ARGUMENTS}
+    arguments = {key: value for key, value in given.items() if key in RUN_ARGUMENTS}
     name, own = automatic(problem, {key: value for key, value in given.items() if key not in arguments})
     return name, {**arguments, **own}
 

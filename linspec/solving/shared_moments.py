@@ -25,8 +25,6 @@ from linspec.registry.options import FORMS
 from linspec.solving.checks import check_flag, check_home, check_rows
 from linspec.solving.findings import lost_digits
 
-__all__ = ["Moments"]
-
 
 class Moments:
     """Products, Gram matrices, triangle and sketch of one matrix, or of several with the same rows.

@@ -38,8 +38,6 @@ from linspec.solving.checks import (
 from linspec.solving.fields import KEY, Flag, parts_of, view_names
 from linspec.solving.shared_moments import Moments
 
-__all__ = ["adopt", "adopt_rows", "state"]
-
 P = TypeVar("P")
 
 ROW_FIELDS: dict[str, tuple[str, Any, Any]] = {

@@ -18,18 +18,6 @@ from linspec.errors import printable
 from linspec.frames import RowNames, check_names, column_names_of, library_of, row_names_of, table
 from linspec.workers import brought_here
 
-__all__ = [
-    "LeadingColumns",
-    "check_columns",
-    "leading_columns",
-    "table_of_columns",
-    "table_of_components",
-    "table_of_features",
-    "table_of_rows",
-    "table_of_training_rows",
-    "vectors_by_name",
-]
-
 
 def vectors_by_name(solution: Any, vectors: Array, axis: int = 0) -> dict[str, HostArray]:
     """Return the columns (axis 0) or rows (axis 1) of an array, on the host, by their names in tables.
