@@ -105,7 +105,7 @@ def _as_begun(request: Request) -> str:
     """Return the name of the solver: the one that wrote the checkpoint of ``--start``, if the user names none."""
     start = request["start"]
     saved = checkpoints.loaded(start) if request.solver == AUTO and start and is_there(start) else None
-    return request.solver if saved is None else saved.solver
+    return request.solver if saved is None else str(saved["about"]["solver"])
 
 
 def _facts_of(entry: Any, held: Any) -> list[tuple[str, str]]:

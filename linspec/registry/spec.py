@@ -217,7 +217,7 @@ class NormalizerSpec(_MethodSpec):
     """
 
     kind: ClassVar[str] = "normalizer"
-    base: ClassVar[str] = "linspec.solving.normalizer:Normalizer"
+    base: ClassVar[str] = "linspec.solving.parts:Normalizer"
     method: ClassVar[str] = "orthonormalize"
 
 
@@ -247,7 +247,7 @@ class TestMatrixSpec(_MethodSpec):
     __test__: ClassVar[bool] = False  # the name must not make pytest collect it
 
     kind: ClassVar[str] = "test-matrix"
-    base: ClassVar[str] = "linspec.solving.random_test_matrix:TestMatrix"
+    base: ClassVar[str] = "linspec.solving.parts:TestMatrix"
     method: ClassVar[str] = "draw"
 
 

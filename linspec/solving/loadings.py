@@ -21,11 +21,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linspec.arrays import Array, HostArray, reciprocal, to_host
-from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
+from linspec.errors import InvalidProblem, MissingCapability
 from linspec.frames import check_order
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.weights import weights_and_confounds
 from linspec.rows import Moments, Passes, Preprocessing
+from linspec.solving.checks import check_home
 
 
 class Loadings(NamedTuple):
@@ -115,18 +116,14 @@ def moments_of_rows(
     """
     operators = {name: as_operator(data, name) for name, data in given.items()}
     check_order({**given, "confounds": confounds, "sample_weight": sample_weight}, again=True)
+    first = next(iter(operators))
     for name, A in operators.items():
         if not (A.readable or A.streamed):
             raise MissingCapability(
                 f"loadings need the lengths of the columns, which are unknown for {name}: {A!r}. Pass the rows as an "
                 "array, a sparse matrix, a file or slices."
             )
-    homes = list(dict.fromkeys(A.home for A in operators.values()))
-    if len(homes) > 1:
-        raise UnsupportedData(
-            f"{' and '.join(given)} must come from one library and device; got {homes[0]} and {homes[1]}. Move one of "
-            "them."
-        )
+        check_home(first, operators[first], name, A)
     n = min(A.shape[0] for A in operators.values())
     w, Z = weights_and_confounds(sample_weight, confounds, n)
     pre = Preprocessing.of(center=center, weights=w, confounds=Z)

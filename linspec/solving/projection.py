@@ -24,7 +24,7 @@ from linspec.operators import as_operator
 from linspec.registry import options
 from linspec.registry.options import is_number
 from linspec.rows import check_products
-from linspec.solving.random_test_matrix import TestMatrix
+from linspec.solving.parts import TestMatrix
 
 if TYPE_CHECKING:
     from linspec.arrays import Array

@@ -16,7 +16,7 @@ from linspec.errors import InvalidOption
 from linspec.iteration import Outcome
 from linspec.process.log import LOG, tells
 from linspec.registry.options import is_number, stated_options
-from linspec.solving.checkpoints import CheckpointWriter, how_to_go_on
+from linspec.solving.checkpoints import CheckpointWriter
 from linspec.solving.fields import each_part
 from linspec.solving.on_rows import certified, moments_of
 from linspec.solving.solution import HISTORY_TYPE, labels_of_rows
@@ -90,10 +90,10 @@ def run(  # noqa: PLR0913 (what one call of `solve` sets)
         )
     except BaseException as error:
         if writer is not None:
-            error.add_note(how_to_go_on(writer))
+            error.add_note(writer.how_to_go_on())
         raise
     early = outcome.ending in KEPT and not outcome.certificate.residual <= tol
-    remarks = () if writer is None or not early else (how_to_go_on(writer),)
+    remarks = () if writer is None or not early else (writer.how_to_go_on(),)
     return _solution(problem, solver, name, outcome, tol, remarks, by_default=asked is None)
 
 

@@ -39,7 +39,7 @@ from linspec.registry.options import with_parts
 from linspec.solving.checkpoints import (
     Checkpoint,
     CheckpointWriter,
-    Saved,
+    check_same,
     fingerprint,
     loaded,
 )
@@ -230,7 +230,7 @@ def solve_on_host(  # noqa: PLR0913
         rng = random_generator(rng)
     saved, start = _saved(start)
     if saved is not None and solver == "auto":  # the choice of the run that is continued
-        solver = saved.solver
+        solver = saved["about"]["solver"]
     with on_device(problem):
         instance, spec = _resolve(problem, solver, options_)
         name = spec.name if spec is not None else type(instance).__name__
@@ -256,7 +256,7 @@ def solve_on_host(  # noqa: PLR0913
                 instance,
                 name,
                 callbacks=watching,
-                start=start if saved is None else saved.iterate,
+                start=start if saved is None else saved["iterate"],
                 resumed=saved is not None,
                 writer=writer,
                 **limits,
@@ -340,7 +340,7 @@ def _next(problem: Problem[Any], first: Any) -> str:
     return cost.least_time(affordable, sizes.free_memory() / 2)
 
 
-def _saved(start: Any) -> tuple[Saved | None, Any]:
+def _saved(start: Any) -> tuple[dict[str, Any] | None, Any]:
     """Return (checkpoint, None) for the path of a checkpoint, else (None, start), with a saved answer loaded."""
     if not isinstance(start, str | os.PathLike):
         return None, start
@@ -349,7 +349,7 @@ def _saved(start: Any) -> tuple[Saved | None, Any]:
 
 
 def _checkpoint_writer(
-    problem: Problem[Any], name: str, checkpoint: Any, saved: Saved | None
+    problem: Problem[Any], name: str, checkpoint: Any, saved: dict[str, Any] | None
 ) -> CheckpointWriter | None:
     """Return the writer of a run's checkpoints, or None, after a check of the checkpoint that the run continues."""
     if checkpoint is None and saved is None:
@@ -364,7 +364,7 @@ def _checkpoint_writer(
         )
     about = fingerprint(problem, name)
     if saved is not None:
-        saved.check(about)
+        check_same(saved["about"], about)
     return None if given is None else CheckpointWriter(given, about)
 
 
