@@ -372,13 +372,7 @@ def stated_options(instance: Any) -> dict[str, Any]:
 def _stated(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    if isinstance(value, tuple | list):
-        return tuple(_stated(each) for each in value)
-    if not dataclasses.is_dataclass(value) or isinstance(value, type):
-        return shown(value)
-    values = {each: getattr(value, each.name) for each in options_of(value)}
-    changed = [f"{each.name}={_stated(v)!r}" for each, v in values.items() if v != each.default]
-    return f"{type(value).__name__}({', '.join(changed)})"
+    return tuple(_stated(each) for each in value) if isinstance(value, tuple | list) else shown(value)
 
 
 def validate(instance: Any) -> None:

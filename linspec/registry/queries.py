@@ -328,18 +328,17 @@ def _table(table: object) -> list[Spec]:
         for name, function in inspect.getmembers(table, inspect.isroutine)
         if hasattr(function, f"{PROJECT}_impl")
     }
-    for name in marked.keys() - HOOKS.keys():
-        raise InvalidDeclaration(f"unknown hook {name!r}; the hooks are {', '.join(HOOKS)}")
-    if not marked:
+    if not marked or marked.keys() - HOOKS.keys():
         raise InvalidDeclaration(
-            f"it implements no hook; mark one of {', '.join(HOOKS)} with @linspec.hookimpl"
+            f"it must mark some of the hooks {', '.join(HOOKS)} with @linspec.hookimpl; got "
+            f"{', '.join(marked) or 'none'}"
         )
     specs: list[Spec] = []
-    for hook, expected in HOOKS.items():
-        returned = marked[hook]() if hook in marked else []
-        records: list[Any] = list(returned) if isinstance(returned, Iterable) else [None]
-        if isinstance(returned, str) or any(type(spec) is not expected for spec in records):
-            raise InvalidDeclaration(f"{hook} must return a list of {expected.__name__}; got {returned!r}")
+    for hook, hooked in marked.items():
+        returned = hooked()
+        records = list(returned) if isinstance(returned, Iterable) else [None]
+        if any(type(spec) is not HOOKS[hook] for spec in records):
+            raise InvalidDeclaration(f"{hook} must return a list of {HOOKS[hook].__name__}; got {returned!r}")
         specs += records
     return specs
 

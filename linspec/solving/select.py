@@ -4,16 +4,15 @@ Problem: the fastest method depends on the sizes of the data, on their place and
 importing every solver to compare estimates takes longer than a small problem.
 Method: solvers with the trait "automatic" in their records state time and memory for given sizes. Those that need what
 the data lack are left out, and of the others the one with the least time within half of the available memory is taken.
-Where we differ: data that are read once offer no second attempt. An exact one-pass solver is taken where its matrix is
-small, whatever an approximate one would save.
+Where we differ: data that are read once offer no second attempt. An exact one-pass solver is taken where it fits,
+whatever an approximate one would save.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from linspec import cost, registry
 from linspec.arrays import at_home
@@ -35,9 +34,6 @@ from linspec.registry import options
 from linspec.registry.keywords import RUN_ARGUMENTS
 from linspec.solving.problem import Problem
 from linspec.solving.solver import Solver
-
-EXACT_COLUMNS = 4096
-"""Largest number of columns for which "auto" prefers an exact answer if the data can be read only once."""
 
 
 def check_fits(
@@ -94,7 +90,7 @@ def select(problem: Problem[Any]) -> Selection:
 
     Every solver with the trait "automatic" states time and memory for the problem's sizes, and no other is imported.
     One that needs what the data cannot give is left out. For data that can be read only once, an exact one-pass solver
-    is chosen up to some thousand columns, and an approximate one beyond.
+    is chosen if one fits, and else an approximate one.
 
     Parameters
     ----------
@@ -124,32 +120,14 @@ def select(problem: Problem[Any]) -> Selection:
         raise InvalidProblem(
             f"select takes a problem such as linspec.CCA(X, Y, k); got {type(problem).__name__}. Make one of the data."
         )
-    choice = _chosen(problem, problem.sizes())
-    return Selection(choice.name, _reason(problem, choice), choice.estimates[choice.name])
+    name, estimates, within = _chosen(problem, problem.sizes())
+    return Selection(name, _reason(name, estimates, within), estimates[name])
 
 
-class _Choice(NamedTuple):
-    """A choice whose reason is not yet put into words: for small problems, this takes longer than choosing."""
-
-    name: str
-    estimates: dict[str, cost.Estimate]
-    within: str
-
-
-def _reason(problem: Problem[Any], choice: _Choice) -> str:
-    """The figures on which a choice rests, and what is not known of the data."""
-    said = f"{choice.name} takes the least time{choice.within}: {_listed(choice.estimates)}."
-    if any(math.isinf(A.shape[0]) for A in problem.matrices.values()):
-        said += f" The rows are not counted yet; {cost.ASSUMED_ROWS:,} are assumed."
-    if read_once(problem):
-        said += " The data can be read once."
-    if has_trait(problem, choice.name, "approximate"):
-        said += f" {choice.name} is approximate, and its answer cannot be judged without another pass."
-    return said
-
-
-def _listed(estimates: Mapping[str, cost.Estimate]) -> str:
-    return "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())
+def _reason(name: str, estimates: Mapping[str, cost.Estimate], within: str) -> str:
+    """The figures on which a choice rests: in words, for small problems, they take longer than choosing."""
+    figures = "; ".join(f"{each}: {e} ({e.note})" for each, e in estimates.items())
+    return f"{name} takes the least time{within}: {figures}."
 
 
 def candidates(problem: Problem[Any], sizes: cost.Sizes) -> tuple[dict[str, cost.Estimate], frozenset[str]]:
@@ -171,41 +149,25 @@ def candidates(problem: Problem[Any], sizes: cost.Sizes) -> tuple[dict[str, cost
     return estimates, rough
 
 
-def _chosen(problem: Problem[Any], sizes: cost.Sizes) -> _Choice:
-    """Choose the solver that states the least time for these sizes."""
+def _chosen(problem: Problem[Any], sizes: cost.Sizes) -> tuple[str, dict[str, cost.Estimate], str]:
+    """Return the solver that states the least time for these sizes, the estimates, and what limits the memory."""
     estimates, rough = candidates(problem, sizes)
-    if read_once(problem):
-        estimates = _for_one_pass(estimates, rough, sizes)
     memory, within = float(cost.ALWAYS_AVAILABLE), ", and none needs much memory"
     if any(estimate.bytes > memory for estimate in estimates.values()):
         memory = sizes.free_memory() / 2
         within = f" of those within {cost.human_bytes(memory)}"
-    name = cost.least_time(estimates, memory)
+    exact = {name: estimate for name, estimate in estimates.items() if name not in rough}
+    name = cost.least_time(exact, memory) or cost.least_time(estimates, memory)
     if name:
-        return _Choice(name, estimates, within)
+        return name, estimates, within
     others = [
         name
         for name, spec in registry.records_of_solvers(problem).items()
         if name not in estimates and "iterative" in spec.traits and "demonstration" not in spec.traits
     ]
-    how = "it iterates" if len(others) == 1 else "they iterate"
-    also = f" By name, {', '.join(others)} can be tried: {how}." if others else ""
-    if not estimates:
-        raise NoSuitableSolver(f'"auto" finds no solver for {problem.name} that these data allow.{also}')
     raise NoSuitableSolver(
-        f'"auto" finds no solver for {problem.name} of this size within half of the available memory '
-        f"({cost.human_bytes(memory)}): {_listed(estimates)}.{also}"
-    )
-
-
-def _for_one_pass(estimates: dict[str, Any], rough: frozenset[str], sizes: cost.Sizes) -> dict[str, Any]:
-    """Return the approximate solvers; the exact ones if there are none, or if the columns are few and one fits."""
-    exact = {name: e for name, e in estimates.items() if name not in rough}
-    few = sizes.p + sizes.q <= EXACT_COLUMNS and cost.least_time(exact, sizes.free_memory() / 2)
-    return (
-        exact
-        if few or len(exact) == len(estimates)
-        else {name: e for name, e in estimates.items() if name in rough}
+        f'"auto" finds no solver for {problem.name} that these data allow{within}. By name, these can be tried, which '
+        f"iterate: {', '.join(others) or 'none'}."
     )
 
 
@@ -229,10 +191,10 @@ def estimated(
     """
     if solver == "auto":
         try:
-            chosen = _chosen(problem, sizes)
+            name, estimates, _ = _chosen(problem, sizes)
         except NoSuitableSolver:
             return "auto", None
-        return chosen.name, chosen.estimates[chosen.name]
+        return name, estimates[name]
     if isinstance(solver, Solver):
         cls = type(solver)
         spec = registry.spec_of(type(solver), problem)
@@ -265,10 +227,10 @@ def automatic(problem: Problem[Any], given: dict[str, Any]) -> tuple[str, dict[s
     tol = given.get("tol")
     if tol is not None and not (options.is_number(tol) and tol > 0):
         raise InvalidOption(f"tol must be a number above 0; got {shown(tol)}.")
-    choice = _chosen(problem, problem.sizes())
+    name, estimates, within = _chosen(problem, problem.sizes())
     if tells():
-        LOG.debug("auto: %s", _reason(problem, choice))
-    return choice.name, options_it_has(problem, choice.name, given)
+        LOG.debug("auto: %s", _reason(name, estimates, within))
+    return name, options_it_has(problem, name, given)
 
 
 def options_it_has(problem: Problem[Any], name: str, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -158,7 +158,7 @@ BROKEN_TABLES = {
     ),
     "has a malformed record": (table(solver("Bad Name")), "Bad Name"),
     "has a misspelt trait": (table(solver("x", traits=("itertive",))), "of the traits direct, iterative"),
-    "misspells a hook": (table(solver("x"), hook="linspec_sovlers"), "the hooks are linspec_solvers, "),
+    "misspells a hook": (table(solver("x"), hook="linspec_sovlers"), "the hooks linspec_solvers, "),
     "wants arguments": ("@hookimpl\ndef linspec_solvers(registry):\n    return []", "registry"),
     "forgets to return": (
         f"@hookimpl\ndef linspec_solvers():\n    [{solver('x')}]",
