@@ -21,7 +21,7 @@ import array_api_compat as compat
 import numpy as np
 from scipy.linalg import lapack
 
-from linspec.borrowed import borrowed, borrowed_together, may_lend
+from linspec.borrowed import borrowed, borrowed_together
 from linspec.errors import InvalidOption, UnsupportedData, shown
 from linspec.process import machine
 
@@ -277,11 +277,8 @@ def at_home(function: Callable[P, R]) -> Callable[P, R]:
         if sys.modules.keys().isdisjoint(_ELSEWHERE):
             return function(*args, **kwargs)
         with on_device(*args, *kwargs.values()):
-            if not any(may_lend(type(each)) for each in (*args, *kwargs.values())):
-                return function(*args, **kwargs)
-            values = borrowed_together({**{str(i): each for i, each in enumerate(args)}, **kwargs})
-            first = [values.pop(str(i)) for i in range(len(args))]
-            return function(*first, **values)
+            named: Any = borrowed_together(kwargs)
+            return function(*map(borrowed, args), **named)
 
     return entered
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import check_bare, is_array
-from linspec.borrowed import borrowed, lender_of
+from linspec.borrowed import borrowed
 from linspec.errors import (
     BrokenPlugin,
     InvalidProblem,
@@ -80,8 +80,7 @@ def as_operator(
     Returns
     -------
     LinearOperator
-        For a frame it has `column_names` and, if pandas has an index, `row_names`; for an array of JAX or a sparse
-        torch tensor it has the `lender`, which gets the answers.
+        For a frame it has `column_names` and, if pandas has an index, `row_names`.
 
     Raises
     ------
@@ -219,10 +218,7 @@ def _in_dtype(operator: LinearOperator, name: str, dtype: Any) -> LinearOperator
 def _borrowed(data: Any, name: str, rows: int | None) -> LinearOperator:
     """Make the operator of data that are no operator; those of another library are borrowed."""
     check_bare(data, name)
-    operator = _made(borrowed(data, name), name, rows)
-    if lender := lender_of(data):
-        operator.lender = lender
-    return operator
+    return _made(borrowed(data, name), name, rows)
 
 
 def _made(data: Any, name: str, rows: int | None) -> LinearOperator:

@@ -336,7 +336,7 @@ def _table(table: object) -> list[Spec]:
     specs: list[Spec] = []
     for hook, hooked in marked.items():
         returned = hooked()
-        records = list(returned) if isinstance(returned, Iterable) else [None]
+        records: list[Any] = list(returned) if isinstance(returned, Iterable) else [None]
         if any(type(spec) is not HOOKS[hook] for spec in records):
             raise InvalidDeclaration(f"{hook} must return a list of {HOOKS[hook].__name__}; got {returned!r}")
         specs += records

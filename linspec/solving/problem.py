@@ -84,7 +84,6 @@ class Problem(ABC, Generic[S_co]):
     row_labels: Mapping[str, RowNames] = MappingProxyType({})  # of data beside the matrices
     column_names: Mapping[str, tuple[str, ...]] = MappingProxyType({})  # by matrix, of those that have names
     frame_library: str = ""  # of the first frame among the data
-    lender: str = ""  # the library whose arrays are borrowed: see `linspec.LinearOperator`
     lacks: tuple[float, float] | None = None  # of rows that stand for others: see `linspec.LinearOperator`
     # The arrays that solvers find, where these are not all weights of the solution.
     found: ClassVar[tuple[str, ...]] = ()

@@ -27,7 +27,7 @@ from linspec.solving.problem import Problem
 from linspec.solving.ridge_values import size_of_ridge
 from linspec.solving.select import chosen_solver, has_trait
 from linspec.solving.shared_moments import Moments as Shared
-from linspec.solving.solve import solve_on_host
+from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
 from linspec.solving.stating import checked_ridge, with_values
 
@@ -78,7 +78,7 @@ def along_ridges(
         The request that an enclosing `first_interrupt` was given, if there is one.
     """
     if hasattr(problem, "path") and (solver == "auto" or has_trait(problem, solver, "path")):
-        whole = solve_on_host(problem.with_numbers(ridge=tuple(ridges)), solver, **options)
+        whole = solve(problem.with_numbers(ridge=tuple(ridges)), solver, **options)
         return AlongRidges(dict(enumerate(whole.along_path())), whole.passes)
     order = sorted(range(len(ridges)), key=lambda i: -size_of_ridge(ridges[i]))
     problem = _sharing(problem, len(ridges), form)
@@ -92,7 +92,7 @@ def along_ridges(
 
     def solve_next(number: int) -> None:
         nonlocal start
-        one = found[order[number]] = solve_on_host(problems[number], solver, start=start, **options)
+        one = found[order[number]] = solve(problems[number], solver, start=start, **options)
         values = type(one).layout.value
         start = one if warm and (not values or len(getattr(one, values))) else None
 

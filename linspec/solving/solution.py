@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import os
 from collections.abc import Mapping
@@ -14,7 +13,6 @@ import numpy as np
 import linspec
 from linspec import iteration, registry
 from linspec.arrays import HOST, Array, Home, HostArray, at_home, from_host, is_array
-from linspec.borrowed import borrowed, holds, in_library, lender_of
 from linspec.errors import InvalidOption, printable, shown
 from linspec.process.files import named_file, replaced
 from linspec.process.plurals import count_of
@@ -127,7 +125,6 @@ class Solution:
     """
 
     layout: ClassVar[Layout] = Layout()
-    _plain: ClassVar[Any] = None
 
     status: Status
     converged: bool
@@ -162,20 +159,6 @@ class Solution:
         values = (getattr(self, name) for name in self.layout.arrays)
         parts = (part for value in values for part in parts_of(value) if is_array(part))
         return next(map(Home.of, parts), HOST)
-
-    def _in_library(self, lender: str) -> Self:
-        """Return a copy with arrays of JAX or torch; the solution itself if the library lacks a dtype of its arrays."""
-        values = (getattr(self, name) for name in self.layout.arrays)
-        arrays = [part for value in values for part in parts_of(value) if part is not None]
-        if not lender or not all(holds(lender, part.dtype) for part in arrays):
-            return self
-        twin = copy.copy(self)
-        vars(twin)["_plain"] = self  # which `linspec.borrowed` takes in place of the copy
-        for each in dataclasses.fields(self):
-            if _belongs_to_library(type(self), each):
-                value = vars(self)[each.name]
-                vars(twin)[each.name] = each_part(value, lambda part: in_library(part, lender))
-        return twin
 
     @at_home
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -462,7 +445,7 @@ def load_solution(path: str | os.PathLike[str], *, like: Array = None) -> Any:
     ----------
     path : path
     like : array, optional
-        Weights and related arrays are placed in the library and on the device of this array, which may be one of JAX.
+        Weights and related arrays are placed in the library and on the device of this array.
         By default they are NumPy arrays.
 
     Returns
@@ -497,9 +480,6 @@ def load_solution(path: str | os.PathLike[str], *, like: Array = None) -> Any:
         found = cls.from_saved_parts(file.fields(cls.layout.saved_types))
     if like is None:
         return found
-    if lender := lender_of(like):
-        borrowed(like, "the place of the solution")  # which must be the CPU
-        return found._in_library(lender)
     if not is_array(like):
         raise InvalidOption(f"like must be an array, where the solution shall be; got {shown(like)}.")
 

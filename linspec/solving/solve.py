@@ -180,37 +180,6 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
     >>> ls.solve(problem, "block-krylov", rng=0, tol=1e-10).status.name
     'CONVERGED'
     """
-    solution: S = solve_on_host(
-        problem,
-        solver,
-        rng=rng,
-        max_passes=max_passes,
-        max_seconds=max_seconds,
-        callback=callback,
-        progress=progress,
-        start=start,
-        checkpoint=checkpoint,
-        complete=complete,
-        **options_,
-    )
-    return solution._in_library(problem.lender)
-
-
-def solve_on_host(  # noqa: PLR0913
-    problem: Problem[S],
-    solver: str | Solver = "auto",
-    *,
-    rng: Any = None,
-    max_passes: float | None = None,
-    max_seconds: float | None = None,
-    callback: Callable[[Progress], Any] | None = None,
-    progress: bool = False,
-    start: Any = None,
-    checkpoint: Checkpoint | None = None,
-    complete: bool = False,
-    **options_: Any,
-) -> S:
-    """Solve a problem as `solve` does, and return the solution with arrays of NumPy for borrowed data."""
     if not isinstance(problem, Problem):
         raise InvalidProblem(
             f"solve takes a problem such as linspec.CCA(X, Y, k); got {type(problem).__name__}."

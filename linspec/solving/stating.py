@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from linspec.arrays import Array, is_array
-from linspec.borrowed import borrowed_together, may_lend
+from linspec.borrowed import borrowed, may_lend
 from linspec.errors import InvalidDeclaration, InvalidProblem, shown
 from linspec.frames import RowNames, check_order, column_names_of, index_of, is_series
 from linspec.operators import LinearOperator, as_operator
@@ -68,13 +68,10 @@ def add_row_fields(cls: type) -> None:
 
 def borrow(problem: Any) -> None:
     """Replace arrays of other libraries (`linspec.borrowed`) in the fields of a problem, but for its matrices."""
-    fields = {each.name: getattr(problem, each.name) for each in dataclasses.fields(problem)}
-    if not any(may_lend(type(value)) or isinstance(value, list | tuple) for value in fields.values()):
-        return
     kept = [name for name, declared in problem.stated.matrices.items() if not declared.vector]
-    for name, value in borrowed_together(fields, kept).items():
-        if value is not fields[name]:
-            object.__setattr__(problem, name, value)
+    for name, value in vars(problem).items():
+        if name not in kept and may_lend(type(value)):
+            object.__setattr__(problem, name, borrowed(value, name))
 
 
 def state(problem: Any) -> None:
@@ -202,7 +199,6 @@ def adopt(problem: Any, name: str, data: Any) -> LinearOperator:
     if A.column_names is not None:
         object.__setattr__(problem, "column_names", {**problem.column_names, name: A.column_names})
         object.__setattr__(problem, "frame_library", problem.frame_library or A.frame_library)
-    object.__setattr__(problem, "lender", problem.lender or A.lender)
     if A.lacks is not None:
         object.__setattr__(problem, "lacks", A.lacks)
     if A.row_names is not None and problem.row_names is None:

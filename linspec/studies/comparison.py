@@ -40,7 +40,7 @@ from linspec.registry import options
 from linspec.solving.problem import Problem
 from linspec.solving.run import Progress
 from linspec.solving.select import automatic
-from linspec.solving.solve import solve_on_host
+from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
 from linspec.solving.stating import with_values
 from linspec.status import Status
@@ -325,7 +325,7 @@ def measured(
     """
     wall = time.perf_counter()
     cpu = time.process_time()
-    solution = solve_on_host(problem, solver, **limits, **options_)
+    solution = solve(problem, solver, **limits, **options_)
     seconds, cpu_seconds = time.perf_counter() - wall, time.process_time() - cpu
     score, fault = _score(solution, rows)
     tol = options_.get("tol") if isinstance(solver, str) else getattr(solver, "tol", None)

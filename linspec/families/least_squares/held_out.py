@@ -46,7 +46,7 @@ from linspec.rows import Moments, Passes, Preprocessing, row_gram
 from linspec.rows.inner_products import AT_ONCE
 from linspec.solving.on_rows import moments_of
 from linspec.solving.select import estimated
-from linspec.solving.solve import AFFORDABLE, LEAST_SECONDS, solve_on_host
+from linspec.solving.solve import AFFORDABLE, LEAST_SECONDS, solve
 from linspec.solving.stating import with_values
 from linspec.status import Status
 from linspec.studies.held_out.cells import bytes_held, cells_of, with_orthogonal_confounds
@@ -399,7 +399,7 @@ def _of_signs(
     block = as_operator(home.place(np.hstack([B, weighted]), problem.A.dtype))
     run = problem.with_matrices({"B": block}).with_numbers(ridge=tuple(ridges))
     run = with_values(run, vector=False, column_names={})
-    solution = solve_on_host(run, solver, **options)
+    solution = solve(run, solver, **options)
     if solution.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     if not solution.converged:

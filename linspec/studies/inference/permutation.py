@@ -50,7 +50,7 @@ from linspec.registry.options import is_number
 from linspec.solving.checks import check_count, check_fraction
 from linspec.solving.problem import Problem
 from linspec.solving.select import chosen_solver
-from linspec.solving.solve import solve_on_host
+from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
 from linspec.solving.tables import table_of_components
 from linspec.studies.inference.columns import check_entries_fit
@@ -232,16 +232,14 @@ def permuted_solves(
     images = on_images(problem, "permutation_test")
     generator = random_generator(rng)
     solver, options = chosen_solver(problem, solver, options)
-    solution = solve_on_host(problem, solver, rng=generator, **options)
-    values = values_of(
-        solution if images is problem else solve_on_host(images, solver, rng=generator, **options)
-    )
+    solution = solve(problem, solver, rng=generator, **options)
+    values = values_of(solution if images is problem else solve(images, solver, rng=generator, **options))
     k, drawn, stop = len(values), np.zeros((permutations, len(values))), Request()
     unconverged = 0
 
     def permute(number: int) -> None:
         nonlocal unconverged
-        found = solve_on_host(permuted(images, generator), solver, rng=generator, **options)
+        found = solve(permuted(images, generator), solver, rng=generator, **options)
         if stop.made:  # the result of an interrupted solve does not count
             raise NothingYet
         unconverged += not found.converged

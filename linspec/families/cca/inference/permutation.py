@@ -43,7 +43,7 @@ from linspec.process.interrupts import NothingYet, Request
 from linspec.process.plurals import count_of
 from linspec.solving.checks import check_count
 from linspec.solving.select import check_fits
-from linspec.solving.solve import solve_on_host
+from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
 from linspec.studies.inference.permutation import (
     TIE,
@@ -207,9 +207,7 @@ def null_correlations(
     found, stop = np.zeros((permutations, problem.k)), Request()
 
     def permute(number: int) -> None:
-        correlations = solve_on_host(
-            permuted(images, generator), solver, rng=generator, **options
-        ).correlations
+        correlations = solve(permuted(images, generator), solver, rng=generator, **options).correlations
         if stop.made:  # the result of an interrupted solve does not count
             raise NothingYet
         found[number, : len(correlations)] = correlations

@@ -33,7 +33,7 @@ from linspec.families.cca.inference.permutation import PermutationTest, check_pr
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.rows import Preprocessing
-from linspec.solving.solve import solve_on_host
+from linspec.solving.solve import solve
 from linspec.solving.tables import table_of_components
 from linspec.status import Status
 from linspec.studies.inference.bootstrap import check_solution
@@ -233,7 +233,7 @@ def significance(
     if min(p, q) > problem.X.shape[0]:
         raise _refused(f"more rows than p + q; got {problem.X.shape[0]}")
     if solution is None:
-        solution = solve_on_host(problem.with_numbers(k=min(p, q)))
+        solution = solve(problem.with_numbers(k=min(p, q)))
     _check(solution, problem)
     pre = Preprocessing.of(center=bool(problem.center), weights=w, confounds=problem.confounds)
     df = float(problem.X.shape[0] if w is None else w.sum()) - pre.directions
