@@ -26,7 +26,7 @@ GROUPS = {
         "linspec.families.",
         "linspec.solving.problem",
         "linspec.solving.solution",
-        "linspec.solving.findings",
+        "linspec.solving.verdict",
         "linspec.solving.linear_solution",
         "linspec.solving.fields",
     ),

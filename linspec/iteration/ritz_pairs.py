@@ -18,7 +18,7 @@ import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.certificates.metric import Metric
-from linspec.iteration.iterate import Context, Iterate
+from linspec.iteration.loop import Context, Iterate
 from linspec.linalg.lobpcg import RitzBlocks
 
 PROGRESS, PATIENCE = 0.9, 25

@@ -3,8 +3,14 @@ from linspec.linalg.bidiagonalisation import LongStep as LongStep
 from linspec.linalg.bidiagonalisation import golub_kahan as golub_kahan
 from linspec.linalg.bidiagonalisation import lsqr as lsqr
 from linspec.linalg.bidiagonalisation import stacked as stacked
+from linspec.linalg.conjugate_gradients import Step as Step
+from linspec.linalg.conjugate_gradients import Steps as Steps
+from linspec.linalg.conjugate_gradients import Variables as Variables
 from linspec.linalg.conjugate_gradients import block_cg as block_cg
 from linspec.linalg.conjugate_gradients import cg_steps as cg_steps
+from linspec.linalg.conjugate_gradients import driven as driven
+from linspec.linalg.conjugate_gradients import in_variables as in_variables
+from linspec.linalg.conjugate_gradients import side_by_side as side_by_side
 from linspec.linalg.krylov import RISK as RISK
 from linspec.linalg.krylov import RitzPairs as RitzPairs
 from linspec.linalg.krylov import block_krylov as block_krylov
@@ -31,12 +37,6 @@ from linspec.linalg.small_matrices import squared_cut as squared_cut
 from linspec.linalg.small_matrices import tall_svd as tall_svd
 from linspec.linalg.small_matrices import whitening as whitening
 from linspec.linalg.small_matrices import whitening_above_noise as whitening_above_noise
-from linspec.linalg.steps import Step as Step
-from linspec.linalg.steps import Steps as Steps
-from linspec.linalg.steps import Variables as Variables
-from linspec.linalg.steps import driven as driven
-from linspec.linalg.steps import in_variables as in_variables
-from linspec.linalg.steps import side_by_side as side_by_side
 from linspec.linalg.unit_vectors import inner_products as inner_products
 from linspec.linalg.unit_vectors import leading as leading
 from linspec.linalg.unit_vectors import leading_triplets as leading_triplets

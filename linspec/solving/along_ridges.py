@@ -20,9 +20,8 @@ from linspec.errors import InvalidProblem, shown
 from linspec.solving.checks import finite_array
 from linspec.solving.prediction_score import score_of_predictions
 from linspec.solving.problem import Problem, S_co
-from linspec.solving.ridge_values import ridge_labels
 from linspec.solving.solution import Solution
-from linspec.solving.tables import table_of_rows
+from linspec.solving.tables import ridge_labels, table_of_rows
 from linspec.workers import BlockOperator, brought_here
 
 

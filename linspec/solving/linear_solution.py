@@ -1,19 +1,27 @@
 """Answers whose weights multiply the rows of matrices: scores of rows, loadings of columns, and tables of both.
 
+Some of them predict Y from X by components, where the first components alone predict, too: the coefficients of the
+first k components are the first k columns of R times those of Q, transposed. A prediction is one product of the rows,
+adjusted as the training rows were.
+
 Source: Thompson 1984, Canonical Correlation Analysis, doi:10.4135/9781412983570 (structure coefficients).
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
-from linspec.arrays import at_home, reciprocal
+from linspec.arrays import Array, at_home, is_array, reciprocal
 from linspec.errors import InvalidProblem
 from linspec.frames import check_order
 from linspec.operators import LinearOperator, as_operator
 from linspec.solving.fields import view_names
 from linspec.solving.loadings import Loadings, loadings_of
 from linspec.solving.new_rows import NewRows
+from linspec.solving.prediction_score import score_of_predictions
 from linspec.solving.solution import Solution, weights_by_matrix
 from linspec.solving.tables import check_columns, table_of_columns, table_of_rows
 
@@ -226,3 +234,114 @@ def single_or_several(found: list[Any]) -> Any:
 def as_several(found: Any) -> tuple[Any, ...]:
     """Return the results of `transform` for one or several matrices as a tuple."""
     return found if isinstance(found, tuple) else (found,)
+
+
+# ---- answers that predict by components ---------------------------------------------------------
+
+COMPONENT_SCORES: Mapping[str, str] = MappingProxyType(
+    {
+        "mse": "linspec.studies.held_out.predictions:SquaredErrors",
+        "r2": "linspec.studies.held_out.predictions:Explained",
+    }
+)
+"""The scores of held-out rows for `Problem.held_out_scores` of a problem with such answers.
+
+The problem has the matrices X and Y, and two methods: `factors_of_moments(metric, C, ridge, k)` and
+`seconds_of_factors(ridges)`. See `linspec.studies.held_out.predictions`.
+"""
+
+
+class ComponentRegressionSolution(LinearSolution):
+    """Base class of answers that predict Y from components of X.
+
+    A class that derives from it has the fields that `linspec.field` declares for X and Y, a field `vector`, which
+    states whether Y was a vector, and the method `_factors`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.solving import ComponentRegressionSolution
+    >>> X = np.random.default_rng(0).standard_normal((50, 3))
+    >>> solution = ls.solve(ls.PLSRegression(X, X[:, :2], k=3))
+    >>> isinstance(solution, ComponentRegressionSolution), solution.coefficients(2).shape
+    (True, (3, 2))
+    """
+
+    vector: bool
+
+    @abstractmethod
+    def _factors(self) -> tuple[Array, Array]:
+        """R of shape (p, k) and Q of shape (q, k), in units of the columns: the coefficients are R Qᵀ."""
+
+    @at_home
+    def coefficients(self, k: int | None = None) -> Array:
+        """The coefficients of the columns of X for predictions with the first k components.
+
+        Parameters
+        ----------
+        k : int, optional
+            By default all components.
+
+        Returns
+        -------
+        array of shape (p, q), or (p,) if Y was a vector
+            In units of the columns of Y over those of X.
+        """
+        B = self._coefficients(k)
+        return B[:, 0] if self.vector else B
+
+    @at_home
+    def predict(self, X: Any, *, k: int | None = None, confounds: Any = None) -> Array:
+        """Predict the right-hand sides of rows with the first k components.
+
+        Parameters
+        ----------
+        X : data of shape (n, p)
+            Any kind of data that `linspec.as_operator` accepts; sparse rows stay sparse.
+        k : int, optional
+            By default all components.
+        confounds : array of shape (n, c), optional
+            The confounds of these rows, if the problem had any. Their effect is part of the prediction.
+
+        Returns
+        -------
+        array of shape (n, q), or (n,) if Y was a vector
+            In the library, on the device and in the working dtype of the rows. Predictions of rows in blocks of other
+            processes stay there, with a column for a vector Y.
+        """
+        y = NewRows.of(self, "Y")
+        found = NewRows.of(self, "X").images(
+            X, self._coefficients(k), "X", confounds, offset=y.mean, slopes=y.slopes
+        )
+        return found[:, 0] if self.vector and is_array(found) else found
+
+    @at_home
+    def score(
+        self, X: Any, Y: Any, *, k: int | None = None, confounds: Any = None, sample_weight: Any = None
+    ) -> float:
+        """Compute R²: 1 minus the squared errors of predictions over the squares of Y about its means on these rows.
+
+        Parameters
+        ----------
+        X, Y : data of shape (n, p), (n, q)
+        k : int, optional
+            By default all components.
+        confounds : array of shape (n, c), optional
+        sample_weight : array of shape (n,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        float
+            At most 1.
+        """
+        return score_of_predictions(self, X, Y, k=k, confounds=confounds, sample_weight=sample_weight).total
+
+    def _coefficients(self, k: int | None) -> Array:
+        """R Qᵀ of the first k components, with a column for a vector Y."""
+        R, Q = self._factors()
+        most = int(R.shape[1])
+        if k is not None and not 0 <= k <= most:
+            raise InvalidProblem(f"k must be between 0 and the {most} components of the answer; got {k}.")
+        return R[:, :k] @ Q[:, :k].T

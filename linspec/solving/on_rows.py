@@ -12,8 +12,8 @@ from linspec.errors import BrokenPlugin, OutOfMemory, shown
 from linspec.iteration import Certificate
 from linspec.rows import Moments, Passes, Preprocessing
 from linspec.solving.fields import parts_of
-from linspec.solving.findings import about_constant, lost_digits, nearly_explained, underflowing_columns
 from linspec.solving.stating import in_field, least_ridges
+from linspec.solving.verdict import about_constant, lost_digits, nearly_explained, underflowing_columns
 from linspec.status import Status
 
 CENTRING = 10

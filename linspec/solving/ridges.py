@@ -24,12 +24,12 @@ from linspec.rows import Passes
 from linspec.solving.checks import several
 from linspec.solving.on_rows import moments_of
 from linspec.solving.problem import Problem
-from linspec.solving.ridge_values import size_of_ridge
 from linspec.solving.select import chosen_solver, has_trait
 from linspec.solving.shared_moments import Moments as Shared
 from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
 from linspec.solving.stating import checked_ridge, with_values
+from linspec.solving.tables import size_of_ridge
 
 
 class AlongRidges(NamedTuple):

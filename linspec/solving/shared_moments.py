@@ -23,7 +23,7 @@ from linspec.operators import LinearOperator, as_operator
 from linspec.process.turns import in_turn
 from linspec.registry.options import FORMS
 from linspec.solving.checks import check_flag, check_home, check_rows
-from linspec.solving.findings import lost_digits
+from linspec.solving.verdict import lost_digits
 
 
 class Moments:

@@ -19,9 +19,15 @@ from linspec.process.plurals import count_of
 from linspec.solving import archive
 from linspec.solving.checks import check_count
 from linspec.solving.fields import Layout, each_part, parts_of, view_names
-from linspec.solving.ridge_values import ridge_in_words, size_of_ridge
 from linspec.solving.summary import Summary
-from linspec.solving.tables import LeadingColumns, leading_columns, table_of_columns, vectors_by_name
+from linspec.solving.tables import (
+    LeadingColumns,
+    leading_columns,
+    ridge_in_words,
+    size_of_ridge,
+    table_of_columns,
+    vectors_by_name,
+)
 from linspec.status import Status
 
 SOURCES = {
@@ -415,23 +421,9 @@ def labels_of_rows(problem: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write_solution(stream: IO[bytes], solution: Solution, about: Mapping[str, HostArray]) -> None:
-    """Write a solution into an open file, with a plain array for each field that is no array itself.
-
-    Parameters
-    ----------
-    stream : binary file
-    solution : Solution
-    about : mapping of str to numpy.ndarray
-        Further arrays to write.
-    """
-    parts = solution.saved_parts()
-    others = {name: value for name, value in parts.items() if not isinstance(value, Mapping | None)}
-    plain = {name: _plain(value) for name, value in others.items() if getattr(value, "dtype", "O") == "O"}
-    header = {
-        "linspec": linspec.__version__,
-        "class": archive.identity(type(solution)),
-    }
-    archive.write(stream, header, parts, solution.layout.saved_types, {**about, **plain})
+    """Write a solution into an open file, with further arrays beside it for other readers."""
+    header = {"linspec": linspec.__version__, "class": archive.identity(type(solution))}
+    archive.write(stream, header, solution.saved_parts(), solution.layout.saved_types, about)
 
 
 @at_home
@@ -493,14 +485,3 @@ def load_solution(path: str | os.PathLike[str], *, like: Array = None) -> Any:
 def _belongs_to_library(cls: type[Solution], each: dataclasses.Field[Any]) -> bool:
     """Whether a field is in the library of the data: it is a weight field, or is declared as an `Array`."""
     return each.name in cls.layout.arrays or each.type in ("Array", "Array | None", Array, Array | None)
-
-
-def _plain(value: Any) -> HostArray:
-    """Convert a field that is no array to an array that `numpy.load` reads; missing numbers become nan."""
-    if isinstance(value, tuple | list):
-        value = [np.nan if each is None else each for each in value]
-    try:
-        found = np.asarray(value)
-    except ValueError:  # of several lengths
-        found = np.asarray(repr(value))
-    return found.astype(str) if found.dtype.hasobject else found

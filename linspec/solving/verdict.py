@@ -1,4 +1,4 @@
-"""The verdict: how a run ended, in a status and a message.
+"""The verdict: how a run ended, in a status and a message; and findings that certificates of several problems share.
 
 Problem: a residual cannot show everything, and a run that is cut short should still say what its last iterate is worth.
 Method: status and message follow from the certificate, from findings on the way, and from the end of the loop, in one
@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from linspec.errors import shown
 from linspec.iteration import Certificate
+from linspec.process.plurals import count_of
 from linspec.solving.fields import parts_of
-from linspec.solving.problem import Problem
 from linspec.status import Status
 
 WARNED = frozenset(
@@ -46,7 +47,7 @@ Finding = tuple[Status | None, str]
 
 
 def verdict(
-    problem: Problem[Any],
+    problem: Any,
     certificate: Certificate,
     *,
     tol: float,
@@ -135,3 +136,138 @@ def as_interrupted(solution: Any) -> Any:
     """Return a complete solution with the status of an interrupted one."""
     message = f"{Status.INTERRUPTED.value} {solution.message}"
     return replace(solution, status=Status.INTERRUPTED, message=message)
+
+
+# ---- findings ---------------------------------------------------------------------------------
+
+CHOICE = "The span at the cut is a choice: the next correlation is as large."
+"""What is said of an answer beside which others are as good."""
+
+
+def left_out_nearby(estimate: float, residual: float) -> tuple[Status, str]:
+    """Return the finding that correlations close to the last returned one were left out.
+
+    The returned correlations are then perhaps not the largest ones. So their sum may be too small by a larger
+    fraction than the residual shows.
+
+    Parameters
+    ----------
+    estimate : float
+        The fraction of the sum of correlations that may be missing.
+    residual : float
+        The residual in the same report.
+
+    Returns
+    -------
+    (Status, str)
+        `Status.CLUSTERED` and its text: one of the `findings` of a `Certificate`.
+
+    Examples
+    --------
+    >>> from linspec.solving import left_out_nearby
+    >>> status, text = left_out_nearby(2e-3, 1e-5)
+    >>> status.name, "2.0e-03" in text
+    ('CLUSTERED', True)
+    """
+    text = f"Correlations that were left out are close to those returned: about {estimate:.1e} of the sum may be "
+    text += f"missing, while the residual is {residual:.1e}. Lower tol, or ask for more pairs."
+    return Status.CLUSTERED, text
+
+
+def fewer_than_asked(found: int, wanted: int, what: str) -> tuple[tuple[Status, str], ...]:
+    """Return the finding that fewer vectors were found than requested, if so.
+
+    Parameters
+    ----------
+    found, wanted : int
+        The number of returned vectors, and k.
+    what : str
+        The name of the vectors or values in the message, in the plural.
+
+    Returns
+    -------
+    tuple of (Status, str)
+        The `findings` of a `Certificate`: empty if there are enough, else one with `Status.RANK_DEFICIENT`.
+
+    Examples
+    --------
+    >>> from linspec.solving import fewer_than_asked
+    >>> fewer_than_asked(2, 2, "singular values above rounding")
+    ()
+    >>> fewer_than_asked(2, 3, "singular values above rounding")[0][1]
+    '2 of the 3 asked for are returned: there are no more singular values above rounding.'
+    """
+    if found >= wanted:
+        return ()
+    none = "no more" if found else "no"
+    return (
+        (Status.RANK_DEFICIENT, f"{found} of the {wanted} asked for are returned: there are {none} {what}."),
+    )
+
+
+def nearly_explained(problem: Any, name: str, columns: tuple[int, ...]) -> tuple[Status, str]:
+    """Return the finding that confounds leave only rounding of some columns."""
+    text = (
+        f"The confounds explain {len(columns)} of the columns of {name} but for a share of 1e-8 or less of "
+    )
+    text += (
+        f"their squares: {listed(problem, name, columns)}. What is left of them is rounding. Leave them out."
+    )
+    return Status.ILL_CONDITIONED, text
+
+
+def about_constant(
+    problem: Any, name: str, columns: tuple[int, ...], *, centred: bool, deficient: bool
+) -> list[tuple[None, str]]:
+    """Return a remark on the constant columns of a matrix, if it has no others or if ranks are deficient."""
+    count = problem.matrices[name].shape[1]
+    if not columns or not (deficient or len(columns) == count):
+        return []
+    of_all = f"{len(columns)} of the {count_of(count, 'column')} of {name}"
+    what, verb = "constant" if centred else "zero", "is" if len(columns) == 1 else "are"
+    return [(None, f"{of_all} {verb} {what}: {listed(problem, name, columns)}.")]
+
+
+FEW = 5
+"""The number of columns that a message lists."""
+
+
+def listed(problem: Any, name: str, columns: tuple[int, ...]) -> str:
+    """List the first columns of a matrix by name, or by number from 0 if they have no names."""
+    names = problem.column_names.get(name)
+    known = [shown(names[j]) if names else str(j) for j in columns[:FEW]]
+    return ", ".join(known) + ", …" * (len(columns) > FEW)
+
+
+def underflowing_columns(name: str, columns: tuple[int, ...]) -> tuple[Status, str]:
+    """Return the finding that squares of entries underflow in some columns, although the solution depends on them.
+
+    Parameters
+    ----------
+    name : str
+        The name of the matrix.
+    columns : tuple of int
+        The numbers of these columns.
+    """
+    text = f"{len(columns)} of the columns of {name} (the first is column {columns[0]}) are so small that squares of "
+    text += "their entries are no numbers: what they say may be missing. Multiply these columns."
+    return Status.ILL_CONDITIONED, text
+
+
+def lost_digits(moments: Any, least: float) -> str:
+    """Say that means or confounds have cost digits, if errors above `least` remain; "" if not.
+
+    Parameters
+    ----------
+    moments : linspec.rows.Moments
+        After a pass.
+    least : float
+    """
+    error = max([moments.error_of_means(i) for i in moments.fitted])
+    if error <= least:
+        return ""
+    what = "Means" if moments.pre.B is None else "Means, or what confounds explain,"
+    text = f"{what} much larger than the deviations of a column were subtracted from products, not from entries: "
+    text += f"relative errors of about {min(error, 1.0):.0e} remain, which the residual does not show. "
+    other = "Pass an array or a file" if moments.pre.center else "Pass center=True"
+    return text + f"{other}, or subtract a constant from each column."

@@ -22,10 +22,10 @@ from linspec.operators import LinearOperator
 from linspec.process.interrupts import NothingYet, Request, first_interrupt
 from linspec.process.plurals import count_of
 from linspec.solving.problem import Problem
-from linspec.solving.ridge_values import ridge_columns, ridge_in_words, size_of_ridge
 from linspec.solving.ridges import along_ridges, checked_ridges
 from linspec.solving.solution import Solution, weights_by_matrix
 from linspec.solving.solver import Solver
+from linspec.solving.tables import ridge_columns, ridge_in_words, size_of_ridge
 from linspec.studies.held_out.defaults import default_scores, number_of, rows_to_score, score_of_rows
 
 __all__ = ["RidgePath", "ridge_path"]

@@ -17,10 +17,9 @@ import numpy as np
 from linspec.arrays import HostArray
 from linspec.errors import MissingCapability
 from linspec.process.interrupts import NothingYet, Request, first_interrupt
-from linspec.solving.findings import CHOICE
 from linspec.solving.ridges import along_ridges
 from linspec.solving.solver import Solver
-from linspec.solving.verdict import WARNED
+from linspec.solving.verdict import CHOICE, WARNED
 from linspec.status import Status
 from linspec.studies.held_out.folds import Folds
 from linspec.studies.held_out.scores import HeldOutScore, Ks, Rounded

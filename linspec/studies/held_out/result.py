@@ -14,8 +14,8 @@ from linspec.errors import InvalidOption, MissingCapability, shown
 from linspec.frames import table
 from linspec.process.plurals import count_of
 from linspec.solving.problem import Problem
-from linspec.solving.ridge_values import ridge_columns, ridge_in_words, size_of_ridge
 from linspec.solving.solve import solve
+from linspec.solving.tables import ridge_columns, ridge_in_words, size_of_ridge
 from linspec.studies.held_out.scores import LOST
 
 
