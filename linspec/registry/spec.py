@@ -113,6 +113,12 @@ class _Spec:
     method: ClassVar[str] = ""
     name: str
 
+    def __init_subclass__(cls, **words: str) -> None:
+        """Set `kind`, `base` and `method`, where a class gives them."""
+        super().__init_subclass__()
+        for name, value in words.items():
+            setattr(cls, name, value)
+
     def __post_init__(self) -> None:
         for field in fields(self):  # type: ignore[arg-type]
             value = getattr(self, field.name)
@@ -140,7 +146,7 @@ class _MethodSpec(_Spec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SolverSpec(_MethodSpec):
+class SolverSpec(_MethodSpec, kind="solver", base="linspec.solving.solver:Solver", method="iterate"):
     """Declaration of a solver.
 
     Parameters
@@ -180,10 +186,6 @@ class SolverSpec(_MethodSpec):
     'svd/power'
     """
 
-    kind: ClassVar[str] = "solver"
-    base: ClassVar[str] = "linspec.solving.solver:Solver"
-    method: ClassVar[str] = "iterate"
-
     problem: str
     needs: Needs = Needs()
 
@@ -194,7 +196,9 @@ class SolverSpec(_MethodSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NormalizerSpec(_MethodSpec):
+class NormalizerSpec(
+    _MethodSpec, kind="normalizer", base="linspec.solving.parts:Normalizer", method="orthonormalize"
+):
     """Declaration of a normalizer: a way to orthonormalise a block.
 
     Parameters
@@ -216,13 +220,9 @@ class NormalizerSpec(_MethodSpec):
     'normalizer/polar'
     """
 
-    kind: ClassVar[str] = "normalizer"
-    base: ClassVar[str] = "linspec.solving.parts:Normalizer"
-    method: ClassVar[str] = "orthonormalize"
-
 
 @dataclass(frozen=True, kw_only=True)
-class TestMatrixSpec(_MethodSpec):
+class TestMatrixSpec(_MethodSpec, kind="test-matrix", base="linspec.solving.parts:TestMatrix", method="draw"):
     """Declaration of a test matrix: a way to draw the random block from which a sketch is computed.
 
     Parameters
@@ -246,13 +246,9 @@ class TestMatrixSpec(_MethodSpec):
 
     __test__: ClassVar[bool] = False  # the name must not make pytest collect it
 
-    kind: ClassVar[str] = "test-matrix"
-    base: ClassVar[str] = "linspec.solving.parts:TestMatrix"
-    method: ClassVar[str] = "draw"
-
 
 @dataclass(frozen=True, kw_only=True)
-class OperatorSpec(_Spec):
+class OperatorSpec(_Spec, kind="operator"):
     """Declaration of an adapter that turns a foreign data type into a ``LinearOperator``.
 
     Parameters
@@ -298,8 +294,6 @@ class OperatorSpec(_Spec):
     'operator/kronecker'
     """
 
-    kind: ClassVar[str] = "operator"
-
     name: str
     matches: Callable[[Any], bool]
     adapt: Callable[[Any], Any]
@@ -311,7 +305,7 @@ class OperatorSpec(_Spec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProblemSpec(_Spec):
+class ProblemSpec(_Spec, kind="problem", base="linspec.solving.problem:Problem"):
     """Declaration of a family of problems.
 
     Parameters
@@ -339,9 +333,6 @@ class ProblemSpec(_Spec):
     ... ).qualified
     'problem/pls'
     """
-
-    kind: ClassVar[str] = "problem"
-    base: ClassVar[str] = "linspec.solving.problem:Problem"
 
     name: str
     target: str
