@@ -175,35 +175,28 @@ class Progress(NamedTuple):
     residual: float
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """How a run ended.
 
     Attributes
     ----------
-    arrays : mapping of str to array
-        Those of the last iterate.
+    last : Iterate
     certificate : Certificate
+        Of the arrays of the last iterate.
     ending : Status
         CONVERGED by the solver's residual, STAGNATED where it had nothing more to give.
-    final : bool
-        Whether the solver has nothing to add to the last iterate.
-    history : tuple of Progress
+    history : list of Progress
+    context : Context
+        With the notes of the solver, and the count of passes.
+    seconds : float
     """
 
-    arrays: Mapping[str, Array]
+    last: Iterate
     certificate: Certificate
-    notes: tuple[tuple[Status | None, str], ...]
     ending: Status
-    final: bool
-    history: tuple[Progress, ...]
-    passes: Passes
+    history: list[Progress]
+    context: Context
     seconds: float
-
-    @property
-    def iterations(self) -> int:
-        """The number of the last iterate."""
-        return max(len(self.history) - 1, 0)
 
 
 def run(  # noqa: PLR0913 (what one run is told)
@@ -267,8 +260,7 @@ def run(  # noqa: PLR0913 (what one run is told)
                 watch.write(last)
             try:
                 with _closing(passes, max_seconds):
-                    arrays = last.arrays()
-                    certificate = certify(watch.products, arrays, tol)
+                    certificate = certify(watch.products, last.arrays(), tol)
             except OutOfPasses as error:
                 raise watch.nothing(Status.BUDGET) from error
             again = ending is Status.CONVERGED and not last.final
@@ -284,8 +276,7 @@ def run(  # noqa: PLR0913 (what one run is told)
     if last.doubt and ending is not Status.CONVERGED:
         context.note(Status.INCOMPLETE, last.doubt)
         certificate = certificate._replace(lost=True)
-    notes = tuple(context.notes)
-    return Outcome(arrays, certificate, notes, ending, last.final, tuple(watch.history), passes, seconds)
+    return Outcome(last, certificate, ending, watch.history, context, seconds)
 
 
 @dataclass

@@ -130,7 +130,9 @@ def block_krylov(
         residuals = lengths_of(left)  # (5)
         exhausted = new.shape[1] == 0
         risk = partial(_risk, theta, Y, left, k, first, p)
-        yield _pairs(V, theta, Y, residuals, k, exhausted=exhausted, risk=risk)
+        count = min(k, len(theta))
+        vectors = lambda V=V, Y=Y[:, :count]: _combination(V, place(Y))  # noqa: E731
+        yield RitzPairs(theta[:count], vectors, residuals[:count], exhausted, risk)
         if V.shape[1] >= p:
             return
         if exhausted:
@@ -284,22 +286,6 @@ def _orthogonal_to(V: Array, Z: Array) -> Array:
         Z = Z - V @ (V.T @ Z)
         Z, _ = orthonormal(Z)
     return Z
-
-
-def _pairs(
-    V: Array,
-    theta: HostArray,
-    Y: HostArray,
-    residuals: HostArray,
-    k: int,
-    *,
-    exhausted: bool,
-    risk: Callable[[int, float], float],
-) -> RitzPairs:
-    place, count = Home.of(V).place, min(k, len(theta))
-    return RitzPairs(
-        theta[:count], lambda: _combination(V, place(Y[:, :count])), residuals[:count], exhausted, risk
-    )
 
 
 def _risk(

@@ -131,7 +131,7 @@ def _solution(
     by_default: bool,
 ) -> Any:
     """Make the solution."""
-    certificate, notes = outcome.certificate, outcome.notes
+    certificate, ending, passes = outcome.certificate, outcome.ending, outcome.context.passes
     tol = max(tol, certificate.least)
     status, converged, message = verdict(
         problem,
@@ -139,8 +139,8 @@ def _solution(
         tol=tol,
         by_default=by_default,
         once=problem.sweeps == 1,
-        ending=None if outcome.final and outcome.ending is not Status.INTERRUPTED else outcome.ending,
-        notes=notes,
+        ending=None if outcome.last.final and ending is not Status.INTERRUPTED else ending,
+        notes=outcome.context.notes,
         remarks=remarks,
     )
     solution = problem.solution(
@@ -149,12 +149,12 @@ def _solution(
         message=message,
         residual=certificate.residual,
         residual_kind=certificate.kind,
-        iterations=outcome.iterations,
-        passes=outcome.passes.count,
-        columns=outcome.passes.columns,
-        flops=outcome.passes.flops,
+        iterations=max(len(outcome.history) - 1, 0),
+        passes=passes.count,
+        columns=passes.columns,
+        flops=passes.flops,
         seconds=outcome.seconds,
-        history=np.array(list(outcome.history), dtype=HISTORY_TYPE),
+        history=np.array(outcome.history, dtype=HISTORY_TYPE),
         solver=name,
         column_names=dict(problem.column_names),
         frame_library=problem.frame_library,

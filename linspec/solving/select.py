@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from linspec import cost, registry
 from linspec.arrays import at_home
 from linspec.errors import (
-    BrokenPlugin,
     InvalidOption,
     InvalidProblem,
     NoSuitableSolver,
@@ -139,11 +139,7 @@ def candidates(problem: Problem[Any], sizes: cost.Sizes) -> tuple[dict[str, cost
     for name, spec in records.items():
         if "automatic" not in spec.traits or (name in rough and not once) or lacks(problem, spec):
             continue
-        try:
-            estimate = stated_estimate(registry.get_solver(name, problem), spec, sizes)
-        except BrokenPlugin as error:  # it must not stop other solvers
-            warn(str(error), PluginWarning)
-            continue
+        estimate = stated_estimate(partial(registry.get_solver, name, problem), spec.qualified, sizes)
         if estimate is not None:
             estimates[name] = estimate
     return estimates, rough
@@ -200,19 +196,20 @@ def estimated(
         spec = registry.spec_of(type(solver), problem)
     else:
         cls, spec = registry.solver_and_record(solver, problem)
-    return spec.name if spec is not None else cls.__name__, stated_estimate(cls, spec, sizes)
+    name = spec.name if spec is not None else cls.__name__
+    return name, stated_estimate(lambda: cls, name, sizes)
 
 
-def stated_estimate(cls: type[Solver], spec: Any, sizes: cost.Sizes) -> cost.Estimate | None:
-    """Return a solver's estimate of time and memory; None if it states none, or an invalid one, with a warning."""
+def stated_estimate(solver: Callable[[], type[Solver]], name: str, sizes: cost.Sizes) -> cost.Estimate | None:
+    """Return a solver's estimate of time and memory; None if it states none, or if it is broken, with a warning."""
     fault = "returned what is no linspec.cost.Estimate of times and bytes that are not negative"
     try:
-        found: Any = cls.estimate(sizes)
+        found: Any = solver().estimate(sizes)
         if found is None or (isinstance(found, cost.Estimate) and found.seconds >= 0 and found.bytes >= 0):
             return found
-    except Exception as error:  # noqa: BLE001  # whatever a plugin raises
+    except Exception as error:  # noqa: BLE001  # whatever a plugin raises: it must not stop other solvers
         fault = f"raised {one_line(error)}"
-    warn(f"{spec.qualified if spec else cls.__name__}: estimate {fault}.", PluginWarning)
+    warn(f"{name}: estimate {fault}.", PluginWarning)
     return None
 
 
