@@ -39,8 +39,7 @@ from linspec.errors import (
     one_line,
     warn,
 )
-from linspec.registry.keywords import COUNTERPARTS, RUN_ARGUMENTS
-from linspec.registry.options import Option, options_of
+from linspec.registry.options import COUNTERPARTS, RUN_ARGUMENTS, Option, options_of
 from linspec.registry.spec import (
     HOOKS,
     KINDS,

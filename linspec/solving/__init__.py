@@ -28,7 +28,7 @@ _HOLDERS = {
     "fewer_than_asked": "linspec.solving.verdict",
     "finite_array": "linspec.solving.checks",
     "left_out_nearby": "linspec.solving.verdict",
-    "moments_of_rows": "linspec.solving.loadings",
+    "moments_of_rows": "linspec.solving.linear_solution",
     "refuse_iterators": "linspec.solving.checks",
     "score_of_predictions": "linspec.solving.prediction_score",
     "table_of_columns": "linspec.solving.tables",

@@ -24,7 +24,7 @@ from linspec.errors import InvalidProblem
 from linspec.frames import RowNames, check_order
 from linspec.operators import LinearOperator
 from linspec.operators.chosen_rows import chosen_rows
-from linspec.registry.keywords import parameters_of, unknown_name
+from linspec.registry.options import parameters_of, unknown_name
 from linspec.rows import Moments as RowMoments
 from linspec.rows import Passes, Preprocessing
 from linspec.solving.fields import Statement, view_names

@@ -31,7 +31,7 @@ from linspec.operators.streamed import ONCE
 from linspec.process import machine
 from linspec.process.log import LOG, tells
 from linspec.registry import options
-from linspec.registry.keywords import RUN_ARGUMENTS
+from linspec.registry.options import RUN_ARGUMENTS
 from linspec.solving.problem import Problem
 from linspec.solving.solver import Solver
 

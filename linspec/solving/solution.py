@@ -19,9 +19,9 @@ from linspec.process.plurals import count_of
 from linspec.solving import archive
 from linspec.solving.checks import check_count
 from linspec.solving.fields import Layout, each_part, parts_of, view_names
-from linspec.solving.summary import Summary
 from linspec.solving.tables import (
     LeadingColumns,
+    Summary,
     leading_columns,
     ridge_in_words,
     size_of_ridge,

@@ -1,14 +1,15 @@
-"""Tables of an answer: a row for each column of a matrix, for each row of data, or for each training row.
+"""Tables of an answer: a row for each component, column of a matrix, row of data, or training row.
 
 Problem: weights, loadings, scores and coefficients are arrays; users want them beside the names of columns and rows.
 Method: the columns of a table are the vectors of the answer, named by the word of its layout and a number. The rows are
 labelled by the names that the answer keeps, or that other data carry. The table is made in the library of the first
-frame among the data, or in the one that is requested.
+frame among the data, or in the one that is requested. The summary is a list of mappings, one for each component, below
+lines that state the certificate, shown as text: a user wants to see first whether the answer can be trusted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -281,3 +282,61 @@ def ridge_columns(ridges: Sequence[Any], matrices: Sequence[str]) -> dict[str, H
     count = len(ridges[0])
     names = matrices if len(matrices) == count else range(1, count + 1)
     return {f"ridge {name}": np.array([ridge[i] for ridge in ridges]) for i, name in enumerate(names)}
+
+
+# ---- the summary --------------------------------------------------------------------------------
+
+FEW = 10
+"""Largest number of texts in one line."""
+
+SHOWN = 30
+"""Largest number of rows that are shown; the list has all."""
+
+
+class Summary(list[dict[str, Any]]):
+    """One mapping for each component, with the same keys; shown as a table below the certificate.
+
+    Parameters
+    ----------
+    rows : iterable of mappings
+    title : str
+        The heading.
+    facts : sequence of (str, str)
+        Names and texts that are shown above the table.
+    """
+
+    def __init__(
+        self, rows: Iterable[Mapping[str, Any]], title: str, facts: Sequence[tuple[str, str]]
+    ) -> None:
+        super().__init__(dict(row) for row in rows)
+        self.title = title
+        self.facts = tuple(facts)
+
+    def __repr__(self) -> str:
+        width = max((len(name) for name, _ in self.facts), default=0)
+        lines = [self.title, *(f"{name.ljust(width)}  {text}" for name, text in self.facts)]
+        if self:
+            cells = [list(self[0]), *([_shown(value) for value in row.values()] for row in self[:SHOWN])]
+            widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+            aligned = (zip(row, widths, strict=True) for row in cells)
+            lines += ["", *("  ".join(text.rjust(width) for text, width in row) for row in aligned)]
+        more = [f"... {len(self)} rows in all"] if len(self) > SHOWN else []
+        return "\n".join([*lines, *more])
+
+
+def percent(share: float) -> str:
+    """Return a share in per cent with three decimals; one below 1, by more than rounding, is never "100.000 %"."""
+    text = f"{100 * share:.3f} %"
+    return "99.999 %" if text.startswith("100.000") and share < 1 - 1e-9 else text
+
+
+def some_of(texts: Sequence[str]) -> str:
+    """Return the first of some texts in one line, and how many there are in all if some are left out."""
+    more = f"  … ({len(texts)} in all)" if len(texts) > FEW else ""
+    return "  ".join(texts[:FEW]) + more
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import linspec
-from linspec.registry.keywords import COUNTERPARTS
+from linspec.registry.options import COUNTERPARTS
 
 FOLDER = Path(linspec.__file__).parent
 SUBMODULES = sorted(module.name for module in pkgutil.iter_modules([str(FOLDER)]))

@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 import linspec as ls
 from linspec.errors import InvalidDeclaration, InvalidOption, LinspecError, UnknownOption
 from linspec.registry import KINDS
-from linspec.registry.keywords import RUN_ARGUMENTS
-from linspec.registry.options import build, options_of, parse, validate
+from linspec.registry.options import RUN_ARGUMENTS, build, options_of, parse, validate
 
 if TYPE_CHECKING:
     from nowhere import Nothing

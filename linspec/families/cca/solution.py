@@ -13,11 +13,9 @@ from linspec.families.cca.variates import CCAScore, score_views
 from linspec.frames import check_order
 from linspec.process.plurals import count_of
 from linspec.solving.fields import field
-from linspec.solving.linear_solution import LinearSolution, as_several, single_or_several
-from linspec.solving.loadings import Loadings
+from linspec.solving.linear_solution import LinearSolution, Loadings, as_several, single_or_several
 from linspec.solving.new_rows import NewRows
-from linspec.solving.summary import percent
-from linspec.solving.tables import table_of_rows
+from linspec.solving.tables import percent, table_of_rows
 from linspec.workers import brought_here
 
 OTHER = {"X": "Y", "Y": "X"}

@@ -43,7 +43,7 @@ from linspec.operators.weights import weights_and_confounds
 from linspec.rows import Moments
 from linspec.solving import NewRows, check_flag, check_k, check_rows, moments_of_rows
 from linspec.solving.stating import adopt_labels, borrow
-from linspec.solving.summary import some_of
+from linspec.solving.tables import some_of
 from linspec.targets.labels import are_classes, class_codes
 from linspec.targets.matrices import classes_of, targets_of_classes
 from linspec.workers import brought_here

@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linspec.arrays import HostArray, reciprocal
-from linspec.solving.loadings import Loadings, loadings_of
+from linspec.solving.linear_solution import Loadings, loadings_of
 from linspec.studies.inference.bootstrap import ComponentBootstrap, Draws, Side, weights_on_host
 
 __all__ = ["Bootstrap", "DrawnPairs"]
