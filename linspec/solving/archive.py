@@ -100,13 +100,9 @@ _COMPRESSED = ("data", "indices", "indptr")
 
 
 def _leaf(value: Any) -> Any:
-    """Return a number or text as JSON holds it; instances of subclasses become plain ones."""
-    for kind in (bool, int, str):
-        if isinstance(value, kind):
-            return kind(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"number": repr(float(value))}
-    return None if value is None else float(value)
+    """Return a number or text as JSON holds it."""
+    finite = not isinstance(value, float) or math.isfinite(value)
+    return value if finite else {"number": repr(float(value))}
 
 
 def _parts_of(value: Any, name: str) -> Mapping[str, Any]:

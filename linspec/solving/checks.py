@@ -180,10 +180,6 @@ def check_home(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -
         )
 
 
-MOST_BY_DEFAULT = 4096
-"""The largest default of k: this many vectors of some thousand entries fit into any memory."""
-
-
 def check_k(k: Any, sizes: Mapping[str, int]) -> int:
     """Check k, an integer from 1 to the least of some sizes.
 
@@ -217,17 +213,6 @@ def check_k(k: Any, sizes: Mapping[str, int]) -> int:
     if not 1 <= k <= limit:
         raise InvalidProblem(f"k must be between 1 and {limit} for {_counts(sizes)}; got {shown(k)}.")
     return int(k)
-
-
-def largest_k(sizes: Mapping[str, int]) -> int:
-    """Return the default of k, the least of the sizes; raise if it is above `MOST_BY_DEFAULT`."""
-    limit = min(sizes.values())
-    if limit > MOST_BY_DEFAULT:
-        raise InvalidProblem(
-            f"k must be given for {_counts(sizes)}; got none. The default is the smaller size, and it "
-            f"applies up to {MOST_BY_DEFAULT}."
-        )
-    return int(limit)
 
 
 def _counts(sizes: Mapping[str, int]) -> str:

@@ -94,7 +94,7 @@ def run(  # noqa: PLR0913 (what one call of `solve` sets)
         raise
     early = outcome.ending in KEPT and not outcome.certificate.residual <= tol
     remarks = () if writer is None or not early else (writer.how_to_go_on(),)
-    return _solution(problem, solver, name, outcome, tol, remarks, by_default=asked is None)
+    return _solution(problem, solver, name, outcome, tol, remarks)
 
 
 def _told(
@@ -127,8 +127,6 @@ def _solution(
     outcome: Outcome,
     tol: float,
     remarks: Sequence[str],
-    *,
-    by_default: bool,
 ) -> Any:
     """Make the solution."""
     certificate, ending, passes = outcome.certificate, outcome.ending, outcome.context.passes
@@ -137,7 +135,6 @@ def _solution(
         problem,
         certificate,
         tol=tol,
-        by_default=by_default,
         once=problem.sweeps == 1,
         ending=None if outcome.last.final and ending is not Status.INTERRUPTED else ending,
         notes=outcome.context.notes,

@@ -196,8 +196,9 @@ def estimated(
         spec = registry.spec_of(type(solver), problem)
     else:
         cls, spec = registry.solver_and_record(solver, problem)
-    name = spec.name if spec is not None else cls.__name__
-    return name, stated_estimate(lambda: cls, name, sizes)
+    if spec is None:
+        return cls.__name__, stated_estimate(lambda: cls, cls.__name__, sizes)
+    return spec.name, stated_estimate(lambda: cls, spec.qualified, sizes)
 
 
 def stated_estimate(solver: Callable[[], type[Solver]], name: str, sizes: cost.Sizes) -> cost.Estimate | None:

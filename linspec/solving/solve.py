@@ -342,7 +342,7 @@ def _check_memory(problem: Problem[Any], instance: Solver, spec: Any, name: str)
     if spec is None or not instance.has_estimate():
         return
     sizes = problem.sizes()
-    estimate = stated_estimate(lambda: type(instance), name, sizes)
+    estimate = stated_estimate(lambda: type(instance), spec.qualified, sizes)
     if estimate is not None:
         what = f"{name} ({estimate.note})"
         check_fits(estimate.bytes, what, "Choose a solver with the trait iterative.", sizes.free_memory)

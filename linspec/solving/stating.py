@@ -8,7 +8,6 @@ Method: `state` goes through the declarations (`linspec.solving.fields`). It rea
 from __future__ import annotations
 
 import copy
-import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -31,11 +30,10 @@ from linspec.solving.checks import (
     check_ridges,
     check_rows,
     finite_array,
-    largest_k,
     refuse_iterators,
     vector_of_list,
 )
-from linspec.solving.fields import KEY, Flag, parts_of, view_names
+from linspec.solving.fields import Flag, add_field, parts_of, view_names
 from linspec.solving.shared_moments import Moments
 
 P = TypeVar("P")
@@ -55,15 +53,8 @@ the type, the default and the declaration of the field; a declaration of None me
 
 def add_row_fields(cls: type) -> None:
     """Add the fields of weights, confounds and scale to a class that is no dataclass yet, unless it has them."""
-    annotations = cls.__annotations__  # those of the class itself
-    if not annotations:
-        return
-    inherited = getattr(cls, "__dataclass_fields__", {})
     for name, (kind, default, declaration) in ROW_FIELDS.items():
-        if name not in annotations and name not in inherited:
-            annotations[name] = kind
-            metadata = {} if declaration is None else {KEY: declaration}
-            setattr(cls, name, dataclasses.field(default=default, kw_only=True, metadata=metadata))
+        add_field(cls, name, declaration, default=default, kind=kind, kw_only=True)
 
 
 def borrow(problem: Any) -> None:
@@ -306,7 +297,7 @@ def check_sizes(problem: Any) -> None:
     sizes = sizes if declared.limits is None else declared.limits(problem)
     k = getattr(problem, problem.stated.count)
     object.__setattr__(
-        problem, problem.stated.count, largest_k(sizes) if problem.every else check_k(k, sizes)
+        problem, problem.stated.count, int(min(sizes.values())) if problem.every else check_k(k, sizes)
     )
 
 

@@ -51,7 +51,6 @@ def verdict(
     certificate: Certificate,
     *,
     tol: float,
-    by_default: bool,
     once: bool,
     ending: Status | None,
     notes: Sequence[Finding],
@@ -64,8 +63,6 @@ def verdict(
     problem : Problem
     certificate : Certificate
     tol : float
-    by_default : bool
-        Whether the tolerance is the default.
     once : bool
         Whether the data could be read only once when the run began.
     ending : Status or None
@@ -83,7 +80,7 @@ def verdict(
     findings = [*dict.fromkeys((*notes, *certificate.findings))]  # each is said once
     statuses = [finding for finding, _ in findings]
     status = _status(converged, ending, statuses, nothing=empty and settled)
-    figures = _figures(certificate.residual, tol, least=by_default and problem.single, once=once)
+    figures = _figures(certificate.residual, tol, once=once)
     return status, converged, _message(status, findings, remarks, figures)
 
 
@@ -110,16 +107,11 @@ def _status(
     return next(said, Status.INACCURATE)
 
 
-def _figures(residual: float, tol: float, *, least: bool, once: bool) -> str:
-    """Return the figures at the end of a message: the residual and the tolerance.
-
-    If `least` is true, the tolerance is the default for float32, and the text says so. If `once` is true, the data
-    can be read only once; for a residual of NaN the text then says that a residual would take another pass.
-    """
+def _figures(residual: float, tol: float, *, once: bool) -> str:
+    """Return the residual and the tolerance; without one, that another pass is needed, if the data can be read once."""
     if math.isnan(residual) and once:
         return "no residual: it takes another pass, and the data can be read once"
-    figures = f"residual {residual:.2g}, tolerance {tol:.2g}"
-    return f"{figures} (the least that products in float32 allow)" if least else figures
+    return f"residual {residual:.2g}, tolerance {tol:.2g}"
 
 
 def _message(status: Status, findings: Sequence[Finding], remarks: Sequence[str], figures: str) -> str:

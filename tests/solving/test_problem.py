@@ -175,14 +175,3 @@ def test_without_k_a_lower_rank_is_no_shortage():
     both = ls.solve(ls.CCA(low, Y), "gram")
     assert len(both.correlations) == 3
     assert "asked for" not in both.message
-
-
-def test_without_k_more_than_would_fit_is_refused():
-    tall = scipy.sparse.eye_array(5000, 4200, format="csr")
-    for make in (lambda: ls.SVD(tall), lambda: ls.CCA(tall, tall)):
-        with pytest.raises(
-            ls.errors.InvalidProblem, match=r"k must be given for .*4200 columns.* up to 4096"
-        ):
-            make()
-    assert ls.SVD(tall[:, :4096]).k == 4096
-    assert ls.SVD(tall, 4200).k == 4200  # whoever asks for it

@@ -14,7 +14,7 @@ PROBLEM = ls.SVD(np.eye(3), 1)
 
 
 def ended(residual=1e-12, findings=(), lost=False, **how):
-    told = {"tol": 1e-8, "by_default": False, "once": False, "ending": Status.CONVERGED, "notes": ()} | how
+    told = {"tol": 1e-8, "once": False, "ending": Status.CONVERGED, "notes": ()} | how
     return verdict(PROBLEM, Certificate(residual, findings, {"Vh": np.ones((1, 3))}, lost=lost), **told)
 
 
