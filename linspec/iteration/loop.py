@@ -165,7 +165,15 @@ iterations for it each time, and may be sent back so often without."""
 
 
 class Progress(NamedTuple):
-    """What a callback is told, and what history keeps."""
+    """What a callback is told, and what history keeps.
+
+    Attributes
+    ----------
+    iteration : int
+    passes, columns, flops, seconds, residual : float
+    current : callable, optional
+        Computes the iterate as a dict of arrays. They are copies, which a callback may keep and change.
+    """
 
     iteration: int
     passes: float
@@ -173,6 +181,7 @@ class Progress(NamedTuple):
     flops: float
     seconds: float
     residual: float
+    current: Any = None
 
 
 class Outcome(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 from linspec import iteration
 from linspec.arrays import Array, copied, host_dtype, is_array
 from linspec.errors import InvalidOption
-from linspec.iteration import Outcome
+from linspec.iteration import Outcome, Progress
 from linspec.process.log import LOG, tells
 from linspec.registry.options import is_number, stated_options
 from linspec.solving.checkpoints import CheckpointWriter
@@ -22,26 +21,6 @@ from linspec.solving.on_rows import certified, moments_of
 from linspec.solving.solution import HISTORY_TYPE, labels_of_rows
 from linspec.solving.verdict import verdict
 from linspec.status import Status
-
-
-@dataclass(frozen=True)
-class Progress:
-    """The argument of a callback, which is called after each iteration.
-
-    Attributes
-    ----------
-    iteration : int
-    passes, seconds, residual : float
-    current : callable
-        Computes the iterate as a dict of arrays. They are copies, which a callback may keep and change.
-    """
-
-    iteration: int
-    passes: float
-    seconds: float
-    residual: float
-    current: Callable[[], Mapping[str, Any]]
-
 
 KEPT = (Status.BUDGET, Status.INTERRUPTED, Status.ITERATION_LIMIT, Status.STOPPED)
 """Endings after which another run may continue the iteration, so that a checkpoint is written."""
@@ -100,13 +79,12 @@ def run(  # noqa: PLR0913 (what one call of `solve` sets)
 def _told(
     problem: Any,
     callbacks: Sequence[Callable[[Progress], Any]],
-    seen: iteration.Progress,
+    seen: Progress,
     iterate: iteration.Iterate,
     moments: Any,
 ) -> bool:
     """Call the callbacks of a user; whether one of them asks to stop."""
-    copies = partial(_copies, problem, iterate, moments)
-    progress = Progress(seen.iteration, seen.passes, seen.seconds, seen.residual, copies)
+    progress = seen._replace(current=partial(_copies, problem, iterate, moments))
     stops = [_says_stop(call(progress)) for call in callbacks]  # each is called
     return any(stops)
 
@@ -151,7 +129,7 @@ def _solution(
         columns=passes.columns,
         flops=passes.flops,
         seconds=outcome.seconds,
-        history=np.array(outcome.history, dtype=HISTORY_TYPE),
+        history=np.array([seen[:-1] for seen in outcome.history], dtype=HISTORY_TYPE),
         solver=name,
         column_names=dict(problem.column_names),
         frame_library=problem.frame_library,

@@ -44,7 +44,7 @@ SOURCES = {
 """The source of a residual, or the norm that it is measured in, by `Solution.residual_kind`."""
 
 
-HISTORY_TYPE = np.dtype([(name, np.float64) for name in iteration.Progress._fields])
+HISTORY_TYPE = np.dtype([(name, np.float64) for name in iteration.Progress._fields[:-1]])
 """The columns of `Solution.history`."""
 
 

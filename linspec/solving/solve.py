@@ -31,6 +31,7 @@ from linspec.errors import (
     shown,
     warn,
 )
+from linspec.iteration import Progress
 from linspec.operators.streamed import ONCE
 from linspec.process.interrupts import NothingYet
 from linspec.process.progress import report_progress
@@ -44,7 +45,7 @@ from linspec.solving.checkpoints import (
     loaded,
 )
 from linspec.solving.problem import Problem
-from linspec.solving.run import Progress, run
+from linspec.solving.run import run
 from linspec.solving.select import (
     automatic,
     candidates,

@@ -35,10 +35,10 @@ from linspec.errors import (
     shown,
 )
 from linspec.frames import check_order
+from linspec.iteration import Progress
 from linspec.process.plurals import count_of
 from linspec.registry import options
 from linspec.solving.problem import Problem
-from linspec.solving.run import Progress
 from linspec.solving.select import automatic
 from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
