@@ -28,6 +28,7 @@ import numpy as np
 
 import linspec as ls
 from linspec import errors, registry
+from linspec.registry import queries
 from linspec.testing import solvers
 from linspec.testing.kit import Checks
 from linspec.testing.parts import formed, sample_of
@@ -198,7 +199,7 @@ print(json.dumps([took, loaded, changes]))
 
 def imports(spec: Any) -> None:
     """The table loads no array library and is quick; the module of the record changes nothing of the process."""
-    entries = registry.default_registry().entries()
+    entries = queries.default_registry().entries()
     provider = next((each.plugin.identity for each in entries if each.spec is spec), "")
     module = getattr(spec, "target", "").partition(":")[0]
     distribution, _, entry = provider.partition(":")

@@ -330,7 +330,7 @@ class _Watch:
         except OutOfPasses:
             return Status.INTERRUPTED if self.context.passes.interrupted else Status.BUDGET
         except Exception as error:
-            if not _is_out_of_memory(error):
+            if not is_out_of_memory(error):
                 if self.last is not None:
                     self.write(self.last)
                 raise
@@ -414,7 +414,7 @@ def _closing(passes: Passes, seconds: float, *, counted: bool = True) -> Iterato
             passes.count, passes.columns, passes.flops = counts
 
 
-def _is_out_of_memory(error: BaseException) -> bool:
+def is_out_of_memory(error: BaseException) -> bool:
     """Whether memory ran out: a MemoryError, OutOfMemoryError of torch and CuPy, or an OSError with ENOMEM."""
     names = {kind.__name__ for kind in type(error).__mro__}
     return bool(names & {"MemoryError", "OutOfMemoryError"}) or getattr(error, "errno", None) == errno.ENOMEM

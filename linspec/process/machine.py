@@ -114,6 +114,12 @@ def available_memory() -> int:
     return found if most is None else min(found, most)
 
 
+def check_settings() -> None:
+    """Raise an error for invalid environment variables, which small problems do not need."""
+    _most_threads()
+    _most_memory()
+
+
 def worker_pool() -> ThreadPoolExecutor:
     """Return the thread pool of this process, made at the first call.
 

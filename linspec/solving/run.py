@@ -11,8 +11,9 @@ import numpy as np
 
 from linspec import iteration
 from linspec.arrays import Array, copied, host_dtype, is_array
-from linspec.errors import InvalidOption
+from linspec.errors import InvalidOption, OutOfMemory, one_line
 from linspec.iteration import Outcome, Progress
+from linspec.iteration.loop import is_out_of_memory
 from linspec.process.log import LOG, tells
 from linspec.registry.options import is_number, stated_options
 from linspec.solving.checkpoints import CheckpointWriter
@@ -70,7 +71,9 @@ def run(  # noqa: PLR0913 (what one call of `solve` sets)
     except BaseException as error:
         if writer is not None:
             error.add_note(writer.how_to_go_on())
-        raise
+        if isinstance(error, OutOfMemory) or not is_out_of_memory(error):
+            raise
+        raise OutOfMemory(f"{name} ran out of memory: {one_line(error)}. Choose what holds less.") from error
     early = outcome.ending in KEPT and not outcome.certificate.residual <= tol
     remarks = () if writer is None or not early else (writer.how_to_go_on(),)
     return _solution(problem, solver, name, outcome, tol, remarks)

@@ -12,9 +12,11 @@ answer back to the columns as they came.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from linspec import cost, registry
@@ -28,11 +30,14 @@ from linspec.errors import (
     MissingCapability,
     OutOfMemory,
     SweptOnce,
+    called,
     shown,
     warn,
 )
 from linspec.iteration import Progress
 from linspec.operators.streamed import ONCE
+from linspec.process import machine
+from linspec.process.files import named_file
 from linspec.process.interrupts import NothingYet
 from linspec.process.progress import report_progress
 from linspec.registry import options
@@ -44,6 +49,7 @@ from linspec.solving.checkpoints import (
     fingerprint,
     loaded,
 )
+from linspec.solving.checks import check_flag
 from linspec.solving.problem import Problem
 from linspec.solving.run import run
 from linspec.solving.select import (
@@ -189,8 +195,10 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
         if value is not None and not (options.is_number(value) and value > 0):
             raise InvalidOption(f"{limit} must be a positive number or None; got {shown(value)}.")
     began = time.perf_counter()
-    if callback is not None and not callable(callback):
-        raise InvalidOption(f"callback must be a function of one argument, or None; got {shown(callback)}.")
+    machine.check_settings()
+    _check_callback(callback)
+    check_flag("progress", progress)
+    check_flag("complete", complete)
     if complete and not problem.proves_completeness:
         raise InvalidOption(
             "complete=True is for problems that can prove that nothing is missing, such as linspec.CCA; got "
@@ -236,6 +244,19 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
     if solution.status in WARNED:  # an attempt that "auto" gives up warns nobody
         warn(f"{solution.solver}: {solution.message}", ConvergenceWarning)
     return solution
+
+
+def _check_callback(callback: Any) -> None:
+    """Refuse a callback that cannot be called with one argument, before the run begins."""
+    if callback is None:
+        return
+    with suppress(ValueError):  # some builtins have no signature
+        try:
+            inspect.signature(callback).bind(None)
+        except TypeError as error:
+            raise InvalidOption(
+                f"callback must be a function of one argument, the progress, or None; got {shown(callback)}: {error}."
+            ) from error
 
 
 def _check_fit(problem: Problem[Any], spec: Any, name: str, asked: list[str]) -> None:
@@ -314,7 +335,8 @@ def _saved(start: Any) -> tuple[dict[str, Any] | None, Any]:
     """Return (checkpoint, None) for the path of a checkpoint, else (None, start), with a saved answer loaded."""
     if not isinstance(start, str | os.PathLike):
         return None, start
-    saved = loaded(start)
+    with called("start"):
+        saved = loaded(named_file(start, "start"))
     return saved, None if saved is not None else load_solution(start)
 
 
