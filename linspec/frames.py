@@ -505,14 +505,13 @@ def _check_pair(what: str, index: Any, of: str, other: Any) -> str:
             return ""
         return (
             f"{what} and {of} have {common} of {len(found)} row labels in common, and their rows are paired by "
-            f"position. Select the common rows, {what}.loc[common] and {of}.loc[common] with common = "
-            f"{of}.index.intersection({what}.index); or, if positions are meant, pass {what}.set_axis({of}.index)."
+            f"position. Select the common rows; or, if positions are meant, pass {what}.set_axis({of}.index)."
         )
     at = next(i for i, (one, another) in enumerate(zip(found, wanted, strict=True)) if one != another)
     raise InvalidProblem(
         f"the rows of {what} and {of} must be in the same order; got the same labels in another order: row {at} is "
         f"{shown(found[at])} in {what} and {shown(wanted[at])} in {of}. Align them by label, "
-        f"{what}.loc[{of}.index], or pair them by position, {what}.set_axis({of}.index)."
+        f"{what}.loc[{of}.index], or pair them by position."
     )
 
 

@@ -16,9 +16,8 @@ Source: scikit-learn's parameter constraints, which validate, phrase the error a
 tests.
 Where we differ: the type of an option is that of its default (or is given). So annotations are only for readers and
 type checkers, and are never evaluated: they may name classes imported under ``TYPE_CHECKING``. Values are not
-converted: a value is accepted unchanged or refused. Other libraries use other names for the parameters of problems and
-the options of solvers: an unknown keyword is compared with the names that there are, with those of ``linspec.solve``,
-and with the names of other libraries.
+converted: a value is accepted unchanged or refused. An unknown keyword is compared with the names that there are, and
+with those of ``linspec.solve``.
 """
 
 from __future__ import annotations
@@ -513,56 +512,6 @@ OF_SOLVE = (*sorted(RUN_ARGUMENTS - {"problem"}), "tol", "max_iterations")
 NEAR = 0.66
 """Least similarity of two names, as difflib measures it, for a suggestion."""
 
-_FOREIGN: dict[tuple[str, ...], str] = {
-    ("k", "ks", "columns"): "n_components components latent_dimensions latent_dims rank n_factors nu",
-    ("ks", "k"): "ranks n_components_list",
-    ("ridge", "ridges", "level"): "alpha",
-    (
-        "ridge",
-        "ridges",
-    ): "l2 reg regularization regularisation lambda lam lamb lambda_ c cs penalty shrinkage damp",
-    ("ridges", "ridge"): "alphas lambdas lams penalties regs",
-    ("center",): "fit_intercept intercept centre centered centred demean with_mean mean_center",
-    ("sample_weight",): "weights sample_weights row_weights w case_weights",
-    ("confounds",): "covariates nuisance z partial conditional",
-    ("scale",): "standardize standardise normalize normalise with_std",
-    ("A", "X", "data"): "a x data matrix design features",
-    ("H", "Y", "B", "y"): "b y target targets labels rhs",
-    ("left",): "compute_uv return_u u full_matrices",
-    ("rng",): "random_state seed random_seed rng generator",
-    ("tol",): "tol tolerance eps epsilon rtol atol ftol gtol xtol",
-    ("max_iterations", "draws", "permutations", "max_passes"): "n_iter niter n_iterations iterations",
-    ("max_iterations", "max_passes"): "max_iter maxiter max_iterations iter_lim",
-    ("max_passes",): "max_passes epochs n_epochs max_epochs max_sweeps maxfev",
-    ("max_seconds",): "max_seconds timeout time_limit max_time maxtime",
-    ("solver", "solvers"): "solver svd_solver method algorithm estimator eigen_solver backend",
-    ("solvers", "solver"): "solvers methods algorithms estimators",
-    ("start",): "start x0 v0 init warm_start coef_init initial initial_guess",
-    ("callback",): "callback callbacks",
-    ("progress",): "progress verbose verbosity disp show_progress progress_bar",
-    (
-        "draws",
-        "permutations",
-    ): "samples n_samples n_resamples resamples n_boot n_bootstrap n_bootstraps bootstraps "
-    "replicates n_replicates reps n_reps repetitions n_repeats repeats nboot",
-    ("permutations", "draws"): "n_permutations n_perm nperm perms n_perms permutation",
-    ("splitter",): "cv n_splits splits folds n_folds k_folds kfold nfolds fold",
-    ("score",): "scoring scorer metric criterion",
-    ("groups",): "group cluster clusters blocks strata",
-    ("level",): "confidence confidence_level conf_level ci coverage",
-    ("statistic",): "test_statistic stat test criterion",
-    ("solution",): "fitted result model answer",
-    (
-        "test",
-        "held_out",
-    ): "x_test test_data test_size validation validation_data validation_split eval_set holdout",
-    ("columns",): "feature_names feature_names_out colnames column_names names n_columns width",
-    ("rows",): "labels index row_names rownames sample_names n_rows",
-    ("test_matrix",): "sketch projection random_matrix density kind",
-}
-"""For each tuple of parameters of linspec, the names that other libraries use, in lower case. An error suggests the
-first parameter of the tuple that the called function has."""
-
 COUNTERPARTS = {
     "GridSearchCV cross_val_score": "linspec.cross_validate(problem)",
     "KCCA": "linspec.KernelCCA(X, Y, k)",
@@ -583,16 +532,10 @@ COUNTERPARTS = {
 
 
 def meaning(name: str, known: Collection[str]) -> str:
-    """The one of the known names that a name may stand for, by its spelling or in another library; "" if none."""
-    word = name.lower().strip("_")
-    meant: dict[str, str] = {}
-    for here, foreign in _FOREIGN.items():
-        target = next((each for each in here if each in known), None)
-        meant |= {each: target for each in foreign.split() if target and each not in meant}
-    meant |= {each.lower(): each for each in known}
-    if word not in meant and any(word in foreign.split() for foreign in _FOREIGN.values()):
-        return ""
-    return next((meant[near] for near in get_close_matches(word, meant, 1, NEAR)), "")
+    """The one of the known names whose spelling is nearest to a name; "" if none is near."""
+    lower = {each.lower(): each for each in known}
+    near = get_close_matches(name.lower().strip("_"), lower, 1, NEAR)
+    return lower[near[0]] if near else ""
 
 
 def unknown_name(owner: str, kind: str, name: str, known: Collection[str]) -> UnknownOption:

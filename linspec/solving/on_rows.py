@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, DType, reciprocal, to_host
-from linspec.errors import BrokenPlugin, OutOfMemory, shown
+from linspec.errors import BrokenPlugin, OutOfMemory
 from linspec.iteration import Certificate
 from linspec.rows import Moments, Passes, Preprocessing
 from linspec.solving.fields import parts_of
@@ -171,13 +171,10 @@ def _check_yielded(problem: Any, arrays: Mapping[str, Any]) -> None:
     if not arrays.keys() >= {*needed}:
         raise BrokenPlugin(f"{said} {', '.join(needed)}; got {', '.join(arrays) or 'nothing'}.")
     for field, (name, axis) in weights.items():
-        matrices = in_field(problem, field)
-        wanted = [(problem.matrices[each].shape[1], "k")[:: -1 if axis else 1] for each in matrices]
-        found = [tuple(getattr(part, "shape", ())) for part in parts_of(arrays.get(name))]
-        sizes = [shape[axis] if len(shape) == len("pk") else 0 for shape in found]
-        if name in arrays and sizes != [shape[axis] for shape in wanted]:
-            shapes = ", ".join(f"({a}, {b})" for a, b in wanted)
+        columns = [problem.matrices[each].shape[1] for each in in_field(problem, field)]
+        shapes = [tuple(getattr(part, "shape", ())) for part in parts_of(arrays.get(name))]
+        found = [shape[axis] for shape in shapes if len(shape) == len("pk")]
+        if name in arrays and found != columns:
             raise BrokenPlugin(
-                f"{said} {name} as arrays of shape {shapes}, for the columns of {', '.join(matrices)}; got "
-                f"{shown(found if any(found) else arrays[name])}."
+                f"{said} {name}, of which axis {axis} counts the columns, {columns}; got shapes {shapes}."
             )

@@ -144,8 +144,8 @@ def _accuracy(predicted: HostArray, truth: Any, classes: HostArray, sample_weigh
     numbers = {name: i for i, name in enumerate(names.tolist())}
     if len(codes) != len(predicted) or not numbers.keys() & set(classes.tolist()):
         raise InvalidProblem(
-            f"y must have a class of the training data, such as {shown(classes.tolist()[0])}, for each of "
-            f"{len(predicted)} rows; got {len(codes)}, with classes {shown(names.tolist())}. Name them as there."
+            f"y must have a class of the training data, {shown(classes.tolist())}, for each of {len(predicted)} rows; "
+            f"got {len(codes)}, with classes {shown(names.tolist())}."
         )
     there = codes >= 0
     w = _counted(sample_weight, len(codes))[there]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
-import reprlib
 from abc import ABC
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -20,7 +19,7 @@ import numpy as np
 
 from linspec import cost
 from linspec.arrays import HOST, Array, DType, Home, HostArray
-from linspec.errors import InvalidProblem
+from linspec.errors import InvalidProblem, shown
 from linspec.frames import RowNames, check_order
 from linspec.operators import LinearOperator
 from linspec.operators.chosen_rows import chosen_rows
@@ -242,14 +241,9 @@ class Problem(ABC, Generic[S_co]):
         own: Any = self
         fields = dataclasses.fields(own) if dataclasses.is_dataclass(own) else ()
         names = [f.name for f in fields if not f.kw_only or getattr(self, f.name) is not f.default]
-        # An operator shows its shape and dtype and no entries; a long path of ridges is abbreviated. What can only be
-        # given by name is shown where it was given.
-        values = {name: getattr(self, name) for name in names or self.matrices}
-        texts = {
-            name: repr(value) if isinstance(value, LinearOperator) else reprlib.repr(value)
-            for name, value in values.items()
-        }
-        return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in texts.items())})"
+        # What can only be given by name is shown where it was given.
+        texts = [f"{name}={shown(getattr(self, name))}" for name in names or self.matrices]
+        return f"{type(self).__name__}({', '.join(texts)})"
 
     def check_sizes(self) -> None:
         """Check that the matrices have equally many rows, and k against the sizes, once rows have been counted."""

@@ -144,15 +144,7 @@ def _solution(
         **certificate.fields,
     )
     if tells():
-        LOG.debug(
-            "%s: ends as %s after %d iterations, %g passes and %.3g s: %s",
-            name,
-            status.name,
-            solution.iterations,
-            solution.passes,
-            solution.seconds,
-            message,
-        )
+        LOG.debug("%s: ends as %s: %s", name, status.name, message)
     return solution
 
 

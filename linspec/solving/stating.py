@@ -377,18 +377,16 @@ def start_of(problem: Any, given: Any) -> dict[str, Array]:
         W = given.get(name) if isinstance(given, Mapping) else getattr(given, name, None)
         if W is None and len(weights) == 1 and is_array(given):
             W = given
-        names = in_field(problem, field)
-        matrices = [problem.matrices[each] for each in names]
+        matrices = [problem.matrices[each] for each in in_field(problem, field)]
         parts = [finite_array(part, f"the {name} of start") for part in parts_of(W) if part is not None]
         shapes = [tuple(part.shape) for part in parts]
         wanted = [A.shape[1] for A in matrices]
-        fit = [len(shape) == len("pk") and shape[axis] for shape in shapes] == wanted
-        most = max(*wanted, problem.width)
-        if not fit or not all(1 <= shape[1 - axis] <= most for shape in shapes):
-            form = ", ".join(f"(m, {p})" if axis else f"({p}, m)" for p in wanted)
+        along = [shape[axis] for shape in shapes if len(shape) == len("pk")]
+        counts = [part.size // max(part.shape[axis], 1) for part in parts] if along == wanted else [0]
+        if not 1 <= min(counts) <= max(counts) <= max(*wanted, problem.width):
             raise InvalidProblem(
-                f"start must have {name} of shape {form}, for the columns of {', '.join(names)}, m from 1 to {most}; "
-                f"got {shown(shapes or given)}. Pass a solution of {kind} on the same columns, or its arrays."
+                f"start must have {name} with the columns, {wanted}, along axis {axis}, and at most so many vectors; "
+                f"got {shown(shapes or given)}. Pass a solution of {kind} on the same columns."
             )
         placed = tuple(A.home.blocks.place(part) for A, part in zip(matrices, parts, strict=True))
         found[name] = placed if problem.stated.matrices[field].several else placed[0]
