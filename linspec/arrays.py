@@ -817,7 +817,8 @@ def largest_magnitude(x: Array) -> float:
     if 0 in tuple(x.shape):
         return 0.0
     if isinstance(x, np.ndarray):
-        high, low = float(np.max(x)), float(np.min(x))
+        high = float(np.max(x))
+        low = float(np.min(x))
         return high if math.isnan(high) else max(high, -low)
     xp = namespace(x)
     return float(to_host(xp.maximum(xp.max(x), -xp.min(x))))

@@ -50,7 +50,8 @@ def _kind(x: Any) -> str:
     """Return how an array is borrowed: "jax", "torch" (a sparse tensor), "dlpack", or "" for any other object."""
     if not may_lend(type(x)):
         return ""
-    jax, torch = sys.modules.get(JAX), sys.modules.get(TORCH)
+    jax = sys.modules.get(JAX)
+    torch = sys.modules.get(TORCH)
     if jax is not None and isinstance(x, jax.Array):
         return JAX
     if torch is not None and isinstance(x, torch.Tensor):

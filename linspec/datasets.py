@@ -429,7 +429,8 @@ def _words(
     size = max(2, int(TOPICAL * columns / shared))
     rare = np.arange(columns // 100, columns)
     topical = np.sort(rng.permutation(rare)[: shared * size].reshape(shared, size), axis=1)
-    general, special = _cumulated(frequency), _cumulated(frequency[topical]) + np.arange(shared)[:, None]
+    general = _cumulated(frequency)
+    special = _cumulated(frequency[topical]) + np.arange(shared)[:, None]
     parts = []
     for start in range(0, len(topics), ROWS_AT_ONCE):
         topic, share = (part[start : start + ROWS_AT_ONCE, None] for part in (topics, shares))
@@ -440,7 +441,8 @@ def _words(
         place = np.searchsorted(special.ravel(), topic + drawn, side="right")
         # Rounding of topic + drawn must not give the next topic.
         ranks[of_topic] = topical.ravel()[np.minimum(place, (topic + 1) * size - 1)]
-        words, starts = column_of[ranks], np.arange(0, ranks.size + 1, per_row)
+        words = column_of[ranks]
+        starts = np.arange(0, ranks.size + 1, per_row)
         part = scipy.sparse.csr_matrix(
             (np.ones(words.size, dtype), words.ravel(), starts), shape=(len(words), columns)
         )
@@ -466,7 +468,8 @@ def _rotated(rng: np.random.Generator, n: int, singular_values: HostArray, sigma
     sigma = _number(sigma, "sigma")
     p = len(singular_values)
     beta = rng.uniform(*COEFFICIENTS, size=p)
-    U, V = _orthonormal(rng, n, p), _orthonormal(rng, p, p)
+    U = _orthonormal(rng, n, p)
+    V = _orthonormal(rng, p, p)
     return RegressionModel((U * singular_values) @ V.T, beta, singular_values, V.T @ beta, sigma)
 
 

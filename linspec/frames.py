@@ -287,7 +287,8 @@ def _label(value: Any) -> Any:
 
 def _as_series(native: Any) -> Any:
     """Convert a column to a series that narwhals accepts."""
-    library, name = _kind(native)[0], type(native).__name__
+    library = _kind(native)[0]
+    name = type(native).__name__
     if library == "pandas" and name != "Series":
         import pandas as pd
 
@@ -495,7 +496,8 @@ def _check_pair(what: str, index: Any, of: str, other: Any) -> str:
         other
     ):  # without a list of a million texts
         return ""
-    found, wanted = RowNames(index).values().tolist(), RowNames(other).values().tolist()
+    found = RowNames(index).values().tolist()
+    wanted = RowNames(other).values().tolist()
     common = sum((Counter(found) & Counter(wanted)).values())
     if found == wanted or not common:
         return ""
@@ -505,13 +507,14 @@ def _check_pair(what: str, index: Any, of: str, other: Any) -> str:
             return ""
         return (
             f"{what} and {of} have {common} of {len(found)} row labels in common, and their rows are paired by "
-            f"position. Select the common rows; or, if positions are meant, pass {what}.set_axis({of}.index)."
+            f"position. Select the common rows, {what}.loc[common] and {of}.loc[common] with common = "
+            f"{of}.index.intersection({what}.index); or, if positions are meant, pass {what}.set_axis({of}.index)."
         )
     at = next(i for i, (one, another) in enumerate(zip(found, wanted, strict=True)) if one != another)
     raise InvalidProblem(
         f"the rows of {what} and {of} must be in the same order; got the same labels in another order: row {at} is "
         f"{shown(found[at])} in {what} and {shown(wanted[at])} in {of}. Align them by label, "
-        f"{what}.loc[{of}.index], or pair them by position."
+        f"{what}.loc[{of}.index], or pair them by position, {what}.set_axis({of}.index)."
     )
 
 

@@ -176,7 +176,8 @@ class Metric:
         metric.up = up
         metric.rank = len(D)
         metric.null = np.zeros((len(D), 0))
-        metric.N, metric._inverse = T / D[:, None], R * D
+        metric.N = T / D[:, None]
+        metric._inverse = R * D
         metric.least = 1.0 / _bound(T)
         return metric if metric.least > least else None
 
@@ -242,7 +243,8 @@ class NearDiagonal(Metric):
         self.U, self.stretch, live = U, stretch, stretch > 0
         D = to_host(self.back)[:, 0]
         longest = float(stretch.max(initial=1.0))
-        self.D, self.up = np.where(D > 0, D, 1.0), 1.0
+        self.D = np.where(D > 0, D, 1.0)
+        self.up = 1.0
         self.rank = int(np.count_nonzero(D)) - int(np.sum(~live))
         self.least = float(stretch[live].min(initial=1.0)) / longest
         self.reach = longest * float(to_host(root).max(initial=0.0))

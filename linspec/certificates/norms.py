@@ -162,7 +162,8 @@ def gram_pays(moments: Moments) -> bool:
     ----------
     moments : Moments
     """
-    A, width = moments.operators[0], sum(moments.widths)
+    A = moments.operators[0]
+    width = sum(moments.widths)
     flops = 2.0 * A.shape[0] * width**2 + 14.0 * width**3
     readable = moments.rereads and all(B.readable for B in moments.operators)
     return not moments.holds and readable and flops <= max(moments.passes.flops, MOMENT)

@@ -67,7 +67,8 @@ def ritz_iterates(  # noqa: PLR0913 (what problems differ in)
     ones = shares or [1.0 for _ in metrics]
     while True:
         y = [metric.dual(R) for metric, R in zip(metrics, ritz.residuals, strict=True)]
-        place, parts = Home.of(y[0]), zip(metrics, y, ones, strict=True)
+        place = Home.of(y[0])
+        parts = zip(metrics, y, ones, strict=True)
         squares: HostArray = to_host(
             sum(place.column_sums(part * part) * (metric.up**2 / share) for metric, part, share in parts)
         )

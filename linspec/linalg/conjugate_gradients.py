@@ -212,7 +212,8 @@ def cg_steps(
     X = [B[:, : len(columns[i])] * 0.0 for i in path]
     Q, WQ, rho = _basis(B, preconditioner)
     rounding = EPS * lengths_of(rho)
-    P, Delta = [WQ for _ in path], delta * np.eye(len(rho))
+    P = [WQ for _ in path]
+    Delta = delta * np.eye(len(rho))
     z = [rho if i == least else rho[:, columns[i]] for i in path]  # of the least ridge, all columns
     rounded = [rounding if i == least else rounding[columns[i]] for i in path]
     best, spent = math.inf, 0

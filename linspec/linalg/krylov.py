@@ -103,11 +103,13 @@ def block_krylov(
     >>> last.values.round(12).tolist(), last.exhausted
     ([9.0, 4.0], True)
     """
-    place, p = Home.of(start).place, start.shape[0]
+    place = Home.of(start).place
+    p = start.shape[0]
     Q, _ = orthonormal(start)
     b = first = max(Q.shape[1], 1)
     room = min(p, room or (max(3 * k, k + 10 * b) if b < k else 12 * b))
-    rows, T = _with_room(Q, room + b), np.zeros((0, 0))
+    rows = _with_room(Q, room + b)
+    T = np.zeros((0, 0))
     while True:
         SQ = product(Q)
         V = rows[: T.shape[1] + Q.shape[1], :].T

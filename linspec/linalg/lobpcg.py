@@ -294,11 +294,15 @@ class _Space:
 
     def pairs(self, width: int, *, exhausted: bool) -> RitzBlocks:
         """The leading pairs, with their residuals (3)."""
-        values, views, n = self.values[:width], self.views, len(self.views)
+        values = self.values[:width]
+        views = self.views
+        n = len(self.views)
         w = [view.W @ U[:, :width] for view, U in zip(views, self.U, strict=True)]
         small = [*w, *(-c * values for c in w), *(view.W for view in views)]
         placed = Home.of(views[0].V[0]).place_together(*small)
-        w, scaled, self.W = placed[:n], placed[n : 2 * n], placed[2 * n :]
+        w = placed[:n]
+        scaled = placed[n : 2 * n]
+        self.W = placed[2 * n :]
         residuals = []
         for i, view in enumerate(views):
             R = _combined(view.SV, scaled[i])

@@ -486,7 +486,8 @@ def _by_cholesky(S: Array) -> tuple[Array, HostArray] | None:
 
     Yamamoto, Nakatsukasa, Yanagisawa & Fukaya 2015, ETNA 44, 306-326: products in place of reflections.
     """
-    G, place = to_host(S.T @ S), Home.of(S).place
+    G = to_host(S.T @ S)
+    place = Home.of(S).place
     d = np.sqrt(np.maximum(G.diagonal(), 0.0))
     if S.shape[1] == 0 or not ((d > 1 / ORDINARY) & (d < ORDINARY)).all():
         return None

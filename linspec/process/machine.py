@@ -164,7 +164,9 @@ def map_parallel(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     If the system cannot start a thread, or the interpreter is shutting down, the caller does all items itself.
     """
     items = list(items)
-    results, errors, turn = dict[int, R](), list[BaseException](), count()
+    results = dict[int, R]()
+    errors = list[BaseException]()
+    turn = count()
 
     def work() -> None:
         """Do items that nobody has begun, until there are none, or one has failed."""
@@ -206,7 +208,8 @@ def _cpu_quota(root: Path) -> int | None:
             limit, _, period = next(iter(_lines(group / "cpu.max")), "").partition(" ")
             allowed, each = _whole(limit), _whole(period)
         else:  # -1 stands for no limit
-            allowed, each = _number(group / "cpu.cfs_quota_us"), _number(group / "cpu.cfs_period_us")
+            allowed = _number(group / "cpu.cfs_quota_us")
+            each = _number(group / "cpu.cfs_period_us")
         if allowed and each:
             quotas.append(-(-allowed // each))
     return min(quotas, default=None)

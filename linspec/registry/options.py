@@ -552,11 +552,10 @@ def unknown_name(owner: str, kind: str, name: str, known: Collection[str]) -> Un
     known : collection of str
         The keywords of the class.
     """
-    meant = "" if name in OF_SOLVE else meaning(name, known)
-    of_solve = "" if meant else meaning(name, OF_SOLVE)
+    meant = meaning(name, known)
     hint = f" Did you mean {meant!r}?" if meant else ""
-    if of_solve:
-        hint = f" {of_solve!r} is an argument of linspec.solve. Pass it there."
+    if name in OF_SOLVE:
+        hint = " It is an argument of linspec.solve. Pass it there."
     return UnknownOption(f"{owner} has no {kind} {name!r}.{hint} Its {kind}s: {', '.join(known) or 'none'}.")
 
 

@@ -597,7 +597,8 @@ def get_spec(kind: str | None, name: str, problem: Any = None) -> Any:
 
 def spec_of(cls: type, problem: Any = None) -> Any:
     """Return the record of a class if it is registered, for `problem` if that is passed; else None."""
-    target, scope = f"{cls.__module__}:{cls.__qualname__}", problem and problem_name(problem)
+    target = f"{cls.__module__}:{cls.__qualname__}"
+    scope = problem and problem_name(problem)
     specs = [
         entry.spec for entry in default_registry().entries() if getattr(entry.spec, "target", "") == target
     ]

@@ -89,7 +89,9 @@ class WithRidges(Problem[S_co]):
         x = x if x is None or is_array(x) else getattr(x, name, None)
         home = next(iter(self.matrices.values())).home.blocks
         x = home.zeros((0,)) if x is None else home.place(finite_array(x, f"the {name} of start"))
-        m, count, shape = self.target_count, len(self.ridges), tuple(x.shape)
+        m = self.target_count
+        count = len(self.ridges)
+        shape = tuple(x.shape)
         one = (rows, m)
         if self.path and shape in {(count, *one), (count, *one[: 1 + (m > 1)])}:
             columns = home.xp.permute_dims(home.xp.reshape(x, (count, rows, m)), (1, 0, 2))

@@ -107,13 +107,15 @@ class _Held:
     def _check_columns(self, other: _Held) -> None:
         """Refuse rows with other columns than these."""
         for name in dict.fromkeys([*self.widths, *other.widths]):
-            width, more = self.widths.get(name, 0), other.widths.get(name, 0)
+            width = self.widths.get(name, 0)
+            more = other.widths.get(name, 0)
             if width != more:
                 raise InvalidProblem(
                     f"{name} must have the columns of the rows before; those have {width}, got {more}. Pass the same "
                     "columns in each batch."
                 )
-            ours, theirs = self.names.get(name), other.names.get(name)
+            ours = self.names.get(name)
+            theirs = other.names.get(name)
             if ours and theirs and set(ours) != set(theirs):
                 check_names(theirs, ours, name, "the rows before")
 
@@ -121,7 +123,8 @@ class _Held:
         """Return the numbers of these columns in the order of `other`: by name, where both have names."""
         order: list[int] = []
         for name, (a, b) in other.edges.items():
-            wanted, own = other.names.get(name), self.names.get(name)
+            wanted = other.names.get(name)
+            own = self.names.get(name)
             order += [a + own.index(one) for one in wanted] if wanted and own else range(a, b)
         return order
 
@@ -247,7 +250,8 @@ class HeldMoments:
         rows = [A.in_blocks(name) for name, A in batch.matrices.items()]
         if batch.confounds is not None:
             rows.append(DenseOperator(batch.confounds).in_blocks(CONFOUNDS))
-        widths, w = {A.name: A.shape[1] for A in rows}, batch.sample_weight
+        widths = {A.name: A.shape[1] for A in rows}
+        w = batch.sample_weight
         p = sum(widths.values())
         needed = (
             0.0 if self.rank is not None else 64.0 * p * min(self.rows + min(A.shape[0] for A in rows), p)
@@ -383,7 +387,8 @@ class HeldMoments:
         held = self._joined()
         if held is None:
             raise InvalidProblem("moments are saved with rows; got none so far. Call add.")
-        file, part = named_file(path), vars(held.parts[0]) | {"taken": 1}
+        file = named_file(path)
+        part = vars(held.parts[0]) | {"taken": 1}
         part["discarded"] = tuple(part["discarded"])
         own = {"problem": self._class.name, "numbers": self._numbers, "rank": self.rank}
         own |= {name: getattr(held, name) for name in KNOWN} | {"total": part.pop("total"), "part": part}

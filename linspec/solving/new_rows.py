@@ -64,7 +64,8 @@ class NewRows:
         `scale` is None if the weights of the solution belong to unscaled columns: these weights are divided by the
         scale already.
         """
-        layout, several = solution.layout, matrix not in solution.layout.means
+        layout = solution.layout
+        several = matrix not in solution.layout.means
         field = next(iter(layout.weights)) if several else matrix  # one field declares all views
         number = int(matrix[1:]) - 1 if several else 0
         prefix = layout.prefix(field)

@@ -46,7 +46,8 @@ def moments_of(problem: Any, passes: Passes, *, complete: bool = False) -> Any:
         scale=problem.scale,
     )
     scaled = problem.solution.layout.scaled
-    names, once = tuple(problem.matrices), any(A.readings == 1 for A in rows)
+    names = tuple(problem.matrices)
+    once = any(A.readings == 1 for A in rows)
     return problem.moments_on_rows(
         rows,
         pre,
@@ -128,7 +129,9 @@ def _fields_of_preprocessing(problem: Any, moments: Moments) -> dict[str, Any]:
         field = problem.stated.field_of(name)
         if field not in layout.means:
             continue
-        fitted, pre, kept = moments.fitted[i], moments.pre_of(i), {}
+        fitted = moments.fitted[i]
+        pre = moments.pre_of(i)
+        kept = {}
         if pre.center:
             kept["mean"] = fitted.mean
         if pre.turn is not None:
@@ -141,7 +144,8 @@ def _fields_of_preprocessing(problem: Any, moments: Moments) -> dict[str, Any]:
             kept["scale"] = np.where(fitted.factors > 0, reciprocal(fitted.factors), 1.0)
         for what, value in kept.items():
             dtype = _wide_enough(value, A.dtype) if what == "slopes" else A.dtype
-            placed, key = A.home.place(value, dtype), layout.prefix(field) + what
+            placed = A.home.place(value, dtype)
+            key = layout.prefix(field) + what
             fields[key] = (*fields.get(key, ()), placed) if problem.stated.matrices[field].several else placed
     return fields
 
@@ -159,14 +163,16 @@ def _lost(problem: Any, moments: Moments) -> list[tuple[Status, str]]:
 
 def _wide_enough(values: Array, dtype: DType) -> DType:
     """Return `dtype`, or float64 for values beyond its range: confounds may be in any unit beside float32 data."""
-    sizes, limits = np.abs(to_host(values)), np.finfo(dtype)
+    sizes = np.abs(to_host(values))
+    limits = np.finfo(dtype)
     within = (sizes == 0) | ((sizes >= limits.tiny) & (sizes <= limits.max))
     return dtype if within.all() else np.dtype(np.float64)
 
 
 def _check_yielded(problem: Any, arrays: Mapping[str, Any]) -> None:
     """Refuse arrays of a solver that the certificate does not take: other names, no arrays, other shapes."""
-    said, weights = f"a solver of {problem.name} must yield", problem.solution.layout.weights
+    said = f"a solver of {problem.name} must yield"
+    weights = problem.solution.layout.weights
     needed = problem.found or tuple(name for name, _ in weights.values())
     if not arrays.keys() >= {*needed}:
         raise BrokenPlugin(f"{said} {', '.join(needed)}; got {', '.join(arrays) or 'nothing'}.")

@@ -133,7 +133,8 @@ def prediction_score(
         )
     wanted = np.asarray(to_host(brought_here(columns)), dtype=np.float64)
     w = _counted(sample_weight, len(found))
-    errors, about = w @ (wanted - found) ** 2, squares_about_means(wanted, w)
+    errors = w @ (wanted - found) ** 2
+    about = squares_about_means(wanted, w)
     total = float(r_squared(errors.sum(), about.sum()))
     return PredictionScore("R²", total, r_squared(errors, about), len(found))
 

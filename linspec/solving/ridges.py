@@ -84,7 +84,8 @@ def along_ridges(
     problem = _sharing(problem, len(ridges), form)
     problems = [problem.with_numbers(ridge=ridges[i]) for i in order]
     chosen, own = chosen_solver(problems[0], solver, options)
-    warm, start = has_trait(problem, chosen, "warm-start"), options.get("start")
+    warm = has_trait(problem, chosen, "warm-start")
+    start = options.get("start")
     if warm:
         solver, options = chosen, own
     options = {name: value for name, value in options.items() if name != "start"}
@@ -104,5 +105,6 @@ def _sharing(problem: Any, ridges: int, form: str) -> Any:
     """Return the problem on moments that the solves for all ridges share, unless it has moments of its own."""
     if problem.shared is not None or problem.moments_of_its_own(Passes()) is not None:
         return problem
-    moments, expect = moments_of(problem, Passes()), (cost.EXPECTED_PRODUCTS * ridges, problem.width)
+    moments = moments_of(problem, Passes())
+    expect = (cost.EXPECTED_PRODUCTS * ridges, problem.width)
     return with_values(problem, shared=Shared.of(problem.matrices, moments, form, expect))

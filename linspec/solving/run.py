@@ -110,7 +110,9 @@ def _solution(
     remarks: Sequence[str],
 ) -> Any:
     """Make the solution."""
-    certificate, ending, passes = outcome.certificate, outcome.ending, outcome.context.passes
+    certificate = outcome.certificate
+    ending = outcome.ending
+    passes = outcome.context.passes
     tol = max(tol, certificate.least)
     status, converged, message = verdict(
         problem,

@@ -168,7 +168,8 @@ class Moments:
             Passes that are set aside for the certificate, unless something is held.
         """
         with in_turn(self):
-            own, made = self._moments.again(passes, certificate_passes), passes.count
+            own = self._moments.again(passes, certificate_passes)
+            made = passes.count
             self._form_held(own)
             self._moments.take_up(own)
             self._moments.passes.count += passes.count - made
@@ -299,5 +300,6 @@ class Moments:
             raise InvalidProblem(f"size must be at least 1; got {shown(size)}.")
         with in_turn(self), on_device(self.home):
             own = self._moments.again(self._moments.passes)
-            own.sketch_rows, own.seed = int(size), int(random_generator(rng).integers(2**63))
+            own.sketch_rows = int(size)
+            own.seed = int(random_generator(rng).integers(2**63))
             return own.sketch()

@@ -16,7 +16,6 @@ import inspect
 import os
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, TypeVar
 
 from linspec import cost, registry
@@ -250,13 +249,14 @@ def _check_callback(callback: Any) -> None:
     """Refuse a callback that cannot be called with one argument, before the run begins."""
     if callback is None:
         return
-    with suppress(ValueError):  # some builtins have no signature
-        try:
-            inspect.signature(callback).bind(None)
-        except TypeError as error:
-            raise InvalidOption(
-                f"callback must be a function of one argument, the progress, or None; got {shown(callback)}: {error}."
-            ) from error
+    try:
+        inspect.signature(callback).bind(None)
+    except ValueError:  # some builtins have no signature
+        return
+    except TypeError as error:
+        raise InvalidOption(
+            f"callback must be a function of one argument, the progress, or None; got {shown(callback)}: {error}."
+        ) from error
 
 
 def _check_fit(problem: Problem[Any], spec: Any, name: str, asked: list[str]) -> None:

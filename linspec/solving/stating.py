@@ -234,7 +234,8 @@ def _promote(problem: Any) -> None:
     """
     followed = {declared.like for declared in problem.stated.matrices.values()}
     for name, A in problem.matrices.items():
-        like, matrices = problem.stated.matrices[problem.stated.field_of(name)].like, problem.matrices
+        like = problem.stated.matrices[problem.stated.field_of(name)].like
+        matrices = problem.matrices
         if like:
             wanted = matrices[like].dtype
         elif name not in followed and A.stored_dtype.kind in "biu":
@@ -361,7 +362,8 @@ def least_ridges(problem: Any) -> dict[str, float]:
     """
     if not problem.stated.ridge:
         return {}
-    ridge, names = getattr(problem, problem.stated.ridge), _penalised(problem)
+    ridge = getattr(problem, problem.stated.ridge)
+    names = _penalised(problem)
     if problem.stated.fields[problem.stated.ridge].each:
         return dict(zip(names, ridge, strict=True))
     return dict.fromkeys(names, min(ridge) if isinstance(ridge, tuple) else ridge)
@@ -369,7 +371,8 @@ def least_ridges(problem: Any) -> dict[str, float]:
 
 def start_of(problem: Any, given: Any) -> dict[str, Array]:
     """Check the vectors of an earlier answer against the matrices, and return them by field."""
-    weights, kind = problem.solution.layout.weights, type(problem).__name__
+    weights = problem.solution.layout.weights
+    kind = type(problem).__name__
     if not weights:
         raise InvalidProblem(f"solvers of {problem.name} cannot begin at an earlier answer; leave start out.")
     found: dict[str, Any] = {}

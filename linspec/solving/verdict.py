@@ -216,7 +216,8 @@ def about_constant(
     if not columns or not (deficient or len(columns) == count):
         return []
     of_all = f"{len(columns)} of the {count_of(count, 'column')} of {name}"
-    what, verb = "constant" if centred else "zero", "is" if len(columns) == 1 else "are"
+    what = "constant" if centred else "zero"
+    verb = "is" if len(columns) == 1 else "are"
     return [(None, f"{of_all} {verb} {what}: {listed(problem, name, columns)}.")]
 
 

@@ -83,7 +83,7 @@ def test_a_target_that_does_not_vary_has_no_r2() -> None:
 
 def test_scores_that_cannot_be_computed_are_refused() -> None:
     with pytest.raises(
-        InvalidProblem, match=r"class of the training data, such as 'ash'.* with classes \[0, 1\]"
+        InvalidProblem, match=r"class of the training data, .'ash', 'elm', 'oak'.* with classes \[0, 1\]"
     ):
         lda().score(A[NEW], np.arange(N - TRAIN) % 2)
     with pytest.raises(InvalidProblem, match="for each of 60 rows; got 59"):
