@@ -231,5 +231,5 @@ def test_pairs_that_are_passed_as_one_matrix(source):
         ls.LeastSquares(source)
     with pytest.raises(InvalidProblem, match=r"got no H.*`linspec.paired`"):
         ls.Discriminant(source)
-    with pytest.raises(UnsupportedData, match=r"got a tuple.*`linspec.paired`"):
+    with pytest.raises(UnsupportedData, match=r"got a tuple.*linspec.paired"):
         ls.SVD(source, K)

@@ -382,8 +382,8 @@ def test_a_solver_of_a_third_party_needs_to_know_nothing():
         ({"confounds": np.ones((3, 2))}, errors.InvalidProblem, r"shape \(700, c\).*got \(3, 2\)"),
         ({"confounds": np.full((N, 2), np.inf)}, errors.NonFiniteData, "row 0, column 0"),
         ({"scale": "yes"}, errors.InvalidProblem, "scale must be True or False"),
-        ({"weights": np.ones(N)}, TypeError, "Did you mean 'sample_weight'"),
-        ({"covariates": np.ones(N)}, TypeError, "Did you mean 'confounds'"),
+        ({"weights": np.ones(N)}, TypeError, "Its parameters: .*sample_weight"),
+        ({"covariates": np.ones(N)}, TypeError, "Its parameters: .*confounds"),
     ],
 )
 def test_bad_rows_are_refused(given, error, said):
