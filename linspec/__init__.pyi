@@ -61,10 +61,10 @@ from linspec.solving.fields import setting as setting
 from linspec.solving.fields import views as views
 from linspec.solving.held_moments import HeldMoments as HeldMoments
 from linspec.solving.linear_solution import LinearSolution as LinearSolution
-from linspec.solving.normalizer import Normalizer as Normalizer
+from linspec.solving.parts import Normalizer as Normalizer
+from linspec.solving.parts import TestMatrix as TestMatrix
 from linspec.solving.problem import Problem as Problem
 from linspec.solving.projection import project as project
-from linspec.solving.random_test_matrix import TestMatrix as TestMatrix
 from linspec.solving.select import Selection as Selection
 from linspec.solving.select import select as select
 from linspec.solving.shared_moments import Moments as Moments

@@ -21,7 +21,7 @@ import array_api_compat as compat
 import numpy as np
 from scipy.linalg import lapack
 
-from linspec.borrowed import borrowed, borrowed_together, may_lend
+from linspec.borrowed import borrowed, borrowed_together
 from linspec.errors import InvalidOption, UnsupportedData, shown
 from linspec.process import machine
 
@@ -277,11 +277,8 @@ def at_home(function: Callable[P, R]) -> Callable[P, R]:
         if sys.modules.keys().isdisjoint(_ELSEWHERE):
             return function(*args, **kwargs)
         with on_device(*args, *kwargs.values()):
-            if not any(may_lend(type(each)) for each in (*args, *kwargs.values())):
-                return function(*args, **kwargs)
-            values = borrowed_together({**{str(i): each for i, each in enumerate(args)}, **kwargs})
-            first = [values.pop(str(i)) for i in range(len(args))]
-            return function(*first, **values)
+            named: Any = borrowed_together(kwargs)
+            return function(*map(borrowed, args), **named)
 
     return entered
 
@@ -513,10 +510,6 @@ def cast(x: Array, dtype: Any) -> Array:
     return xp.astype(x, getattr(xp, np.dtype(dtype).name), copy=False)
 
 
-FEW_FLOAT64 = 4
-"""Units for float32 that a device has for one of float64, from which on float64 is slow; 2 in computing centres."""
-
-
 @dataclass(frozen=True)
 class Home:
     """The library and device of arrays, and whether the device has float64.
@@ -574,18 +567,6 @@ class Home:
             dtypes = self.xp.__array_namespace_info__().dtypes(device=self.device, kind="real floating")
             return self if "float64" in dtypes else HOST
         return HOST if getattr(self.device, "type", "") == "mps" else self
-
-    @property
-    def slow_float64(self) -> bool:
-        """Whether the device multiplies float32 much faster than float64, as those for graphics and inference do."""
-        if compat.is_cupy_namespace(self.xp):
-            return int(self.device.attributes.get("SingleToDoublePrecisionPerfRatio", 2)) > FEW_FLOAT64
-        if getattr(self.device, "type", "") == "cuda":
-            import torch
-
-            major, minor = torch.cuda.get_device_capability(self.device)
-            return bool(minor > 0 or major > 10)
-        return False
 
     def free_memory(self) -> int:
         """The bytes that can be allocated in this home; on a device including the free part of its memory pool."""
@@ -753,23 +734,6 @@ def from_host(host: HostArray, *, like: Array) -> Array:
     return home.place(host, dtype=np.float32 if narrow else host.dtype)
 
 
-def empty_at(library: ModuleType, device: Any = None) -> Array:
-    """An empty array of a library on a device, by default the library's default device.
-
-    Raises
-    ------
-    InvalidOption
-        `library` is no library of arrays.
-    """
-    try:
-        xp = namespace(library.empty(0))
-        return xp.empty(0) if device is None else xp.empty(0, device=device)
-    except (AttributeError, TypeError) as error:
-        raise InvalidOption(
-            f"namespace must be a library of arrays, such as numpy, cupy or torch; got {shown(library)}."
-        ) from error
-
-
 @at_home
 def reciprocal(d: Array) -> Array:
     """1/d where d is a positive normal number, 0 elsewhere: a column of zeros gets the weight 0, not infinity.
@@ -853,7 +817,8 @@ def largest_magnitude(x: Array) -> float:
     if 0 in tuple(x.shape):
         return 0.0
     if isinstance(x, np.ndarray):
-        high, low = float(np.max(x)), float(np.min(x))
+        high = float(np.max(x))
+        low = float(np.min(x))
         return high if math.isnan(high) else max(high, -low)
     xp = namespace(x)
     return float(to_host(xp.maximum(xp.max(x), -xp.min(x))))

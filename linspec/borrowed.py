@@ -4,8 +4,7 @@ Problem: an array of JAX cannot be written to, sparse tensors of torch have few 
 standard. Solvers need more. But the entries of all these arrays may be in the memory of the host.
 Method: one conversion where data enter (`linspec.as_operator`, the constructors of problems, and functions that
 `linspec.arrays.at_home` decorates): a NumPy array, or a SciPy sparse matrix, on the same memory. All computations are
-those with NumPy. One conversion where `linspec.solve` returns: the arrays of the solution go to the library of the
-first borrowed matrix. All other results are NumPy arrays.
+those with NumPy, and all results are NumPy arrays.
 Source: the protocol DLPack, https://dmlc.github.io/dlpack; the array API standard, section on data interchange.
 Where we differ: a library is never imported, unless an array of it was passed.
 """
@@ -13,7 +12,7 @@ Where we differ: a library is never imported, unless an array of it was passed.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +21,7 @@ import numpy as np
 from linspec.errors import UnsupportedData, one_line
 
 if TYPE_CHECKING:
-    from linspec.arrays import Array
-
-__all__ = ["borrowed", "borrowed_together", "holds", "in_library", "lender_of", "may_lend"]
+    pass
 
 JAX, TORCH, DLPACK = "jax", "torch", "dlpack"
 
@@ -34,21 +31,15 @@ CPU = 1
 TAKEN = ("__array_namespace__", "__arrow_c_array__")
 """Methods of arrays of the standard and of series, which linspec takes as they are."""
 
-PLAIN = "_plain"
-"""The attribute of a solution with arrays of another library that has the same solution with NumPy arrays."""
-
 COMPRESSED = {"torch.sparse_csr": "csr_array", "torch.sparse_csc": "csc_array"}
 """The class of SciPy for a layout of torch."""
-
-
-# ---- in -----------------------------------------------------------------------------------------
 
 
 def _may_lend(kind: Any) -> bool:
     if issubclass(kind, (np.ndarray, np.generic)):
         return False
     of_jax = kind.__module__.partition(".")[0] in (JAX, "jaxlib")  # tracers export nothing
-    return of_jax or hasattr(kind, "__dlpack__") or hasattr(kind, PLAIN)
+    return of_jax or hasattr(kind, "__dlpack__")
 
 
 may_lend: Callable[[Any], bool] = lru_cache(1024)(_may_lend)
@@ -59,18 +50,14 @@ def _kind(x: Any) -> str:
     """Return how an array is borrowed: "jax", "torch" (a sparse tensor), "dlpack", or "" for any other object."""
     if not may_lend(type(x)):
         return ""
-    jax, torch = sys.modules.get(JAX), sys.modules.get(TORCH)
+    jax = sys.modules.get(JAX)
+    torch = sys.modules.get(TORCH)
     if jax is not None and isinstance(x, jax.Array):
         return JAX
     if torch is not None and isinstance(x, torch.Tensor):
         return TORCH if str(x.layout).startswith("torch.sparse") else ""
     taken = type(x).__module__.startswith("cupy") or any(hasattr(x, name) for name in TAKEN)
     return DLPACK if hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__") and not taken else ""
-
-
-def lender_of(x: Any) -> str:
-    """Return the library to which the answer for some data goes: "jax", "torch" (for sparse tensors) or ""."""
-    return _kind(x).replace(DLPACK, "")
 
 
 def borrowed(x: Any, name: str = "data") -> Any:
@@ -96,7 +83,7 @@ def borrowed(x: Any, name: str = "data") -> Any:
     """
     kind = _kind(x)
     if not kind:
-        return getattr(x, PLAIN, None) or x if hasattr(type(x), PLAIN) else x
+        return x
     if kind == TORCH:
         return _of_sparse_tensor(x, name)
     try:
@@ -144,64 +131,6 @@ def _of_sparse_tensor(x: Any, name: str) -> Any:
     return getattr(scipy.sparse, COMPRESSED[layout])(parts, shape=tuple(x.shape))
 
 
-def borrowed_together(values: Mapping[str, Any], keep: Collection[str] = ()) -> dict[str, Any]:
-    """Return values by name without loans. Beside a sparse tensor of torch, dense tensors on the CPU are loans, too.
-
-    Parameters
-    ----------
-    values : mapping of str to object
-        The values by their names in messages; a name that is no identifier stands for "data".
-    keep : collection of str, optional
-        The names of matrices, of which only dense tensors beside sparse ones are borrowed.
-    """
-    torch: Any = sys.modules.get(TORCH)
-
-    def dense(x: Any) -> Any:
-        """A dense tensor on the CPU as a NumPy array."""
-        if isinstance(x, list | tuple):
-            return type(x)([dense(each) for each in x])
-        if (
-            not isinstance(x, torch.Tensor)
-            or x.layout is not torch.strided
-            or x.device.type != "cpu"
-            or x.is_nested
-        ):
-            return x
-        return (x.float() if str(x.dtype) == "torch.bfloat16" else x).detach().numpy()
-
-    if torch is not None and any(_has_sparse_tensor(value) for value in values.values()):
-        values = {name: dense(value) for name, value in values.items()}
-    return {
-        name: x if name in keep else borrowed(x, name if name.isidentifier() else "data")
-        for name, x in values.items()
-    }
-
-
-def _has_sparse_tensor(value: Any) -> bool:
-    listed = value if type(value) in (list, tuple) and len(value) < 64 else (value,)  # matrices, no numbers
-    return any(_kind(each) == TORCH for each in listed)
-
-
-# ---- out ----------------------------------------------------------------------------------------
-
-
-def holds(lender: str, dtype: np.dtype[Any]) -> bool:
-    """Whether a library has a dtype of NumPy: without jax_enable_x64, JAX has no float64."""
-    if lender != JAX:
-        return True
-    import jax
-
-    return bool(jax.dtypes.canonicalize_dtype(dtype) == dtype)
-
-
-def in_library(host: Any, lender: str) -> Array:
-    """Copy a NumPy array of numbers to a library, on the CPU; return anything else unchanged."""
-    if type(host) is not np.ndarray or host.dtype.kind not in "biufc":
-        return host
-    if lender == JAX:
-        import jax
-
-        return jax.device_put(np.array(host), jax.local_devices(backend="cpu")[0])
-    import torch
-
-    return torch.from_numpy(np.array(host))
+def borrowed_together(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values by name without loans."""
+    return {name: borrowed(x, name) for name, x in values.items()}

@@ -218,13 +218,10 @@ def steep_spectrum(
     >>> ls.datasets.steep_spectrum(0, n=60, p=40).A.shape
     (60, 40)
     """
-    n, p = _sizes(n, p, least=len(STEEP))
-    low, high = _pair(tail, "tail")
-    if not low <= high < STEEP[-1]:
-        raise InvalidProblem(
-            f"tail must lie below the leading singular values, lowest ≤ highest < {STEEP[-1]:.4g}; got ({low:g}, "
-            f"{high:g}). Pass other numbers."
-        )
+    _check_sizes(n, p, least=len(STEEP))
+    low, high = tail
+    if not 0 <= low <= high < STEEP[-1]:
+        raise InvalidProblem(f"tail must be two numbers, 0 ≤ lowest ≤ highest < {STEEP[-1]:.4g}; got {tail}.")
     rng = random_generator(seed, "seed")
     return _rotated(rng, n, np.concatenate([STEEP, _uniform(rng, low, high, p - len(STEEP))]), sigma)
 
@@ -260,7 +257,7 @@ def flat_spectrum(seed: Any = None, *, n: int = 2000, p: int = 1500, sigma: floa
     >>> ls.datasets.flat_spectrum(0, n=60, p=20).A.shape
     (60, 20)
     """
-    n, p = _sizes(n, p, least=1)
+    _check_sizes(n, p, least=1)
     rng = random_generator(seed, "seed")
     return _rotated(rng, n, _flat(rng, n, p), sigma)
 
@@ -301,7 +298,7 @@ def spiked_spectrum(seed: Any = None, *, n: int = 2000, p: int = 1500, sigma: fl
     >>> bool(S[14] > 2 * S[15])  # the gap after the fifteen large singular values
     True
     """
-    n, p = _sizes(n, p, least=3 * SPIKES)
+    _check_sizes(n, p, least=3 * SPIKES)
     sigma = _number(sigma, "sigma")
     rng = random_generator(seed, "seed")
     singular_values = _flat(rng, n, p)
@@ -397,16 +394,15 @@ def planted_word_views(  # noqa: PLR0913 (sizes and kinds, each with a default)
     >>> [bool(rho > 0.7) for rho in solution.correlations]
     [True, True, True, True, True, False]
     """
-    n, p, q, per_row, shared = _whole(n=n, p=p, q=q, per_row=per_row, shared=shared)
     if min(n, per_row, shared) < 1 or min(p, q) < FEWEST * shared:
         raise InvalidProblem(
             f"views of words need n, per_row and shared of at least 1, and {FEWEST} columns for each topic shared; "
             f"got n={n}, p={p}, q={q}, per_row={per_row}, shared={shared}. Ask for fewer topics, or more columns."
         )
-    first, last = _pair(strength, "strength")
-    if not 1 >= first >= last:
+    first, last = strength
+    if not 1 >= first >= last >= 0:
         raise InvalidProblem(
-            f"strength must be fractions of a row's words, 1 ≥ first ≥ last ≥ 0; got ({first:g}, {last:g})."
+            f"strength must be fractions of a row's words, 1 ≥ first ≥ last ≥ 0; got {strength}."
         )
     if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise InvalidProblem(f"dtype must be float32 or float64; got {np.dtype(dtype)}.")
@@ -433,7 +429,8 @@ def _words(
     size = max(2, int(TOPICAL * columns / shared))
     rare = np.arange(columns // 100, columns)
     topical = np.sort(rng.permutation(rare)[: shared * size].reshape(shared, size), axis=1)
-    general, special = _cumulated(frequency), _cumulated(frequency[topical]) + np.arange(shared)[:, None]
+    general = _cumulated(frequency)
+    special = _cumulated(frequency[topical]) + np.arange(shared)[:, None]
     parts = []
     for start in range(0, len(topics), ROWS_AT_ONCE):
         topic, share = (part[start : start + ROWS_AT_ONCE, None] for part in (topics, shares))
@@ -444,7 +441,8 @@ def _words(
         place = np.searchsorted(special.ravel(), topic + drawn, side="right")
         # Rounding of topic + drawn must not give the next topic.
         ranks[of_topic] = topical.ravel()[np.minimum(place, (topic + 1) * size - 1)]
-        words, starts = column_of[ranks], np.arange(0, ranks.size + 1, per_row)
+        words = column_of[ranks]
+        starts = np.arange(0, ranks.size + 1, per_row)
         part = scipy.sparse.csr_matrix(
             (np.ones(words.size, dtype), words.ravel(), starts), shape=(len(words), columns)
         )
@@ -470,7 +468,8 @@ def _rotated(rng: np.random.Generator, n: int, singular_values: HostArray, sigma
     sigma = _number(sigma, "sigma")
     p = len(singular_values)
     beta = rng.uniform(*COEFFICIENTS, size=p)
-    U, V = _orthonormal(rng, n, p), _orthonormal(rng, p, p)
+    U = _orthonormal(rng, n, p)
+    V = _orthonormal(rng, p, p)
     return RegressionModel((U * singular_values) @ V.T, beta, singular_values, V.T @ beta, sigma)
 
 
@@ -495,27 +494,12 @@ def _uniform(rng: np.random.Generator, low: float, high: float, count: int) -> H
 # ---- arguments -------------------------------------------------------------------------------------
 
 
-def _whole(**sizes: Any) -> tuple[int, ...]:
-    for name, size in sizes.items():
-        if not is_number(size, int):
-            raise InvalidProblem(f"{name} must be a whole number; got {size!r}. Pass an int.")
-    return tuple(int(size) for size in sizes.values())
-
-
-def _sizes(n: int, p: int, least: int) -> tuple[int, ...]:
-    n, p = sizes = _whole(n=n, p=p)
+def _check_sizes(n: int, p: int, least: int) -> None:
     if not n >= p >= least:
         raise InvalidProblem(
             f"this model needs n ≥ p ≥ {least}; got n={n}, p={p}. Take more rows, or another number of "
             "columns."
         )
-    return sizes
-
-
-def _pair(value: Any, name: str) -> tuple[float, float]:
-    if not isinstance(value, tuple | list) or len(value) != 2:
-        raise InvalidProblem(f"{name} must be a pair of numbers; got {value!r}. Pass two.")
-    return _number(value[0], name), _number(value[1], name)
 
 
 def _number(value: Any, name: str) -> float:

@@ -16,9 +16,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
 from typing import Any
 
 __all__ = [
@@ -150,10 +149,6 @@ class UnknownOption(LinspecError, TypeError):
     ...
     linspec.errors.UnknownOption: SPCA has no option 'powers'. Its options: oversampling, ...
     """
-
-    def __init__(self, *args: Any, name: str = "", meant: str = "") -> None:
-        super().__init__(*args)
-        self.name, self.meant = name, meant
 
 
 class InvalidProblem(LinspecError, ValueError):
@@ -356,7 +351,7 @@ class InvalidFile(LinspecError, ValueError):
     >>> ls.load_solution("notes.npz")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    linspec.errors.InvalidFile: notes.npz cannot be read as a saved answer: File is not a zip file. It ...
+    linspec.errors.InvalidFile: notes.npz cannot be read as a saved answer: ...
     """
 
 
@@ -378,7 +373,7 @@ class NoSuitableSolver(LinspecError, ValueError):
     ...     ls.solve(ls.SVD(zeros, k=2), "direct")
     Traceback (most recent call last):
     ...
-    linspec.errors.NoSuitableSolver: direct would need 322 MB of memory (orthogonal reduction to order ...
+    linspec.errors.NoSuitableSolver: direct (orthogonal reduction to order ...) would take 322 MB of memory; ...
     """
 
 
@@ -387,26 +382,6 @@ MOST_SHOWN = 100
 
 MOST_ECHOED, MOST_TOLD = 400, 8000
 """Most characters of one word of a message, such as a path, and of the whole message."""
-
-
-def suggestion(name: str, known: Iterable[str], *, most: int = 1, cutoff: float = 0.6) -> str:
-    """The sentence `` Did you mean ...?`` for an unknown name; "" if no known name is similar.
-
-    Parameters
-    ----------
-    name : str
-        The unknown name.
-    known : iterable of str
-        The known names.
-    most : int, default 1
-        The largest number of names to suggest.
-    cutoff : float, default 0.6
-        The smallest similarity, as difflib measures it.
-    """
-    from difflib import get_close_matches  # here: an error needs it, and an import of linspec does not
-
-    near = get_close_matches(name, known, most, cutoff)
-    return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 def shown(value: Any) -> str:
@@ -529,19 +504,6 @@ class PluginWarning(UserWarning):
     """
 
 
-def calling_frame() -> FrameType:
-    """The frame outside linspec and its plugins that called in: the caller of the outermost frame of linspec."""
-    outside = frame = sys._getframe(1)
-    while True:
-        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        if package == "linspec" or package.startswith("linspec_"):
-            outside = frame.f_back or frame
-        if frame.f_back is None:
-            break
-        frame = frame.f_back
-    return outside
-
-
 def warn(message: str, category: type[Warning]) -> None:
     """Warn, and attribute the warning to the line outside linspec and its plugins that called in.
 
@@ -567,7 +529,12 @@ def warn(message: str, category: type[Warning]) -> None:
     >>> print(caught[0].category.__name__, caught[0].message)
     AccuracyWarning digits are lost: take float64.
     """
-    outside = calling_frame()
+    outside = frame = sys._getframe(1)
+    while frame.f_back is not None:
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package == "linspec" or package.startswith("linspec_"):
+            outside = frame.f_back
+        frame = frame.f_back
     warnings.warn_explicit(
         message,
         category,

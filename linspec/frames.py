@@ -37,26 +37,6 @@ from linspec.errors import (
     warn,
 )
 
-__all__ = [
-    "LIBRARIES",
-    "Frame",
-    "RowNames",
-    "check_names",
-    "check_order",
-    "class_vector",
-    "column_names_of",
-    "first_difference",
-    "index_of",
-    "is_frame",
-    "is_series",
-    "labels_of",
-    "library_of",
-    "numbers_of",
-    "row_names_of",
-    "table",
-    "without_column",
-]
-
 LIBRARIES = ("pandas", "polars", "pyarrow")
 """Libraries whose frames are accepted, and of which tables can be made."""
 
@@ -307,7 +287,8 @@ def _label(value: Any) -> Any:
 
 def _as_series(native: Any) -> Any:
     """Convert a column to a series that narwhals accepts."""
-    library, name = _kind(native)[0], type(native).__name__
+    library = _kind(native)[0]
+    name = type(native).__name__
     if library == "pandas" and name != "Series":
         import pandas as pd
 
@@ -363,18 +344,15 @@ def _pandas_values(native: Any, what: str, columns: tuple[str, ...] | None) -> A
 
 
 def _sparse_values(native: Any, dtypes: Sequence[Any], what: str, names: tuple[str, ...] | None) -> Any:
-    """The numbers of a pandas frame with sparse columns, as one CSR matrix that stores all entries of dense columns."""
-    columns = []
-    for j, dtype in enumerate(dtypes):
-        if getattr(getattr(dtype, "subtype", dtype), "kind", "O") not in "biuf":
-            raise _no_numbers(what, names, j, dtype)
-        column = native.iloc[:, j].array
-        if hasattr(dtype, "subtype") and dtype.fill_value == 0:
-            parts = (column.sp_values, column.sp_index.indices, [0, len(column.sp_values)])
-            columns.append(scipy.sparse.csc_array(parts, shape=(len(native), 1)))
-        else:
-            columns.append(scipy.sparse.csc_array(np.asarray(column)[:, None]))
-    return scipy.sparse.csr_array(scipy.sparse.hstack(columns, format="csc"))
+    """The numbers of a pandas frame with sparse columns, as one CSR matrix."""
+    import pandas as pd
+
+    kinds = [getattr(dtype, "subtype", dtype) for dtype in dtypes]
+    for j, kind in enumerate(kinds):
+        if getattr(kind, "kind", "O") not in "biuf":
+            raise _no_numbers(what, names, j, dtypes[j])
+    common = np.result_type(*kinds)
+    return scipy.sparse.csr_array(native.astype(pd.SparseDtype(common, common.type(0))).sparse.to_coo())
 
 
 def _values_by_column(frame: Any, nw: Any, what: str, columns: tuple[str, ...] | None) -> HostArray:
@@ -394,10 +372,9 @@ def _is_numeric(dtype: Any) -> bool:
 
 def _array(column: Any, nw: Any) -> HostArray:
     """Convert a column to an array of a numeric dtype of NumPy, with NaN for missing values."""
-    gaps = column.null_count() > 0
-    if gaps or column.dtype in (nw.Int128, nw.UInt128):  # NumPy lacks these
-        column = column.cast(nw.Float64)
-    array = np.asarray((column.fill_null(np.nan) if gaps else column).to_numpy())
+    if column.null_count() or column.dtype in (nw.Int128, nw.UInt128):  # NumPy lacks these
+        column = column.cast(nw.Float64).fill_null(np.nan)
+    array = np.asarray(column.to_numpy())
     return (
         array
         if array.dtype.kind in "biuf"
@@ -444,16 +421,6 @@ def labels_of(native: Any, what: str) -> HostArray:
 # ---- names -----------------------------------------------------------------------------------------
 
 
-def first_difference(found: Sequence[str], wanted: Sequence[str]) -> str:
-    """Describe the first difference between two sequences of names, for a message; "" if there is none."""
-    pairs = enumerate(zip_longest(found, wanted, fillvalue=""))
-    at = next((j for j, (name, other) in pairs if name != other), None)
-    if at is None:
-        return ""
-    here, there = (shown(names[at]) if at < len(names) else "absent" for names in (found, wanted))
-    return f"got others, or in another order: column {at} is {here} and was {there}"
-
-
 def check_names(found: Sequence[str] | None, wanted: Sequence[str] | None, what: str, of: str) -> None:
     """Raise an error for columns with other names, or in another order; data without names pass.
 
@@ -472,8 +439,10 @@ def check_names(found: Sequence[str] | None, wanted: Sequence[str] | None, what:
     """
     if found is None or wanted is None or tuple(found) == tuple(wanted):
         return
+    here, there = next(pair for pair in zip_longest(found, wanted) if pair[0] != pair[1])
     raise InvalidProblem(
-        f"{what} must have the columns of {of}; {first_difference(found, wanted)}. Select them by name, in that order."
+        f"{what} must have the columns of {of}; got others, or in another order: {shown(here)} in place of "
+        f"{shown(there)}. Select them by name, in that order."
     )
 
 
@@ -527,7 +496,8 @@ def _check_pair(what: str, index: Any, of: str, other: Any) -> str:
         other
     ):  # without a list of a million texts
         return ""
-    found, wanted = RowNames(index).values().tolist(), RowNames(other).values().tolist()
+    found = RowNames(index).values().tolist()
+    wanted = RowNames(other).values().tolist()
     common = sum((Counter(found) & Counter(wanted)).values())
     if found == wanted or not common:
         return ""

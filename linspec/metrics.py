@@ -145,8 +145,7 @@ def principal_angles(W: Any, Z: Any, metric: Any = None) -> HostArray:
     array([1.571, 0.   ])
     """
     sines, cosines = _sines_and_cosines(W, Z, metric)
-    angles: HostArray = np.where(sines**2 <= 0.5, np.arcsin(sines), np.arccos(cosines))
-    return angles
+    return np.where(sines**2 <= 0.5, np.arcsin(sines), np.arccos(cosines))
 
 
 def _sines_and_cosines(W: Any, Z: Any, metric: Any) -> tuple[HostArray, HostArray]:
@@ -193,10 +192,7 @@ def _lengths(V: Array, home: Home, product: Product | None, turn: HostArray) -> 
     d = np.sqrt(np.maximum(np.diag(G), 0.0))
     inverse = np.divide(1.0, d, out=np.zeros_like(d), where=d > 0)
     values, vectors = np.linalg.eigh((G + G.T) / 2 * np.outer(inverse, inverse))
-    lengths: HostArray = np.linalg.svd(
-        d[:, None] * vectors * np.sqrt(np.maximum(values, 0.0)), compute_uv=False
-    )
-    return lengths
+    return np.linalg.svd(d[:, None] * vectors * np.sqrt(np.maximum(values, 0.0)), compute_uv=False)
 
 
 def _basis(V: Array, home: Home, product: Product | None, name: str) -> tuple[Array, Array]:
@@ -205,9 +201,8 @@ def _basis(V: Array, home: Home, product: Product | None, name: str) -> tuple[Ar
     V = home.place(V)
     Q, SQ = _plain_basis(V, home, eps) if product is None else _metric_basis(V, product, home, eps)
     if Q.shape[1] == 0:
-        where = "" if product is None else " in the metric"
         raise InvalidProblem(
-            f"{name} must have a nonzero column; got {V.shape[1]} columns of length zero{where}."
+            f"{name} must have a column that is not of length zero; got {V.shape[1]} that are."
         )
     return Q, SQ
 
@@ -243,16 +238,12 @@ def _check_metric(G: HostArray) -> None:
         raise NonFiniteData(
             "products with the metric must be finite; got NaN or infinity. Check its entries."
         )
-    largest = float(np.abs(G).max(initial=0.0))
-    if float(np.abs(G - G.T).max(initial=0.0)) > ASYMMETRY * largest:
+    lowest, highest = np.linalg.eigvalsh((G + G.T) / 2)[[0, -1]] if len(G) else (0.0, 0.0)
+    least = ASYMMETRY * float(np.abs(G).max(initial=0.0))
+    if float(np.abs(G - G.T).max(initial=0.0)) > least or lowest < -least:
         raise InvalidProblem(
-            "metric must be symmetric; got VᵀSV ≠ (VᵀSV)ᵀ. If you mean its symmetric part, pass (S + Sᵀ) / 2."
-        )
-    lowest = float(np.linalg.eigvalsh((G + G.T) / 2)[0]) if len(G) else 0.0
-    if lowest < -ASYMMETRY * largest:
-        raise InvalidProblem(
-            f"metric must be positive semidefinite; got a direction with xᵀSx = {lowest:.2g}. Pass, for "
-            "example, XᵀX plus a ridge, or a covariance matrix."
+            "metric must be symmetric and positive semidefinite; got a product that is not, with xᵀSx from "
+            f"{lowest:.2g} to {highest:.2g}. Pass, for example, XᵀX plus a ridge, or (S + Sᵀ) / 2."
         )
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["Status"]
-
 
 class Status(Enum):
     """How a solve ended. The value is advice in plain words.

@@ -56,7 +56,6 @@ from linspec.operators.base import LinearOperator
 from linspec.operators.derived import CombinedColumns
 from linspec.operators.sparse import SparseOperator, checked_rows, is_scipy_sparse
 from linspec.operators.weights import weights_and_confounds
-from linspec.registry.keywords import hinted
 
 __all__ = ["cca", "hsl", "lda", "opls"]
 
@@ -434,7 +433,6 @@ SMALLEST, LARGEST = 1e-50, 1e50
 
 
 @at_home
-@hinted
 def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     """H for linear discriminant analysis: the indicator of each class, divided by the square root of its size.
 
@@ -501,7 +499,6 @@ def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
 
 
 @at_home
-@hinted
 def opls(Y: Any, *, unlabelled: Any = ()) -> Any:
     """H for orthonormalised partial least squares: the labels minus their column means.
 
@@ -554,7 +551,6 @@ def opls(Y: Any, *, unlabelled: Any = ()) -> Any:
 
 
 @at_home
-@hinted
 def cca(Y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     """H for canonical correlations with labels: the centred labels, whitened.
 
@@ -618,7 +614,6 @@ def cca(Y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
 
 
 @at_home
-@hinted
 def hsl(
     Y: Any,
     laplacian: str = "zhou",

@@ -28,6 +28,7 @@ import numpy as np
 
 import linspec as ls
 from linspec import errors, registry
+from linspec.registry import queries
 from linspec.testing import checks
 from linspec.testing.checks import Skip, Solver, early, formed, needs, require, sample_of, solver_of, tall
 from linspec.testing.kit import Checks
@@ -197,7 +198,9 @@ print(json.dumps([took, loaded, changes]))
 
 def imports(spec: Any) -> None:
     """The table loads no array library and is quick; the module of the record changes nothing of the process."""
-    provider, module = registry.provider_of(spec), getattr(spec, "target", "").partition(":")[0]
+    entries = queries.default_registry().entries()
+    provider = next((each.plugin.identity for each in entries if each.spec is spec), "")
+    module = getattr(spec, "target", "").partition(":")[0]
     distribution, _, entry = provider.partition(":")
     try:
         points = metadata.distribution(distribution).entry_points

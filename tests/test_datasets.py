@@ -147,12 +147,9 @@ def test_the_risk_of_coefficients_is_the_mean_square_of_what_they_miss() -> None
     [
         (steep_spectrum, {"p": 29}, "n ≥ p ≥ 30; got n=40, p=29"),
         (steep_spectrum, {"p": 50}, "n ≥ p ≥ 30; got n=40, p=50"),
-        (flat_spectrum, {"p": True}, "p must be a whole number; got True"),
-        (flat_spectrum, {"n": 40.0}, "n must be a whole number; got 40.0"),
         (spiked_spectrum, {"n": 60, "p": 44}, "n ≥ p ≥ 45"),
-        (steep_spectrum, {"tail": (5.0, 18.0)}, r"lowest ≤ highest < 17.92; got \(5, 18\)"),
-        (steep_spectrum, {"tail": 3.0}, "tail must be a pair of numbers; got 3.0"),
-        (steep_spectrum, {"tail": (-1.0, 3.0)}, "tail must be a finite number of at least 0; got -1.0"),
+        (steep_spectrum, {"tail": (5.0, 18.0)}, r"lowest ≤ highest < 17.92; got \(5.0, 18.0\)"),
+        (steep_spectrum, {"tail": (-1.0, 3.0)}, r"tail must be two numbers, 0 ≤ .*; got \(-1.0, 3.0\)"),
         (flat_spectrum, {"sigma": "1"}, "sigma must be a finite number of at least 0; got '1'"),
         (flat_spectrum, {"sigma": np.inf}, "sigma must be a finite number"),
         (
@@ -163,7 +160,6 @@ def test_the_risk_of_coefficients_is_the_mean_square_of_what_they_miss() -> None
         (lambda n, p: flat_spectrum(0, n=n, p=p).risk(np.zeros(9)), {}, r"\(35,\).*got \(9,\)"),
         (planted_word_views, {"p": 119, "q": 160, "shared": 6}, "20 columns for each topic"),
         (planted_word_views, {"p": 240, "q": 160, "shared": 0}, "at least 1"),
-        (planted_word_views, {"per_row": 2.5}, "per_row must be a whole number"),
         (planted_word_views, {"p": 800, "q": 800, "strength": (0.1, 0.3)}, "1 ≥ first ≥ last ≥ 0"),
         (planted_word_views, {"p": 800, "q": 800, "dtype": np.int64}, "dtype must be float32 or float64"),
     ],

@@ -362,8 +362,8 @@ def test_a_share_needs_a_reference_with_correlation(reference, words):
     ("W", "Z", "metric", "words"),
     [
         (W2, Z2[:-1], None, "equally many rows"),
-        (0 * W2, Z2, None, "W must have a nonzero column"),
-        (W2, Z2, np.zeros((40, 40)), "length zero in the metric"),
+        (0 * W2, Z2, None, "W must have a column that is not of length zero"),
+        (W2, Z2, np.zeros((40, 40)), "not of length zero"),
         (W2, Z2, np.eye(39), r"metric must have shape \(40, 40\)"),
         (W2, Z2, np.triu(np.ones((40, 40))), "symmetric"),
         (W2, Z2, -np.eye(40), "positive semidefinite"),

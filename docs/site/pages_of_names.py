@@ -26,7 +26,7 @@ GROUPS = {
         "linspec.families.",
         "linspec.solving.problem",
         "linspec.solving.solution",
-        "linspec.solving.findings",
+        "linspec.solving.verdict",
         "linspec.solving.linear_solution",
         "linspec.solving.fields",
     ),
@@ -46,8 +46,7 @@ GROUPS = {
     "For plugins": (
         "linspec.registry.spec",
         "linspec.registry.options",
-        "linspec.solving.normalizer",
-        "linspec.solving.random_test_matrix",
+        "linspec.solving.parts",
     ),
 }
 """The groups of the index, by the modules in which names are defined; inference has a group by names."""

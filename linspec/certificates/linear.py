@@ -35,12 +35,10 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, HostArray, is_array, to_host
-from linspec.certificates.metric import EPS, SKETCH_ROWS, SQUARED, Metric
-from linspec.linalg import block_cg, lengths_of
+from linspec.certificates.metric import SKETCH_ROWS, SQUARED, Metric
+from linspec.linalg import EPS, block_cg, lengths_of
 from linspec.rows.moments import Moments
 from linspec.rows.passes import OutOfPasses
-
-__all__ = ["LinearCertificate", "certify_linear", "digits", "metric_pays", "needs_metric", "sketch_pays"]
 
 OPEN = 0.01
 """Relative error of coefficients, and share of their standard errors, above which they are doubted."""
@@ -229,7 +227,9 @@ class _Residual:
     def read(self, *, gram: bool = False, held: bool = False) -> None:
         """Compute all from rows, which may give a Gram matrix too, or from what is held."""
         A, b = self.moments.operators
-        w, m, t = self.x.shape[1], self.m, self.D.shape[1]
+        w = self.x.shape[1]
+        m = self.m
+        t = self.D.shape[1]
         V = np.hstack([self.x, np.zeros((len(self.x), m)), self.D])
         unit = np.hstack([-np.eye(m)] * (w // m + 1) + [np.zeros((m, t))])
         places = A.backend.blocks.place(V), b.backend.blocks.place(unit)
@@ -240,9 +240,12 @@ class _Residual:
         else:
             self.source = "in-pass" if self.moments.root is not None else "recomputed"
             (P, _), squares = self.moments.residual(*places, gram=gram)
-        AtU, lengths = to_host(P), np.sqrt(np.maximum(squares, 0.0))
-        self.g, self.SD = -AtU[:, :w], AtU[:, w + m :]
-        self.lengths, self.b_lengths = lengths[:w], lengths[w : w + m]
+        AtU = to_host(P)
+        lengths = np.sqrt(np.maximum(squares, 0.0))
+        self.g = -AtU[:, :w]
+        self.SD = AtU[:, w + m :]
+        self.lengths = lengths[:w]
+        self.b_lengths = lengths[w : w + m]
         self.scales = lengths_of(AtU[:, w : w + m])
 
 
@@ -251,7 +254,8 @@ def _metrics(
 ) -> list[Metric | None]:
     """The metric for every ridge, None if nothing is known; it reads what the residual needs on the way."""
     affords = all(A.readings >= 1 for A in moments.operators) and moments.passes.affords(1)
-    p, n = moments.widths[0], moments.operators[0].shape[0]
+    p = moments.widths[0]
+    n = moments.operators[0].shape[0]
     if moments.root is not None:
         products.read()
         return _by_triangle(moments, to_host(moments.root[0]), ridges, rounding)
@@ -299,7 +303,8 @@ def _by_gram(moments: Moments, ridges: Sequence[float], rounding: float) -> list
 
 def _by_sketch(moments: Moments, ridges: Sequence[float], rounding: float) -> list[Metric | None]:
     """The metrics of a sketch."""
-    SA, squares = moments.sketch()[0], moments.fitted[0].squares
+    SA = moments.sketch()[0]
+    squares = moments.fitted[0].squares
     return [Metric.of_rows(SA, ridge, squares, rounding, exact=False) for ridge in ridges]
 
 
@@ -310,7 +315,8 @@ def _enough(metrics: Sequence[Metric]) -> bool:
 
 def _seconds(moments: Moments) -> tuple[float, float]:
     """About the time of a metric from a Gram matrix, and from a sketch or a triangle."""
-    A, p = moments.operators[0], float(moments.widths[0])
+    A = moments.operators[0]
+    p = float(moments.widths[0])
     if _is_wide(moments):
         return np.inf, A.product_seconds(1) + 14 * A.shape[0] * p**2 / FACTOR_RATE
     return A.gram_seconds() + p**3 / FACTOR_RATE, A.product_seconds(SIGNS) + 14 * p**3 / FACTOR_RATE
@@ -426,14 +432,16 @@ def _by_planted(
     *estimates, proved = _within(D, SD, None, g)
     if (lengths_of(D) <= MET).all() or (proved > most).any():
         return estimates[0], estimates[1]
-    place, t = moments.operators[0].backend.blocks.place, D.shape[1]
+    place = moments.operators[0].backend.blocks.place
+    t = D.shape[1]
     size = float(np.sqrt(moments.fitted[0].squares.max(initial=0.0) + ridge))  # ‖A‖, from below
     noise = rounding * (SETTLED if rounding < NARROW_ROUNDING else SETTLED_NARROW) * lengths_of(D)
     steps = int(min(STEPS, max(moments.passes.count, FEWEST)))
     with suppress(OutOfPasses):  # then the estimate stands as it is
         iterates = block_cg(moments.gram_product, place(np.hstack([SD, g])), (ridge,))
         for step, ((X,), lengths) in enumerate(islice(iterates, steps + 1)):
-            e, left = to_host(X)[:, t:], D - to_host(X)[:, :t]
+            e = to_host(X)[:, t:]
+            left = D - to_host(X)[:, :t]
             size_of_e = lengths_of(e)
             settled = bool((lengths[:t] <= noise * size**2).all())
             known = np.sqrt(np.abs((e * g).sum(axis=0))), size_of_e
@@ -487,5 +495,4 @@ def digits(error: float) -> int:
 
 def _over(a: Any, b: Any) -> HostArray:
     """a / b, and 0 where a is 0."""
-    quotient: HostArray = np.where(a == 0, 0.0, a / b)
-    return quotient
+    return np.where(a == 0, 0.0, a / b)

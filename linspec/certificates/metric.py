@@ -27,8 +27,6 @@ from scipy.linalg.lapack import dtrtri
 from linspec.arrays import HOST, Array, Home, HostArray, is_array, reciprocal, to_host
 from linspec.linalg import EPS, lengths_of, preconditioner_from_sketch, raised_diagonal
 
-__all__ = ["EPS", "SKETCH_ROWS", "UP", "Metric", "NearDiagonal", "Preconditioned"]
-
 SKETCH_ROWS = 6
 """Rows of a sketch for each column of the data."""
 
@@ -178,7 +176,8 @@ class Metric:
         metric.up = up
         metric.rank = len(D)
         metric.null = np.zeros((len(D), 0))
-        metric.N, metric._inverse = T / D[:, None], R * D
+        metric.N = T / D[:, None]
+        metric._inverse = R * D
         metric.least = 1.0 / _bound(T)
         return metric if metric.least > least else None
 
@@ -195,25 +194,21 @@ class Metric:
 
     def lengths(self, g: HostArray) -> HostArray:
         """The lengths of columns in S⁻¹, which are not too small."""
-        lengths: HostArray = self.up * lengths_of(to_host(self.dual(g)))
-        return lengths
+        return self.up * lengths_of(to_host(self.dual(g)))
 
-    def dual(self, g: HostArray) -> HostArray:
+    def dual(self, g: Array) -> Array:
         """Nᵀg: its Euclidean length is that of g in S⁻¹."""
-        dual: HostArray = self.N.T @ g
-        return dual
+        return self.N.T @ g
 
-    def coordinates(self, W: HostArray) -> HostArray:
+    def coordinates(self, W: Array) -> Array:
         """Return y with N y = W, but for the null part of W; its Euclidean length is that of W in S."""
-        y: HostArray = self._inverse @ W
-        return y
+        return self._inverse @ W
 
-    def lift(self, y: HostArray) -> HostArray:
+    def lift(self, y: Array) -> Array:
         """Return N y."""
-        W: HostArray = self.N @ y
-        return W
+        return self.N @ y
 
-    def solve(self, g: HostArray) -> HostArray:
+    def solve(self, g: Array) -> Array:
         """S⁻¹g, as exact as the metric."""
         return self.lift(self.dual(g))
 
@@ -248,7 +243,8 @@ class NearDiagonal(Metric):
         self.U, self.stretch, live = U, stretch, stretch > 0
         D = to_host(self.back)[:, 0]
         longest = float(stretch.max(initial=1.0))
-        self.D, self.up = np.where(D > 0, D, 1.0), 1.0
+        self.D = np.where(D > 0, D, 1.0)
+        self.up = 1.0
         self.rank = int(np.count_nonzero(D)) - int(np.sum(~live))
         self.least = float(stretch[live].min(initial=1.0)) / longest
         self.reach = longest * float(to_host(root).max(initial=0.0))

@@ -33,18 +33,6 @@ from linspec.rows.moments import Moments
 from linspec.rows.passes import OutOfPasses
 from linspec.status import Status
 
-__all__ = [
-    "cuts_short_ones",
-    "enclosure",
-    "gram_pays",
-    "noise_of",
-    "norms_of_held",
-    "rounding_of",
-    "short_directions",
-    "weakest",
-    "with_norms",
-]
-
 SIGNS = 50
 """Random signs beyond k beside the first blocks, where nothing better makes a norm."""
 
@@ -174,7 +162,8 @@ def gram_pays(moments: Moments) -> bool:
     ----------
     moments : Moments
     """
-    A, width = moments.operators[0], sum(moments.widths)
+    A = moments.operators[0]
+    width = sum(moments.widths)
     flops = 2.0 * A.shape[0] * width**2 + 14.0 * width**3
     readable = moments.rereads and all(B.readable for B in moments.operators)
     return not moments.holds and readable and flops <= max(moments.passes.flops, MOMENT)

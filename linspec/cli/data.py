@@ -38,7 +38,7 @@ from linspec.operators.derived import chosen_rows
 from linspec.operators.numpy_files import is_npy
 from linspec.operators.row_files import is_pattern, row_files
 from linspec.process import machine
-from linspec.process.paths import is_there
+from linspec.process.files import is_there
 from linspec.process.plurals import count_of
 
 HEADER, DROPPED = "linspec.header", "linspec.dropped"

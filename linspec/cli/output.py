@@ -27,8 +27,8 @@ from typing import IO, Any
 import click
 
 from linspec.errors import printable
+from linspec.process.files import check_replaceable, replaced
 from linspec.process.interrupts import Request, first_interrupt
-from linspec.process.whole_files import check_replaceable, replaced
 
 INTERRUPTED = 130
 """Exit status of a command that Ctrl-C has ended: 128 + SIGINT."""

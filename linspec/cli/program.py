@@ -48,7 +48,7 @@ from linspec.cli.output import (
     show_table,
 )
 from linspec.errors import AccuracyWarning, ConvergenceWarning, LinspecError, NonFiniteData, PluginWarning
-from linspec.process.paths import is_there
+from linspec.process.files import is_there
 from linspec.process.plurals import count_of
 
 UNREAD, DEFECT = 141, 70

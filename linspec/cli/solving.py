@@ -16,7 +16,7 @@ from linspec.cli import data, output
 from linspec.cli.commands import AUTO, BUDGETS, GROUPS, HELD_OUT, ROWS, SETTINGS, SOLVER, SOLVERS, option
 from linspec.cli.output import Failure, Values, echo, refuse, show_facts, show_table
 from linspec.cli.problems import ROW_FILES, Request, in_words, pair_of
-from linspec.process.paths import is_there
+from linspec.process.files import is_there
 from linspec.process.progress import report_progress
 from linspec.registry import options as solver_options
 from linspec.solving import checkpoints
@@ -98,9 +98,8 @@ def _solve(request: Request) -> None:
 def _as_begun(request: Request) -> str:
     """Return the name of the solver: the one that wrote the checkpoint of ``--start``, if the user names none."""
     start = request["start"]
-    if request.solver != AUTO or start is None or not is_there(start) or not checkpoints.is_checkpoint(start):
-        return request.solver
-    return checkpoints.loaded(start).solver
+    saved = checkpoints.loaded(start) if request.solver == AUTO and start and is_there(start) else None
+    return request.solver if saved is None else str(saved["about"]["solver"])
 
 
 def _facts_of(entry: Any, held: Any) -> list[tuple[str, str]]:

@@ -57,7 +57,7 @@ from linspec.registry import get_solver
 from linspec.solving.held_moments import HeldMoments
 from linspec.solving.problem import Problem
 from linspec.solving.solution import Solution
-from linspec.solving.solve import solve_on_host
+from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
 from linspec.status import Status
 
@@ -169,7 +169,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """Solve the problem, and warn once if the solution has not converged or its weights may be wrong."""
         with warnings.catch_warnings():  # this one warning is that of scikit-learn, too
             warnings.simplefilter("ignore", errors.ConvergenceWarning)
-            solution = solve_on_host(problem, rng=seed_of(self.random_state), **self._settings(problem))
+            solution = solve(problem, rng=seed_of(self.random_state), **self._settings(problem))
         if not solution.converged or solution.status is Status.ILL_CONDITIONED:
             text = f"{type(self).__name__}: {solution.solver} has not converged ({solution.status.name}): "
             errors.warn(f"{text}{solution.message}", ConvergenceWarning)

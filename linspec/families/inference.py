@@ -32,8 +32,7 @@ from linspec.arrays import HostArray, at_home, reciprocal
 from linspec.errors import InvalidProblem, UnknownOption, shown
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.significance import PermutationTest, stepwise_test
-from linspec.registry.keywords import hinted
-from linspec.solving.loadings import Loadings, loadings_of
+from linspec.solving.linear_solution import Loadings, loadings_of
 from linspec.solving.problem import Problem
 from linspec.solving.solver import Solver
 from linspec.studies.inference.bootstrap import ComponentBootstrap, Draws, Side, drawn_solves, weights_on_host
@@ -41,7 +40,6 @@ from linspec.studies.inference.permutation import ComponentTest, permuted_solves
 
 
 @at_home
-@hinted
 def permutation_test(
     problem: Problem[Any],
     solver: str | Solver | None = None,
@@ -178,8 +176,7 @@ def permutation_test(
     if options:
         raise UnknownOption(
             f"permutation_test has no option {next(iter(options))!r} for a CCA without a solver, because nothing is "
-            'solved. Leave it out, or pass solver="auto".',
-            name=next(iter(options)),
+            'solved. Leave it out, or pass solver="auto".'
         )
     return stepwise_test(
         problem,
@@ -192,7 +189,6 @@ def permutation_test(
 
 
 @at_home
-@hinted
 def bootstrap(
     problem: Problem[Any],
     solver: str | Solver = "auto",

@@ -1,8 +1,7 @@
-"""A solver is a generator of iterates, and solving is the loop around it: read `iterate`, then `loop`."""
+"""A solver is a generator of iterates, and solving is the loop around it: read `loop`."""
 
 from linspec.iteration.by_ridge import ROUNDING, solved_by_ridge, worst
-from linspec.iteration.iterate import Certificate, Context, Iterate
-from linspec.iteration.loop import Limits, Outcome, Progress, Saving, run
+from linspec.iteration.loop import Certificate, Context, Iterate, Outcome, Progress, run
 from linspec.iteration.ritz_pairs import ritz_iterates
 
 __all__ = [
@@ -10,10 +9,8 @@ __all__ = [
     "Certificate",
     "Context",
     "Iterate",
-    "Limits",
     "Outcome",
     "Progress",
-    "Saving",
     "ritz_iterates",
     "run",
     "solved_by_ridge",

@@ -1,7 +1,8 @@
 """The systems of a path of ridges, each solved by an iteration of its own, in the same passes.
 
 Problem: (AᵀA + rI) x = AᵀB for some ridges r, where variables, and so iterations, depend on the ridge.
-Method: all iterations share each product with AᵀA (`linspec.linalg.steps`). One within the tolerance waits for others.
+Method: all iterations share each product with AᵀA (`linspec.linalg.side_by_side`). One within the tolerance waits for
+others.
 Where we differ: iterations update their residuals, and rounding makes these drift. Where the certificate has computed a
 larger residual, where one is no more than rounding, or where no direction is left, they begin again at the iterates of
 the least residual, for corrections from computed residuals; they end where that no longer halves the residual.
@@ -17,10 +18,8 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, Home, HostArray
-from linspec.iteration.iterate import Iterate
+from linspec.iteration.loop import Iterate
 from linspec.linalg import EPS, Step, Steps, side_by_side
-
-__all__ = ["ROUNDING", "solved_by_ridge", "worst"]
 
 ROUNDING = 20
 """A residual below so many roundings of products, relative to the first one, says nothing until it is computed anew."""

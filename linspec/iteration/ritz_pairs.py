@@ -18,10 +18,8 @@ import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.certificates.metric import Metric
-from linspec.iteration.iterate import Context, Iterate
+from linspec.iteration.loop import Context, Iterate
 from linspec.linalg.lobpcg import RitzBlocks
-
-__all__ = ["ritz_iterates"]
 
 PROGRESS, PATIENCE = 0.9, 25
 """Within PATIENCE steps the residual must fall below PROGRESS times its least value: else it is rounding."""
@@ -69,7 +67,8 @@ def ritz_iterates(  # noqa: PLR0913 (what problems differ in)
     ones = shares or [1.0 for _ in metrics]
     while True:
         y = [metric.dual(R) for metric, R in zip(metrics, ritz.residuals, strict=True)]
-        place, parts = Home.of(y[0]), zip(metrics, y, ones, strict=True)
+        place = Home.of(y[0])
+        parts = zip(metrics, y, ones, strict=True)
         squares: HostArray = to_host(
             sum(place.column_sums(part * part) * (metric.up**2 / share) for metric, part, share in parts)
         )

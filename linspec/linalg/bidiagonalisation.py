@@ -26,8 +26,6 @@ import numpy as np
 
 from linspec.arrays import Array, Home, HostArray
 
-__all__ = ["Bidiagonal", "LongStep", "golub_kahan", "lsqr", "stacked"]
-
 LongStep = Callable[[Array, Array, HostArray], tuple[Array, HostArray]]
 """(V, U, alpha) -> Aᵀ(AV - U diag(alpha)) and the lengths of AV - U diag(alpha), which replaces U in place."""
 
@@ -92,9 +90,11 @@ def lsqr(
         By (7).
     """
     first = next(steps)
-    V, place = first.V, Home.of(first.V).place
+    V = first.V
+    place = Home.of(first.V).place
     lam = np.sqrt(np.array(ridges))[:, None]
-    X, W = [0.0 * V for _ in ridges], [V for _ in ridges]
+    X = [0.0 * V for _ in ridges]
+    W = [V for _ in ridges]
     phi_bar = np.tile(first.beta, (len(ridges), 1))
     rho_bar = np.tile(first.alpha, (len(ridges), 1))
     yield list(X), rho_bar * phi_bar
@@ -102,7 +102,8 @@ def lsqr(
         rho_hat = np.hypot(rho_bar, lam)  # (3)
         phi_hat = rho_bar * phi_bar * _reciprocal(rho_hat)
         rho = np.hypot(rho_hat, beta)  # (4)
-        c, s = rho_hat * _reciprocal(rho), beta * _reciprocal(rho)
+        c = rho_hat * _reciprocal(rho)
+        s = beta * _reciprocal(rho)
         theta, rho_bar, phi, phi_bar = s * alpha, -c * alpha, c * phi_hat, s * phi_hat  # (5)
         for i in range(len(X)):
             X[i] = X[i] + W[i] * place(phi[i] * _reciprocal(rho[i]))[None, :]  # (6)
@@ -126,7 +127,8 @@ def stacked(step: LongStep, roots: Array) -> LongStep:
     """
 
     def longer(V: Array, U: Array, alpha: HostArray) -> tuple[Array, HostArray]:
-        n, device = U.shape[0] - V.shape[0], Home.of(V)
+        n = U.shape[0] - V.shape[0]
+        device = Home.of(V)
         Z, lengths = step(V, U[:n, :], alpha)
         below = V * roots - U[n:, :] * device.place(alpha)[None, :]
         U[n:, :] = below

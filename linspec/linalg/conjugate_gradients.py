@@ -1,4 +1,4 @@
-"""Block conjugate gradients for S X = B, and for a path of ridges (S + r I) X = B.
+"""Block conjugate gradients for S X = B, and for a path of ridges (S + r I) X = B; and iterations that share a pass.
 
 Problem: S = AᵀA is positive semidefinite and known by products with thin blocks; B has several columns, perhaps
 dependent ones.
@@ -20,20 +20,126 @@ Where we differ: directions in which no column has a residual above rounding lea
 iteration ends when none is left; and at its shortest residual, where it has searched twice the space for a shorter
 one, as when S has eigenvalues below rounding. A ridge need not solve all columns: those that none solves only widen the
 space, and columns of its own hold what a start of its own has left.
+
+An iteration is a generator: it yields the block that it needs a product of, and receives the product. Where every ridge
+of a path has a preconditioner, and so an iteration, of its own, all that wait for a product are served by the same
+pass. An iteration in other variables, x = H y, is the same generator for HᵀMH, with blocks and products that change on
+the way (Saad 2003, Iterative Methods for Sparse Linear Systems, section 9.2).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.linalg.small_matrices import EPS, inverse, lengths_of, orthonormal
-from linspec.linalg.steps import Step, Steps, driven
 
-__all__ = ["block_cg", "cg_steps"]
+
+class Step(NamedTuple):
+    """One step of an iteration.
+
+    Attributes
+    ----------
+    X : callable
+        Returns the iterates, a list with an array for every ridge. They are not changed later.
+    lengths : numpy.ndarray
+        Of the columns of the residuals, the first ridge first.
+    P : array of shape (p, k)
+        What is to be multiplied by S next; without columns at the end.
+    residual : callable
+        Returns the residual of the least ridge.
+    """
+
+    X: Callable[[], list[Array]]
+    lengths: HostArray
+    P: Array
+    residual: Callable[[], Array]
+
+
+Steps = Generator[Step, Array, None]
+"""Yields steps, and receives S P for each."""
+
+
+class Variables(Protocol):
+    """Other variables y for one system M x = b."""
+
+    def forward(self, P: Array) -> Array:
+        """Return the block that S multiplies for a block P in the other variables."""
+
+    def back(self, V: Array, SV: Array) -> Array:
+        """Return the product in the other variables, from S V for V = `forward(P)`."""
+
+    def answer(self, Y: Array) -> Array:
+        """Return x for y."""
+
+    def lengths(self, step: Step) -> HostArray:
+        """Return the lengths of the columns of b - M x for a step in the other variables."""
+
+
+def driven(product: Callable[[Array], Array], steps: Steps) -> Iterator[Step]:
+    """Yield the steps of one iteration, which makes its own products; it ends where it needs none.
+
+    Parameters
+    ----------
+    product : callable
+        V -> S V.
+    steps : generator of Step
+    """
+    step = next(steps)
+    while True:
+        yield step
+        if not step.P.shape[1]:
+            return
+        step = steps.send(product(step.P))
+
+
+def in_variables(steps: Steps, variables: Variables) -> Steps:
+    """Run an iteration for one ridge in other variables.
+
+    Parameters
+    ----------
+    steps : generator of Step
+        In the other variables.
+    variables : Variables
+    """
+    step = next(steps)
+    while True:
+        V = variables.forward(step.P)
+        X = lambda step=step: [variables.answer(step.X()[0])]  # noqa: E731
+        SV = yield Step(X, variables.lengths(step), V, step.residual)
+        step = steps.send(variables.back(V, SV))
+
+
+def side_by_side(
+    product: Callable[[Array], Array], iterations: Sequence[Steps], waits: Callable[[int, Step], bool]
+) -> Iterator[list[Step]]:
+    """Yield the steps of some iterations, which share each product; it ends where none needs one.
+
+    Parameters
+    ----------
+    product : callable
+        V -> S V.
+    iterations : sequence of generator of Step
+    waits : callable
+        Takes the number of an iteration and its step; whether it is near enough to wait for others.
+    """
+    now = [next(steps) for steps in iterations]
+    while True:
+        yield list(now)
+        able = [i for i, step in enumerate(now) if step.P.shape[1]]
+        live = [i for i in able if not waits(i, now[i])] or able
+        if not live:
+            return
+        SV = product(Home.of(now[0].P).concat([now[i].P for i in live]))
+        edges = np.cumsum([0, *(now[i].P.shape[1] for i in live)]).tolist()
+        for i, (a, b) in zip(live, pairwise(edges), strict=True):
+            now[i] = iterations[i].send(SV[:, a:b])
+
 
 LOST = 2
 """So many times the dimension of the space may be searched without a shorter residual: exactly, once is enough."""
@@ -106,7 +212,8 @@ def cg_steps(
     X = [B[:, : len(columns[i])] * 0.0 for i in path]
     Q, WQ, rho = _basis(B, preconditioner)
     rounding = EPS * lengths_of(rho)
-    P, Delta = [WQ for _ in path], delta * np.eye(len(rho))
+    P = [WQ for _ in path]
+    Delta = delta * np.eye(len(rho))
     z = [rho if i == least else rho[:, columns[i]] for i in path]  # of the least ridge, all columns
     rounded = [rounding if i == least else rounding[columns[i]] for i in path]
     best, spent = math.inf, 0

@@ -32,8 +32,6 @@ from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.linalg import selection_matrix
 from linspec.linalg.small_matrices import EPS, lengths_of, orthonormal
 
-__all__ = ["RISK", "RitzPairs", "block_krylov", "search"]
-
 SHORTEST, LONGEST, BLOCKS = 1, 100, 12
 """Fewest and most steps of a search for pairs that are missing, and the blocks that its basis has room for."""
 
@@ -105,11 +103,13 @@ def block_krylov(
     >>> last.values.round(12).tolist(), last.exhausted
     ([9.0, 4.0], True)
     """
-    place, p = Home.of(start).place, start.shape[0]
+    place = Home.of(start).place
+    p = start.shape[0]
     Q, _ = orthonormal(start)
     b = first = max(Q.shape[1], 1)
     room = min(p, room or (max(3 * k, k + 10 * b) if b < k else 12 * b))
-    rows, T = _with_room(Q, room + b), np.zeros((0, 0))
+    rows = _with_room(Q, room + b)
+    T = np.zeros((0, 0))
     while True:
         SQ = product(Q)
         V = rows[: T.shape[1] + Q.shape[1], :].T
@@ -132,7 +132,9 @@ def block_krylov(
         residuals = lengths_of(left)  # (5)
         exhausted = new.shape[1] == 0
         risk = partial(_risk, theta, Y, left, k, first, p)
-        yield _pairs(V, theta, Y, residuals, k, exhausted=exhausted, risk=risk)
+        count = min(k, len(theta))
+        vectors = lambda V=V, Y=Y[:, :count]: _combination(V, place(Y))  # noqa: E731
+        yield RitzPairs(theta[:count], vectors, residuals[:count], exhausted, risk)
         if V.shape[1] >= p:
             return
         if exhausted:
@@ -286,22 +288,6 @@ def _orthogonal_to(V: Array, Z: Array) -> Array:
         Z = Z - V @ (V.T @ Z)
         Z, _ = orthonormal(Z)
     return Z
-
-
-def _pairs(
-    V: Array,
-    theta: HostArray,
-    Y: HostArray,
-    residuals: HostArray,
-    k: int,
-    *,
-    exhausted: bool,
-    risk: Callable[[int, float], float],
-) -> RitzPairs:
-    place, count = Home.of(V).place, min(k, len(theta))
-    return RitzPairs(
-        theta[:count], lambda: _combination(V, place(Y[:, :count])), residuals[:count], exhausted, risk
-    )
 
 
 def _risk(

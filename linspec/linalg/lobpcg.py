@@ -33,8 +33,6 @@ from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, to_host_
 from linspec.linalg import whitening_above_noise
 from linspec.linalg.small_matrices import eigenpairs, orthonormal
 
-__all__ = ["RitzBlocks", "lobpcg_steps"]
-
 DEPENDENT, INSIDE = 1e-12, 1e-10
 """Directions count as dependent, or as inside the subspace, if less than this is left of their squared length, or of
 their length; or a tenth of the rounding of products, or ten times it."""
@@ -296,11 +294,15 @@ class _Space:
 
     def pairs(self, width: int, *, exhausted: bool) -> RitzBlocks:
         """The leading pairs, with their residuals (3)."""
-        values, views, n = self.values[:width], self.views, len(self.views)
+        values = self.values[:width]
+        views = self.views
+        n = len(self.views)
         w = [view.W @ U[:, :width] for view, U in zip(views, self.U, strict=True)]
         small = [*w, *(-c * values for c in w), *(view.W for view in views)]
         placed = Home.of(views[0].V[0]).place_together(*small)
-        w, scaled, self.W = placed[:n], placed[n : 2 * n], placed[2 * n :]
+        w = placed[:n]
+        scaled = placed[n : 2 * n]
+        self.W = placed[2 * n :]
         residuals = []
         for i, view in enumerate(views):
             R = _combined(view.SV, scaled[i])
@@ -344,5 +346,4 @@ def _beside(now: HostArray, before: HostArray) -> HostArray:
         P = P - now @ (now.T @ P)
     U, lengths, _ = np.linalg.svd(P, full_matrices=False)
     U = U[:, lengths > EARLIER]
-    basis: HostArray = np.linalg.qr(U - now @ (now.T @ U))[0]
-    return basis
+    return np.linalg.qr(U - now @ (now.T @ U))[0]

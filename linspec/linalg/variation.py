@@ -35,8 +35,7 @@ def varies(about: Any, size: Any) -> HostArray:
     >>> varies([0.0, 1e-30, 1e-10], [1.0, 1.0, 1.0])
     array([False, False,  True])
     """
-    mask: HostArray = np.asarray(about) > ENTRIES * np.asarray(size)
-    return mask
+    return np.asarray(about) > ENTRIES * np.asarray(size)
 
 
 def squares_about_means(Y: HostArray, weights: HostArray | None = None) -> HostArray:

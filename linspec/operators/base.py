@@ -88,10 +88,6 @@ class LinearOperator:
         not paired.
     frame_library : str
         The library of the frame that the data came from, "" for other data.
-    lender : str
-        The library whose array the data are, if linspec has borrowed it as a NumPy array: "jax", or "torch" for sparse
-        tensors. Products are NumPy arrays; `linspec.solve` returns arrays of the library. "" for other
-        data, and for sums, products and parts of operators.
     lacks : (float, float) or None
         Of few rows that stand for many (`linspec.HeldMoments`): bounds of the norm and of the trace of what their Gram
         matrix lacks. None for rows as they came.
@@ -123,7 +119,6 @@ class LinearOperator:
     row_names: Any = None
     row_index: Any = None
     frame_library: str = ""
-    lender: str = ""
     lacks: tuple[float, float] | None = None
     _stored_dtype: DType | None = None
     _nnz: int | None = None
@@ -288,10 +283,10 @@ class LinearOperator:
         return other
 
     def with_names_of(self, other: LinearOperator) -> Self:
-        """Copy the names of columns and rows, and the lender, from another operator, and return this one."""
+        """Copy the names of columns and rows from another operator, and return this one."""
         self.column_names = other.column_names
         self.row_names, self.row_index = other.row_names, other.row_index
-        self.frame_library, self.lender = other.frame_library, other.lender
+        self.frame_library = other.frame_library
         return self
 
     def blocks(self) -> Iterator[LinearOperator]:

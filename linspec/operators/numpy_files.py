@@ -27,8 +27,7 @@ from numpy.lib import format as npy
 from linspec.arrays import HostArray
 from linspec.errors import InvalidProblem, LinspecError, UnsupportedData, called, one_line, printable, shown
 from linspec.operators.sparse import checked_rows
-from linspec.process.files import LONGEST_NAME, looked_at
-from linspec.process.room import check_memory, check_memory_for_sparse
+from linspec.process.files import LONGEST_NAME, check_memory, check_memory_for_sparse, looked_at
 
 __all__ = ["is_npy", "mapped", "read_npz"]
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import check_bare, is_array
-from linspec.borrowed import borrowed, lender_of
+from linspec.borrowed import borrowed
 from linspec.errors import (
     BrokenPlugin,
     InvalidProblem,
@@ -43,12 +43,10 @@ from linspec.operators.sparse import is_scipy_sparse
 from linspec.operators.streamed import StreamedOperator, is_stream
 from linspec.operators.tables import array_of_list, of_frame
 from linspec.process.files import looked_at
-from linspec.registry.keywords import hinted
 
 __all__ = ["as_operator", "labelled", "open_rows"]
 
 
-@hinted
 def as_operator(
     data: Any, name: str = "data", *, rows: int | None = None, dtype: Any = None
 ) -> LinearOperator:
@@ -85,8 +83,7 @@ def as_operator(
     Returns
     -------
     LinearOperator
-        For a frame it has `column_names` and, if pandas has an index, `row_names`; for an array of JAX or a sparse
-        torch tensor it has the `lender`, which gets the answers.
+        For a frame it has `column_names` and, if pandas has an index, `row_names`.
 
     Raises
     ------
@@ -119,7 +116,6 @@ def as_operator(
     return found if found is operator else found.with_names_of(operator)
 
 
-@hinted
 def open_rows(
     path: Any,
     *,
@@ -225,10 +221,7 @@ def _in_dtype(operator: LinearOperator, name: str, dtype: Any) -> LinearOperator
 def _borrowed(data: Any, name: str, rows: int | None) -> LinearOperator:
     """Make the operator of data that are no operator; those of another library are borrowed."""
     check_bare(data, name)
-    operator = _made(borrowed(data, name), name, rows)
-    if lender := lender_of(data):
-        operator.lender = lender
-    return operator
+    return _made(borrowed(data, name), name, rows)
 
 
 def _made(data: Any, name: str, rows: int | None) -> LinearOperator:
@@ -328,7 +321,6 @@ def _first_match(adapters: Iterable[Any], data: Any) -> Any:
     return None
 
 
-@hinted
 def labelled(data: Any, rows: Any = None, *, columns: Any = None) -> LinearOperator:
     """Data with a label for each row, a name for each column, or both, which tables show.
 

@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from linspec.errors import InvalidOption, InvalidProblem, printable, shown
-from linspec.process.files import looked_at
-from linspec.process.paths import is_there
+from linspec.process.files import is_there, looked_at
 
 MISSING = ("warn", "fill", "refuse", "nan")
 """Ways to treat missing chunks, which a format reads as a fill value, and missing values of a table."""

@@ -1,8 +1,8 @@
 """The process in which linspec runs: its cores, memory, threads, files, interrupts and log.
 
 This package does not depend on matrices. Read `machine` first: the resources of this machine that this process may
-use. `room` checks memory before it is allocated, `interrupts` and `pauses` end a run early, `blas_threads` and
-`turns` coordinate threads, and `whole_files` writes a file completely or not at all.
+use. `files` checks what is read, and writes a file completely or not at all. `interrupts` and `pauses` end a run early,
+`blas_threads` and `turns` coordinate threads.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from linspec.process.lazy_names import lazy_names
 
 _HOLDERS = {
     "available_memory": "linspec.process.machine",
-    "check_memory": "linspec.process.room",
-    "check_memory_for_sparse": "linspec.process.room",
+    "check_memory": "linspec.process.files",
+    "check_memory_for_sparse": "linspec.process.files",
     "count_of": "linspec.process.plurals",
     "pause": "linspec.process.pauses",
 }

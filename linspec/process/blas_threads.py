@@ -24,8 +24,6 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["one_blas_thread", "usual_blas_threads"]
-
 
 @contextmanager
 def one_blas_thread(*, needed: bool) -> Iterator[None]:
@@ -99,11 +97,8 @@ class _Hold:
         with self.lock:
             if threading.get_ident() in self._inside:
                 return 1
-            most = 1
-            for path, library in self._loaded().items():
-                threads = library.num_threads or 1
-                most = max(most, self._before.get((path, None), 1) if threads == 1 else threads)
-            return most
+            now = (library.num_threads or 1 for library in self._loaded().values())
+            return max([1, *now, *self._before.values()])
 
     def _loaded(self) -> dict[str, Any]:
         """The BLAS libraries of this process by path; the search (some milliseconds) is repeated only after imports."""

@@ -14,8 +14,6 @@ import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
-__all__ = ["lazy_names"]
-
 
 def lazy_names(
     package: str, holders: Mapping[str, str]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 
-__all__ = ["LOG", "tells"]
-
 LOG = logging.getLogger("linspec")
 """The logger of linspec, silent by default: users set its level and add a handler."""
 

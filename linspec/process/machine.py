@@ -13,7 +13,7 @@ Source: the Linux documents proc(5), sched_setaffinity(2), getrlimit(2), cgroups
 
 Where we differ: page cache that the kernel can drop at once (`inactive_file`) does not count as used memory in a
 control group, so that reading a file does not seem to use up the memory. In `map_parallel` the caller works, too, and
-takes back items that no thread has begun. So a parallel function may call another one without a deadlock, and the
+waits for nothing but items that have begun. So a parallel function may call another one without a deadlock, and the
 caller does all items if no thread can be started.
 """
 
@@ -22,11 +22,11 @@ from __future__ import annotations
 import math
 import os
 import re
-from concurrent.futures import Future, wait
+from concurrent.futures import wait
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
-from decimal import Decimal
 from functools import lru_cache
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -115,13 +115,7 @@ def available_memory() -> int:
 
 
 def check_settings() -> None:
-    """Raise an error for invalid environment variables before they are used.
-
-    Raises
-    ------
-    InvalidOption
-        `LINSPEC_NUM_THREADS` is not a positive whole number, or `LINSPEC_MAX_MEMORY` not a positive number of bytes.
-    """
+    """Raise an error for invalid environment variables, which small problems do not need."""
     _most_threads()
     _most_memory()
 
@@ -170,45 +164,29 @@ def map_parallel(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     If the system cannot start a thread, or the interpreter is shutting down, the caller does all items itself.
     """
     items = list(items)
-    if len(items) < 2:
-        return [function(item) for item in items]
-    futures: list[Future[R]] = [Future() for _ in items[1:]]
-    try:
-        _hand_out(function, items[1:], futures)
-        results = [function(items[0])]
-        # The caller takes the items that no thread has begun; so a call from inside a worker always makes
-        # progress.
-        for item, future in zip(items[1:], futures, strict=True):
-            results.append(function(item) if future.cancel() else future.result())
-    except BaseException:
-        # Items that still run may be writing into arrays of the caller.
-        wait([future for future in futures if not future.cancel()])
-        raise
-    return results
+    results = dict[int, R]()
+    errors = list[BaseException]()
+    turn = count()
 
+    def work() -> None:
+        """Do items that nobody has begun, until there are none, or one has failed."""
+        while (i := next(turn)) < len(items) and not errors:
+            try:
+                results[i] = function(items[i])
+            except BaseException as error:  # noqa: BLE001 - it is raised where all have ended
+                errors.append(error)
 
-def _hand_out(function: Callable[[T], R], items: list[T], futures: list[Future[R]]) -> None:
-    """Submit items to the pool until it refuses one."""
-    try:
-        pool = worker_pool()
-        for item, future in zip(items, futures, strict=True):
-            # Each runs in the context of the caller. A pool that cannot start a thread raises, but keeps the item for a
-            # later thread; our own future then shows that it need not be done any more.
-            pool.submit(copy_context().run, _work, function, item, future)
-    except (RuntimeError, MemoryError):
-        return
-
-
-def _work(function: Callable[[T], R], item: T, future: Future[R]) -> None:
-    """Apply the function to one item and set its future, unless the caller has taken the item back."""
-    if not future.set_running_or_notify_cancel():
-        return
-    try:
-        result = function(item)
-    except BaseException as error:  # noqa: BLE001 - it is raised where the result is read
-        future.set_exception(error)
-    else:
-        future.set_result(result)
+    helpers = []
+    with suppress(RuntimeError, MemoryError):  # no thread can be started: the caller does all
+        for _ in items[1:]:
+            helpers.append(worker_pool().submit(copy_context().run, work))  # noqa: PERF401 (it may end early)
+    work()  # so a call from inside a worker always makes progress
+    wait(
+        [helper for helper in helpers if not helper.cancel()]
+    )  # they may be writing into arrays of the caller
+    if errors:
+        raise errors[0]
+    return [results[i] for i in range(len(items))]
 
 
 @lru_cache(maxsize=1)
@@ -230,7 +208,8 @@ def _cpu_quota(root: Path) -> int | None:
             limit, _, period = next(iter(_lines(group / "cpu.max")), "").partition(" ")
             allowed, each = _whole(limit), _whole(period)
         else:  # -1 stands for no limit
-            allowed, each = _number(group / "cpu.cfs_quota_us"), _number(group / "cpu.cfs_period_us")
+            allowed = _number(group / "cpu.cfs_quota_us")
+            each = _number(group / "cpu.cfs_period_us")
         if allowed and each:
             quotas.append(-(-allowed // each))
     return min(quotas, default=None)
@@ -255,10 +234,8 @@ def _most_memory() -> int | None:
     if not setting:
         return None
     found = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*(?:([KMGTP])(I?))?B?", setting.upper(), re.ASCII)
-    most = 0
-    if found:
-        number, unit, binary = found.groups()
-        most = int(Decimal(number) * (1024 if binary else 1000) ** ("KMGTP".index(unit) + 1 if unit else 0))
+    number, unit, binary = found.groups() if found else ("0", None, None)
+    most = int(float(number) * (1024 if binary else 1000) ** ("KMGTP".index(unit) + 1 if unit else 0))
     if most < 1:
         raise InvalidOption(
             f"the environment variable {MEMORY_VARIABLE} must be a positive number of bytes, such as 500M (10**6 "

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["count_of"]
-
 
 def count_of(number: float, noun: str, plural: str = "") -> str:
     """Format a number with its noun, in the singular or the plural.

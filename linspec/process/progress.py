@@ -15,8 +15,6 @@ from typing import Any
 
 from linspec.process.plurals import count_of
 
-__all__ = ["report_progress"]
-
 INTERVAL = 0.2
 """Smallest number of seconds between two drawings."""
 

@@ -1,6 +1,6 @@
 """The registry: records of solvers and other components, the options of classes, and the search for a name.
 
-Read `spec` first, which defines the records and the hooks by which a package declares them, then `options`. `keywords`
+Read `spec` first, which defines the records and the hooks by which a package declares them, then `options`, which
 suggests the right name for a wrong one. `queries` has the functions to call, which this package exports, too. These
 functions are loaded on first use: code that reads data needs options, but not the list of installed plugins.
 """
@@ -24,7 +24,6 @@ _HOLDERS = {
     "operator_adapters": "linspec.registry.queries",
     "plugins": "linspec.registry.queries",
     "problems": "linspec.registry.queries",
-    "provider_of": "linspec.registry.queries",
     "records_of_solvers": "linspec.registry.queries",
     "register": "linspec.registry.queries",
     "resolve": "linspec.registry.spec",

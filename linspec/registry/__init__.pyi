@@ -11,7 +11,6 @@ from linspec.registry.queries import normalizers as normalizers
 from linspec.registry.queries import operator_adapters as operator_adapters
 from linspec.registry.queries import plugins as plugins
 from linspec.registry.queries import problems as problems
-from linspec.registry.queries import provider_of as provider_of
 from linspec.registry.queries import records_of_solvers as records_of_solvers
 from linspec.registry.queries import register as register
 from linspec.registry.queries import solver_and_record as solver_and_record

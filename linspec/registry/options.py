@@ -16,39 +16,24 @@ Source: scikit-learn's parameter constraints, which validate, phrase the error a
 tests.
 Where we differ: the type of an option is that of its default (or is given). So annotations are only for readers and
 type checkers, and are never evaluated: they may name classes imported under ``TYPE_CHECKING``. Values are not
-converted: a value is accepted unchanged or refused.
+converted: a value is accepted unchanged or refused. An unknown keyword is compared with the names that there are, and
+with those of ``linspec.solve``.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 import numbers
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, TypeVar
 
 from linspec.errors import InvalidDeclaration, InvalidOption, UnknownOption, shown
-from linspec.registry.keywords import RUN_ARGUMENTS, meaning
 from linspec.registry.spec import KINDS, resolve
-
-__all__ = [
-    "FORMS",
-    "PART_KINDS",
-    "RUN_ARGUMENTS",
-    "Option",
-    "build",
-    "form_option",
-    "limit_option",
-    "option",
-    "options_of",
-    "parse",
-    "part",
-    "tol_option",
-    "validate",
-    "with_parts",
-]
 
 FORMS = ("auto", "dense", "sparse", "implicit")
 """How `linspec.Moments` may compute products: from held Gram matrices, or by sweeps."""
@@ -389,13 +374,7 @@ def stated_options(instance: Any) -> dict[str, Any]:
 def _stated(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    if isinstance(value, tuple | list):
-        return tuple(_stated(each) for each in value)
-    if not dataclasses.is_dataclass(value) or isinstance(value, type):
-        return shown(value)
-    values = {each: getattr(value, each.name) for each in options_of(value)}
-    changed = [f"{each.name}={_stated(v)!r}" for each, v in values.items() if v != each.default]
-    return f"{type(value).__name__}({', '.join(changed)})"
+    return tuple(_stated(each) for each in value) if isinstance(value, tuple | list) else shown(value)
 
 
 def validate(instance: Any) -> None:
@@ -425,14 +404,10 @@ def parse(option: Option, text: str) -> Any:
 def build(cls: type[T], options: Mapping[str, Any]) -> T:
     """Make an instance from a mapping of options; the error for an unknown name suggests the right name."""
     known = _declared(cls)
-    if known.keys() >= options.keys():
-        return cls(**options)
-    name = next(name for name in options if name not in known)
-    meant = meaning(name, known)
-    near = f" Did you mean {meant!r}?" if meant else ""
-    hint = " It is an argument of linspec.solve; pass it there." if name in RUN_ARGUMENTS else near
-    listed = f"Its options: {', '.join(known)}." if known else "It has no options."
-    raise UnknownOption(f"{cls.__name__} has no option {name!r}.{hint} {listed}", name=name, meant=meant)
+    for name in options:
+        if name not in known:
+            raise unknown_name(cls.__name__, "option", name, known)
+    return cls(**options)
 
 
 def with_parts(instance: T) -> T:
@@ -511,3 +486,84 @@ def _is_part(value: Any, method: str, further: str | None) -> bool:
     if isinstance(value, str | type):  # a class has the methods as well, but no values of its options
         return isinstance(value, str) and bool(value.strip())
     return all(callable(getattr(value, each, None)) for each in (method, further) if each)
+
+
+# ---- names that users of other libraries write, and misspelt names --------------------------------
+
+RUN_ARGUMENTS = frozenset(
+    {
+        "problem",
+        "solver",
+        "rng",
+        "max_passes",
+        "max_seconds",
+        "callback",
+        "progress",
+        "start",
+        "checkpoint",
+        "complete",
+    }
+)
+"""Arguments of ``linspec.solve`` itself. An option with such a name could never be passed through it."""
+
+OF_SOLVE = (*sorted(RUN_ARGUMENTS - {"problem"}), "tol", "max_iterations")
+"""Arguments of ``linspec.solve`` that are not parameters of a problem."""
+
+NEAR = 0.66
+"""Least similarity of two names, as difflib measures it, for a suggestion."""
+
+COUNTERPARTS = {
+    "GridSearchCV cross_val_score": "linspec.cross_validate(problem)",
+    "KCCA": "linspec.KernelCCA(X, Y, k)",
+    "LDA LinearDiscriminantAnalysis": "linspec.Discriminant(A, linspec.targets.lda(labels)), or "
+    "linspec.estimators.Discriminant",
+    "LinearRegression Ridge": "linspec.LeastSquares(A, B, ridge=...), or linspec.estimators.Ridge",
+    "OPLS": "linspec.Discriminant(A, linspec.targets.opls(Y))",
+    "PCA pca prcomp": "linspec.SVD(A, k, center=True), or linspec.estimators.PCA",
+    "RidgeCV": "linspec.cross_validate(linspec.LeastSquares(A, B), ridges), or linspec.estimators.RidgeCV",
+    "TruncatedSVD svds": "linspec.SVD(A, k)",
+    "cancor": "linspec.CCA(X, Y, k)",
+    "fit": "linspec.solve(problem)",
+    "load": "linspec.load_solution(path)",
+    "lsqr": 'linspec.solve(linspec.LeastSquares(A, B), "lsqr")',
+    "lstsq": "linspec.LeastSquares(A, B)",
+}
+"""Names of other libraries, and the counterparts of linspec."""
+
+
+def meaning(name: str, known: Collection[str]) -> str:
+    """The one of the known names whose spelling is nearest to a name; "" if none is near."""
+    lower = {each.lower(): each for each in known}
+    near = get_close_matches(name.lower().strip("_"), lower, 1, NEAR)
+    return lower[near[0]] if near else ""
+
+
+def unknown_name(owner: str, kind: str, name: str, known: Collection[str]) -> UnknownOption:
+    """Make the error for an unknown keyword, with what it may stand for.
+
+    Parameters
+    ----------
+    owner : str
+        The name of the class that was called.
+    kind : str
+        "parameter" or "option".
+    name : str
+        The unknown keyword.
+    known : collection of str
+        The keywords of the class.
+    """
+    meant = meaning(name, known)
+    hint = f" Did you mean {meant!r}?" if meant else ""
+    if name in OF_SOLVE:
+        hint = " It is an argument of linspec.solve. Pass it there."
+    return UnknownOption(f"{owner} has no {kind} {name!r}.{hint} Its {kind}s: {', '.join(known) or 'none'}.")
+
+
+@lru_cache(maxsize=256)
+def parameters_of(function: Any) -> tuple[tuple[str, ...], bool]:
+    """Return the names of the parameters of a function or method, and whether it takes other keywords as well."""
+    kinds = {
+        name: each.kind for name, each in inspect.signature(function).parameters.items() if name != "self"
+    }
+    names = tuple(name for name, kind in kinds.items() if not kind.name.startswith("VAR_"))
+    return names, inspect.Parameter.VAR_KEYWORD in kinds.values()

@@ -39,8 +39,7 @@ from linspec.errors import (
     one_line,
     warn,
 )
-from linspec.registry.keywords import COUNTERPARTS, RUN_ARGUMENTS
-from linspec.registry.options import Option, options_of
+from linspec.registry.options import COUNTERPARTS, RUN_ARGUMENTS, Option, options_of
 from linspec.registry.spec import (
     HOOKS,
     KINDS,
@@ -198,7 +197,6 @@ class Registry:
                     for info, _ in tables:  # last, so that the tables are read even if warnings are errors
                         if info.error:
                             warn(f"The plugin {info.identity} cannot be used: {info.error}.", PluginWarning)
-                    self._warn_about_unwanted([info for info, _ in tables])
                     self._warn_about(self._entries)
         return self._entries
 
@@ -219,22 +217,6 @@ class Registry:
         self._tables = [*tables, (local, [*specs.values()])]
         self._entries, self._named = _entries(self._tables)
         self._warn_about(entry for entry in self._entries if entry.spec is spec)
-
-    def _unwanted(self) -> set[str]:
-        """Return the names that the environment variable lists."""
-        disabled = self._disabled
-        unwanted = os.environ.get("LINSPEC_DISABLE_PLUGINS", "") if disabled is None else disabled
-        return {_normalized(text) for text in unwanted.split(",")}
-
-    def _warn_about_unwanted(self, plugins: list[PluginInfo]) -> None:
-        """Warn of names in the environment variable that are those of no plugin."""
-        known = {_normalized(name) for info in plugins for name in (info.distribution, info.identity)}
-        if wrong := sorted(self._unwanted() - known - {"", "*"}):
-            warn(
-                f"LINSPEC_DISABLE_PLUGINS must list plugins, by package or package:name, as `linspec plugins` does; "
-                f"got {', '.join(wrong)}, by which nothing is disabled.",
-                PluginWarning,
-            )
 
     def _warn_about(self, entries: Iterable[Entry]) -> None:
         """Warn of records whose bare name belongs to another record."""
@@ -290,18 +272,18 @@ class Registry:
     def _read(self) -> Iterator[tuple[PluginInfo, list[Spec]]]:
         """Read the table of every plugin, those of linspec first; a plugin that fails keeps its fault."""
         entry_points = _installed() if self._entry_points is None else self._entry_points
-        disabled = self._unwanted()
+        listed = os.environ.get("LINSPEC_DISABLE_PLUGINS", "") if self._disabled is None else self._disabled
+        disabled = {_normalized(text) for text in listed.split(",")}
         facts = [(*_described(entry.dist), entry.name, entry) for entry in entry_points]
         facts.sort(key=lambda fact: (_normalized(fact[0]) != PROJECT, _normalized(fact[0]), fact[2]))
         for distribution, version, name, entry in facts:
-            all_but_ours = "*" if _normalized(distribution) != PROJECT else distribution
-            status: Literal["loaded", "broken", "disabled"] = "loaded"
+            names = {_normalized(distribution), _normalized(f"{distribution}:{name}")}
+            if PROJECT not in names:
+                names.add("*")
+            status: Literal["loaded", "broken", "disabled"] = "disabled" if disabled & names else "loaded"
             fault, specs = None, list[Spec]()
             try:
-                if disabled & {*map(_normalized, (all_but_ours, distribution, f"{distribution}:{name}"))}:
-                    status = "disabled"
-                else:
-                    specs = _table(entry.load())
+                specs = _table(entry.load()) if status == "loaded" else specs
             except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever the table raises
                 status, fault = "broken", one_line(error)
             provides = tuple(sorted(spec.qualified for spec in specs))
@@ -311,22 +293,14 @@ class Registry:
         """Return the message for a name that is not registered, with suggestions."""
         listed = [known for kind in kinds for known in self.names(kind, scope if kind == "solver" else None)]
         near = get_close_matches(name.lower().replace("_", "-"), listed, 1)
-        elsewhere = [
-            e.full for e in self.entries() if e.spec.name == _split(name)[2] and e.full not in listed
-        ]
-        what = " or ".join(kinds).replace("-", " ")
-        parts = [
-            f"no {scope} {what} is named {name!r}." if scope else f"no {what} is named {name!r}.",
-            f"Did you mean {near[0]!r}?" if near else "",
-            f"There is {', '.join(elsewhere)}." if elsewhere else "",
-            *(  # before the long list: the name may belong to a plugin that could not be loaded
-                f"Plugin {info.identity} is {info.status}{f' ({info.error})' if info.error else ''}."
-                for info in self.plugins()
-                if info.status != "loaded"
-            ),
-            f"Available: {', '.join(listed) or 'none'}.",
-        ]
-        return " ".join(filter(None, parts))
+        said = f"no {' '.join(filter(None, (scope, *kinds)))} is named {name!r}."
+        said += f" Did you mean {near[0]!r}?" if near else ""
+        for (
+            info
+        ) in self.plugins():  # before the long list: the name may be of a plugin that could not be loaded
+            if info.status != "loaded":
+                said += f" Plugin {info.identity} is {info.status}{f' ({info.error})' if info.error else ''}."
+        return f"{said} Available: {', '.join(listed) or 'none'}."
 
 
 @lru_cache(maxsize=256)
@@ -353,18 +327,17 @@ def _table(table: object) -> list[Spec]:
         for name, function in inspect.getmembers(table, inspect.isroutine)
         if hasattr(function, f"{PROJECT}_impl")
     }
-    for name in marked.keys() - HOOKS.keys():
-        raise InvalidDeclaration(f"unknown hook {name!r}; the hooks are {', '.join(HOOKS)}")
-    if not marked:
+    if not marked or marked.keys() - HOOKS.keys():
         raise InvalidDeclaration(
-            f"it implements no hook; mark one of {', '.join(HOOKS)} with @linspec.hookimpl"
+            f"it must mark some of the hooks {', '.join(HOOKS)} with @linspec.hookimpl; got "
+            f"{', '.join(marked) or 'none'}"
         )
     specs: list[Spec] = []
-    for hook, expected in HOOKS.items():
-        returned = marked[hook]() if hook in marked else []
+    for hook, hooked in marked.items():
+        returned = hooked()
         records: list[Any] = list(returned) if isinstance(returned, Iterable) else [None]
-        if isinstance(returned, str) or any(type(spec) is not expected for spec in records):
-            raise InvalidDeclaration(f"{hook} must return a list of {expected.__name__}; got {returned!r}")
+        if any(type(spec) is not HOOKS[hook] for spec in records):
+            raise InvalidDeclaration(f"{hook} must return a list of {HOOKS[hook].__name__}; got {returned!r}")
         specs += records
     return specs
 
@@ -395,12 +368,9 @@ def _implementation(entry: Entry) -> type[Any]:
     except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever the import raises
         cause, fault = error, f"it cannot be imported ({one_line(error)})"
     if fault:
-        remedy = (
-            "Correct it" if info.distribution == LOCAL else f"Update {info.distribution}, or tell its authors"
-        )
         raise BrokenPlugin(
-            f"{spec.qualified}, registered by {info.identity}, cannot be used. "
-            f"Its target is {spec.target!r} and {fault}. {remedy}."
+            f"{spec.qualified}, registered by {info.identity}, cannot be used. Its target is {spec.target!r} and "
+            f"{fault}. Update {info.distribution}, or tell its authors."
         ) from cause
     return cls  # type: ignore[no-any-return]
 
@@ -408,30 +378,17 @@ def _implementation(entry: Entry) -> type[Any]:
 @lru_cache(maxsize=256)
 def _fault(cls: Any, base: type, *, has_options: bool) -> str:
     """Return the reason why a class is not a valid solver (normalizer, test matrix), or "" if it is valid."""
-    if not (isinstance(cls, type) and issubclass(cls, base)):
-        return f"it is not a class derived from linspec.{base.__name__}"
-    if inspect.isabstract(cls):
-        return f"it lacks the method {', '.join(sorted(getattr(cls, '__abstractmethods__', ())))}"
-    if not has_options:
-        return ""
+    if not (isinstance(cls, type) and issubclass(cls, base)) or inspect.isabstract(cls):
+        return f"it is not a class derived from linspec.{base.__name__} with all of its methods"
     params: Any = vars(cls).get(
         "__dataclass_params__"
     )  # its own: a subclass inherits, and drops its own fields
-    if not (
-        params
-        and params.frozen
-        and all(field.kw_only for field in vars(cls)["__dataclass_fields__"].values())
-    ):
+    if not has_options:
+        return ""
+    if not (params and params.frozen):
         return "it is not decorated with @dataclass(frozen=True, kw_only=True)"
-    try:
-        clash = sorted(RUN_ARGUMENTS.intersection(option.name for option in options_of(cls)))
-    except InvalidDeclaration as error:
-        return str(error)
-    return (
-        f"its option {', '.join(clash)} has the name of an argument of linspec.solve; rename it"
-        if clash
-        else ""
-    )
+    clash = sorted(RUN_ARGUMENTS.intersection(option.name for option in options_of(cls)))
+    return f"its option {', '.join(clash)} has the name of an argument of linspec.solve" if clash else ""
 
 
 def _split(name: str) -> tuple[str, str, str]:
@@ -638,14 +595,10 @@ def get_spec(kind: str | None, name: str, problem: Any = None) -> Any:
     return default_registry().find(name, KINDS if kind is None else [kind], problem).spec
 
 
-def provider_of(spec: Spec) -> str:
-    """Return the plugin that registers a record, as ``distribution:entry``; "" if no plugin registers it."""
-    return next((e.plugin.identity for e in default_registry().entries() if e.spec is spec), "")
-
-
 def spec_of(cls: type, problem: Any = None) -> Any:
     """Return the record of a class if it is registered, for `problem` if that is passed; else None."""
-    target, scope = f"{cls.__module__}:{cls.__qualname__}", problem and problem_name(problem)
+    target = f"{cls.__module__}:{cls.__qualname__}"
+    scope = problem and problem_name(problem)
     specs = [
         entry.spec for entry in default_registry().entries() if getattr(entry.spec, "target", "") == target
     ]

@@ -36,21 +36,6 @@ import pluggy
 
 from linspec.errors import InvalidDeclaration
 
-__all__ = [
-    "KINDS",
-    "PROJECT",
-    "TRAITS",
-    "Needs",
-    "NormalizerSpec",
-    "OperatorSpec",
-    "ProblemSpec",
-    "SolverSpec",
-    "Spec",
-    "TestMatrixSpec",
-    "hookimpl",
-    "resolve",
-]
-
 PROJECT = "linspec"
 """pluggy's project name and the group of the entry points."""
 
@@ -128,10 +113,16 @@ class _Spec:
     method: ClassVar[str] = ""
     name: str
 
+    def __init_subclass__(cls, **words: str) -> None:
+        """Set `kind`, `base` and `method`, where a class gives them."""
+        super().__init_subclass__()
+        for name, value in words.items():
+            setattr(cls, name, value)
+
     def __post_init__(self) -> None:
         for field in fields(self):  # type: ignore[arg-type]
-            value, rule = getattr(self, field.name), (self.kind, field.name)
-            holds, words = _RULES["problem" if rule == ("problem", "name") else field.name]
+            value = getattr(self, field.name)
+            holds, words = _RULES.get(field.name, _NO_RULE)
             if value is not field.default and not holds(value):
                 raise InvalidDeclaration(
                     f"{type(self).__name__}(name={self.name!r}): {field.name} must be {words}; got {value!r}"
@@ -155,7 +146,7 @@ class _MethodSpec(_Spec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SolverSpec(_MethodSpec):
+class SolverSpec(_MethodSpec, kind="solver", base="linspec.solving.solver:Solver", method="iterate"):
     """Declaration of a solver.
 
     Parameters
@@ -195,10 +186,6 @@ class SolverSpec(_MethodSpec):
     'svd/power'
     """
 
-    kind: ClassVar[str] = "solver"
-    base: ClassVar[str] = "linspec.solving.solver:Solver"
-    method: ClassVar[str] = "iterate"
-
     problem: str
     needs: Needs = Needs()
 
@@ -209,7 +196,9 @@ class SolverSpec(_MethodSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NormalizerSpec(_MethodSpec):
+class NormalizerSpec(
+    _MethodSpec, kind="normalizer", base="linspec.solving.parts:Normalizer", method="orthonormalize"
+):
     """Declaration of a normalizer: a way to orthonormalise a block.
 
     Parameters
@@ -231,13 +220,9 @@ class NormalizerSpec(_MethodSpec):
     'normalizer/polar'
     """
 
-    kind: ClassVar[str] = "normalizer"
-    base: ClassVar[str] = "linspec.solving.normalizer:Normalizer"
-    method: ClassVar[str] = "orthonormalize"
-
 
 @dataclass(frozen=True, kw_only=True)
-class TestMatrixSpec(_MethodSpec):
+class TestMatrixSpec(_MethodSpec, kind="test-matrix", base="linspec.solving.parts:TestMatrix", method="draw"):
     """Declaration of a test matrix: a way to draw the random block from which a sketch is computed.
 
     Parameters
@@ -261,13 +246,9 @@ class TestMatrixSpec(_MethodSpec):
 
     __test__: ClassVar[bool] = False  # the name must not make pytest collect it
 
-    kind: ClassVar[str] = "test-matrix"
-    base: ClassVar[str] = "linspec.solving.random_test_matrix:TestMatrix"
-    method: ClassVar[str] = "draw"
-
 
 @dataclass(frozen=True, kw_only=True)
-class OperatorSpec(_Spec):
+class OperatorSpec(_Spec, kind="operator"):
     """Declaration of an adapter that turns a foreign data type into a ``LinearOperator``.
 
     Parameters
@@ -313,8 +294,6 @@ class OperatorSpec(_Spec):
     'operator/kronecker'
     """
 
-    kind: ClassVar[str] = "operator"
-
     name: str
     matches: Callable[[Any], bool]
     adapt: Callable[[Any], Any]
@@ -326,7 +305,7 @@ class OperatorSpec(_Spec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProblemSpec(_Spec):
+class ProblemSpec(_Spec, kind="problem", base="linspec.solving.problem:Problem"):
     """Declaration of a family of problems.
 
     Parameters
@@ -355,9 +334,6 @@ class ProblemSpec(_Spec):
     'problem/pls'
     """
 
-    kind: ClassVar[str] = "problem"
-    base: ClassVar[str] = "linspec.solving.problem:Problem"
-
     name: str
     target: str
     summary: str
@@ -384,41 +360,25 @@ def _text_of(pattern: re.Pattern[str]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, str) and bool(pattern.fullmatch(value))
 
 
-_is_name, _is_target = _text_of(_NAME), _text_of(_TARGET)
-_A_NAME = "lower-case words of letters and digits joined by hyphens, such as 'two-stage'"
+_NO_RULE: tuple[Callable[[Any], bool], str] = (lambda _: True), ""
+_A_NAME = (
+    _text_of(_NAME),
+    "lower-case words of letters and digits joined by hyphens, such as 'two-stage'",
+)
 _A_TEXT = (lambda value: isinstance(value, str) and bool(value.strip())), "a text that is not empty"
-_A_FUNCTION = callable, "a function"
-_A_PLACE = (lambda value: value == "" or _is_target(value)), "a string 'package.module:NAME', or empty"
-
 _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "name": (_is_name, _A_NAME),
-    "problem": (
-        lambda value: _is_name(value) and value not in KINDS,
-        f"{_A_NAME}, and not the name of a kind ({', '.join(KINDS)})",
-    ),
-    "target": (_is_target, "a string 'package.module:Class'"),
-    "sample": (_is_target, "a string 'package.module:function'"),
-    "testing": _A_PLACE,
+    "name": _A_NAME,
+    "problem": _A_NAME,
+    "target": (_text_of(_TARGET), "a string 'package.module:Class'"),
     "summary": _A_TEXT,
     "reference": _A_TEXT,
-    "suffixes": (
-        lambda value: (
-            isinstance(value, tuple) and all(isinstance(one, str) and one[:1] == "." for one in value)
-        ),
-        "a tuple of suffixes such as '.csv'",
-    ),
-    "column_names": _A_FUNCTION,
-    "texts": _A_FUNCTION,
     "needs": (lambda value: isinstance(value, Needs), "a Needs(...)"),
     "traits": (
         lambda value: isinstance(value, tuple) and all(trait in list(TRAITS) for trait in value),
         f"a tuple, such as ('direct',), of the traits {', '.join(TRAITS)}",
     ),
-    "matches": _A_FUNCTION,
-    "adapt": _A_FUNCTION,
 }
-"""For each field the check of a value that is not the default, and the words for a valid one."""
-
+"""For some fields the check of a value that is not the default, and the words for a valid one."""
 
 HOOKS = {
     "linspec_solvers": SolverSpec,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from linspec.process.lazy_names import lazy_names
 
 _HOLDERS = {
-    "COMPONENT_SCORES": "linspec.solving.component_regression",
-    "ComponentRegressionSolution": "linspec.solving.component_regression",
+    "COMPONENT_SCORES": "linspec.solving.linear_solution",
+    "ComponentRegressionSolution": "linspec.solving.linear_solution",
     "with_parts": "linspec.registry.options",
     "NewRows": "linspec.solving.new_rows",
     "PredictionScore": "linspec.solving.prediction_score",
@@ -25,10 +25,10 @@ _HOLDERS = {
     "check_k": "linspec.solving.checks",
     "check_ridge": "linspec.solving.checks",
     "check_rows": "linspec.solving.checks",
-    "fewer_than_asked": "linspec.solving.findings",
+    "fewer_than_asked": "linspec.solving.verdict",
     "finite_array": "linspec.solving.checks",
-    "left_out_nearby": "linspec.solving.findings",
-    "moments_of_rows": "linspec.solving.loadings",
+    "left_out_nearby": "linspec.solving.verdict",
+    "moments_of_rows": "linspec.solving.linear_solution",
     "refuse_iterators": "linspec.solving.checks",
     "score_of_predictions": "linspec.solving.prediction_score",
     "table_of_columns": "linspec.solving.tables",

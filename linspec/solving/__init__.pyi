@@ -9,11 +9,9 @@ from linspec.solving.checks import check_rows as check_rows
 from linspec.solving.checks import check_rows_count as check_rows_count
 from linspec.solving.checks import finite_array as finite_array
 from linspec.solving.checks import refuse_iterators as refuse_iterators
-from linspec.solving.component_regression import COMPONENT_SCORES as COMPONENT_SCORES
-from linspec.solving.component_regression import ComponentRegressionSolution as ComponentRegressionSolution
-from linspec.solving.findings import fewer_than_asked as fewer_than_asked
-from linspec.solving.findings import left_out_nearby as left_out_nearby
-from linspec.solving.loadings import moments_of_rows as moments_of_rows
+from linspec.solving.linear_solution import COMPONENT_SCORES as COMPONENT_SCORES
+from linspec.solving.linear_solution import ComponentRegressionSolution as ComponentRegressionSolution
+from linspec.solving.linear_solution import moments_of_rows as moments_of_rows
 from linspec.solving.new_rows import NewRows as NewRows
 from linspec.solving.prediction_score import PredictionScore as PredictionScore
 from linspec.solving.prediction_score import score_of_predictions as score_of_predictions
@@ -26,3 +24,5 @@ from linspec.solving.tables import table_of_features as table_of_features
 from linspec.solving.tables import table_of_rows as table_of_rows
 from linspec.solving.tables import table_of_training_rows as table_of_training_rows
 from linspec.solving.tables import vectors_by_name as vectors_by_name
+from linspec.solving.verdict import fewer_than_asked as fewer_than_asked
+from linspec.solving.verdict import left_out_nearby as left_out_nearby

@@ -20,12 +20,9 @@ from linspec.errors import InvalidProblem, shown
 from linspec.solving.checks import finite_array
 from linspec.solving.prediction_score import score_of_predictions
 from linspec.solving.problem import Problem, S_co
-from linspec.solving.ridge_values import ridge_labels
 from linspec.solving.solution import Solution
-from linspec.solving.tables import table_of_rows
+from linspec.solving.tables import ridge_labels, table_of_rows
 from linspec.workers import BlockOperator, brought_here
-
-__all__ = ["RidgesSolution", "WithRidges"]
 
 
 class WithRidges(Problem[S_co]):
@@ -78,34 +75,33 @@ class WithRidges(Problem[S_co]):
     def columns_of_start(self, given: Any, name: str, rows: int, of: str) -> dict[str, Array]:
         """Check an array of an earlier answer, and return it with a column for each target and ridge.
 
-        The array of one ridge serves for every ridge of a path.
-
         Parameters
         ----------
-        given : Solution, mapping or array
+        given : array, mapping or solution
         name : str
-            The name of the array in the answer.
+            The name of the array.
         rows : int
-            The number of its rows.
+            Its length along the axis of the answer.
         of : str
-            What an answer that fits has in common with the problem, for the message.
+            What must be the same for both problems, in the plural.
         """
         x = given.get(name) if isinstance(given, Mapping) else given
         x = x if x is None or is_array(x) else getattr(x, name, None)
         home = next(iter(self.matrices.values())).home.blocks
-        x = None if x is None else home.place(finite_array(x, f"the {name} of start"))
-        m, count = self.target_count, len(self.ridges)
-        one = ((rows,), (rows, 1)) if m == 1 else ((rows, m),)
-        every = ((count, rows), (count, rows, 1)) if m == 1 else ((count, rows, m),)
-        if x is not None and self.path and tuple(x.shape) in every:
+        x = home.zeros((0,)) if x is None else home.place(finite_array(x, f"the {name} of start"))
+        m = self.target_count
+        count = len(self.ridges)
+        shape = tuple(x.shape)
+        one = (rows, m)
+        if self.path and shape in {(count, *one), (count, *one[: 1 + (m > 1)])}:
             columns = home.xp.permute_dims(home.xp.reshape(x, (count, rows, m)), (1, 0, 2))
             return {name: home.xp.reshape(columns, (rows, count * m))}
-        if x is not None and tuple(x.shape) in one:
-            return {name: home.concat([home.xp.reshape(x, (rows, m))] * count)}
-        got = shown(given) if x is None else tuple(x.shape)
-        expected = f"{one[0]} or {every[0]}" if self.path else f"{one[0]}"
+        if shape in {one, one[: 1 + (m > 1)]}:
+            return {name: home.concat([home.xp.reshape(x, one)] * count)}
+        expected = f"{one} or {(count, *one)}" if self.path else f"{one}"
+        got = shape if shape != (0,) else shown(given)
         raise InvalidProblem(
-            f"start must have {'an' if name in 'aeiox' else 'a'} {name} of shape {expected}; got {got}. Pass a "
+            f"start must have the array {name} of shape {expected}; got {got}. Pass a "
             f"solution of {type(self).__name__} with the same {of}, or its {name}."
         )
 
@@ -152,26 +148,13 @@ class RidgesSolution(Solution):
     @property
     def _columns(self) -> Array:
         """The array with a column for each target and ridge."""
-        found: Array = getattr(self, self.layout.leading[0])
-        return found
+        return getattr(self, self.layout.leading[0])
 
     def _headline(self) -> str:
         return f"{self.layout.leading[0]} {tuple(self._columns.shape)}"
 
     def _per_component(self) -> dict[str, Any]:
-        if not self.path:
-            return {}
-        known = isinstance(self.ridge, tuple) and len(self.ridge) == len(self.residuals)
-        return {**({"ridge": self.ridge} if known else {}), "residual": self.residuals}
-
-    @classmethod
-    def from_saved_parts(cls, parts: Mapping[str, Any]) -> Self:
-        found = super().from_saved_parts(parts)
-        shape = found._columns.shape
-        name = found.layout.leading[0]
-        if len(shape) not in (1 + found.path, 2 + found.path):
-            raise InvalidProblem(f"{name} must have another shape for path={found.path}; got {shape}.")
-        return found
+        return {"ridge": self.ridge, "residual": self.residuals} if self.path else {}
 
     def _by_name(self, values: HostArray, unnamed: str) -> dict[str, HostArray]:
         """Return the last axis of values, which counts targets, by name; for a path the first axis, too."""
@@ -187,18 +170,11 @@ class RidgesSolution(Solution):
 
     def _names(self, unnamed: str) -> list[str]:
         """Return the names of targets, for each ridge of a path; `unnamed` and a number if they have none."""
-        shape = self._columns.shape if self.path else (1, *self._columns.shape)
-        count = shape[2] if len(shape) > 2 else 1
+        shape = self._columns.shape[1:] if self.path else self._columns.shape
+        count = shape[1] if len(shape) > 1 else 1
         names = self.column_names.get(self.targets) or tuple(f"{unnamed}{i + 1}" for i in range(count))
-        return [f"{name}{ridge}" for ridge in self._ridges_in_names(shape[0]) for name in names]
-
-    def _ridges_in_names(self, count: int) -> list[str]:
-        """Return the ends of the names of columns: the ridges of a path, or their numbers if they are not known."""
-        if not self.path:
-            return [""]
-        if isinstance(self.ridge, tuple) and len(self.ridge) == count:
-            return [f", ridge {label}" for label in ridge_labels(self.ridge)]
-        return [f"[{i}]" for i in range(count)]
+        ends = [f", ridge {label}" for label in ridge_labels(self.ridge)] if self.path else [""]
+        return [f"{name}{end}" for end in ends for name in names]
 
     @at_home
     def along_path(self) -> list[Self]:
@@ -207,11 +183,15 @@ class RidgesSolution(Solution):
             return [self]
         found = []
         for i, residual in enumerate(self.residuals):
-            own: dict[str, Any] = {"residual": float(residual), "residuals": self.residuals[i : i + 1]}
-            for name in (self.layout.leading[0], *self.per_ridge):
-                value = getattr(self, name)
-                own[name] = None if value is None else value[i, ...]
-            own["ridge"] = self.ridge[i] if isinstance(self.ridge, tuple) else self.ridge
+            names = [
+                name for name in (self.layout.leading[0], *self.per_ridge) if getattr(self, name) is not None
+            ]
+            own = {name: getattr(self, name)[i, ...] for name in (*names, "residuals")}
+            own |= {
+                "residuals": self.residuals[i : i + 1],
+                "residual": float(residual),
+                "ridge": self.ridge[i],
+            }
             found.append(replace(self, path=False, **own))
         return found
 

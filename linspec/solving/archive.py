@@ -7,10 +7,9 @@ what the writer says of the file, and the fields of the object as a tree. A leaf
 array with its dtype and shape. A sparse matrix is its compressed rows. An object of another class is the parts that its
 class names, by default the arguments of its constructor. The header has a digest of this tree and of all arrays: a file
 that was changed is refused before anything is made of it. A reader makes objects of those classes alone that the caller
-allows, looks them up among the classes that are imported already, and never imports what a file names. Before an array
-is read, its header, the bytes in the file and the memory that is free are compared.
+allows, looks them up among the classes that are imported already, and never imports what a file names.
 Source: NumPy's format of arrays (NEP 1).
-Where we differ: ``numpy.load`` trusts the shapes in a file, and a compressed file may expand to any size.
+Where we differ: a compressed file, which may expand to any size, is refused.
 """
 
 from __future__ import annotations
@@ -20,41 +19,23 @@ import inspect
 import json
 import math
 import os
-import stat
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import IO, Any
 
 import numpy as np
 import scipy.sparse
-from numpy.lib import format as npy
 
-from linspec.arrays import DType, HostArray, is_array, to_host
+from linspec.arrays import HostArray, is_array, to_host
 from linspec.errors import BrokenPlugin, CannotSave, InvalidFile, MissingPackage, printable, shown
-from linspec.process.machine import available_memory
-from linspec.process.whole_files import named_file
-
-__all__ = [
-    "FORMAT",
-    "HEADER",
-    "Archive",
-    "explained",
-    "identity",
-    "opened",
-    "with_derived",
-    "write",
-]
+from linspec.process.files import looked_at, named_file
 
 FORMAT = 1
 """Version of the format that `write` writes; readers accept this and all older versions."""
 
 HEADER = "linspec"
 """Name of the entry that holds the header."""
-
-EXPANSION = 30
-"""Bytes of memory that a byte of JSON may take as Python objects."""
 
 Types = Sequence[type]
 
@@ -63,12 +44,11 @@ Types = Sequence[type]
 
 
 class _Packer:
-    """The packing of one object; an array that occurs twice is kept once."""
+    """The packing of one object."""
 
     def __init__(self, allowed: tuple[type, ...]) -> None:
         self.allowed = allowed
         self.arrays: dict[str, HostArray] = {}
-        self._known: dict[int, tuple[Any, dict[str, Any]]] = {}
 
     def node(self, value: Any, name: str) -> Any:
         """Return the node of a value; `name`, its place in the object, becomes the name of its array."""
@@ -89,26 +69,16 @@ class _Packer:
         return self._object(value, name)
 
     def _array(self, value: Any, name: str) -> dict[str, Any]:
-        if id(value) in self._known:
-            return self._known[id(value)][1]
         host = to_host(value)
         if host.ndim == 2 and not (host.flags.c_contiguous or host.flags.f_contiguous):
             host = host.copy(order="K")  # a file keeps the order of contiguous arrays alone
         if host.dtype.hasobject:
             texts = [self.node(inner, name) for inner in host.reshape(-1).tolist()]
             return {"values": texts, "shape": list(host.shape)}
-        name = self._free(name)
-        self.arrays[name] = host
-        node = {"array": name}
-        self._known[id(value)] = value, node  # the value is kept, or its number would be another's
-        return node
-
-    def _free(self, name: str) -> str:
-        """Return an entry name that no other array has."""
-        name = name.encode("ascii", "backslashreplace").decode()
         while name in self.arrays or name == HEADER:
             name += "_"
-        return name
+        self.arrays[name] = host
+        return {"array": name}
 
     def _sparse(self, value: Any, name: str) -> dict[str, Any]:
         rows = scipy.sparse.csr_array(value)
@@ -117,12 +87,10 @@ class _Packer:
 
     def _object(self, value: Any, name: str) -> dict[str, Any]:
         if not isinstance(value, self.allowed):
-            remedy = f"Objects of {type(value).__name__} can be saved if `saved_types` of the solution names the class."
-            if callable(value):
-                remedy = (
-                    "A function has no form in a file: take a class of your own, with numbers as its fields."
-                )
-            raise CannotSave(f"{name} cannot be saved; it is {shown(value)}. {remedy}")
+            raise CannotSave(
+                f"{name} cannot be saved; it is {shown(value)}. Objects can be saved if `saved_types` of the solution "
+                "names their class; in place of a function take a class of your own, with numbers as its fields."
+            )
         parts = _parts_of(value, name)
         nodes = {part: self.node(inner, f"{name}.{part}") for part, inner in parts.items()}
         return {"object": identity(type(value)), "parts": nodes}
@@ -132,13 +100,9 @@ _COMPRESSED = ("data", "indices", "indptr")
 
 
 def _leaf(value: Any) -> Any:
-    """Return a number or text as JSON holds it; instances of subclasses become plain ones."""
-    for kind in (bool, int, str):
-        if isinstance(value, kind):
-            return kind(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"number": repr(float(value))}
-    return None if value is None else float(value)
+    """Return a number or text as JSON holds it."""
+    finite = not isinstance(value, float) or math.isfinite(value)
+    return value if finite else {"number": repr(float(value))}
 
 
 def _parts_of(value: Any, name: str) -> Mapping[str, Any]:
@@ -208,10 +172,7 @@ def write(
     seal = {"arrays": list(packer.arrays), "digest": _digest(fields, packer.arrays)}
     text = json.dumps({"format": FORMAT, **header, "fields": fields, **seal}, allow_nan=False)
     entries = {HEADER: np.frombuffer(text.encode(), dtype=np.uint8), **beside, **packer.arrays}
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED, allowZip64=True) as file:
-        for name, array in entries.items():
-            with file.open(f"{name}.npy", "w", force_zip64=True) as member:
-                npy.write_array(member, np.asanyarray(array), allow_pickle=False)
+    np.savez(stream, **entries)  # type: ignore[arg-type]  # uncompressed
 
 
 # ---- reading ----------------------------------------------------------------------------------
@@ -230,18 +191,13 @@ def opened(path: str | os.PathLike[str]) -> Iterator[Archive]:
     InvalidFile
         It is no such file, it is damaged, of a newer format, or does not fit into memory. Errors that the block
         raises, because the contents are not as expected, become this error, too.
-    InvalidOption
-        The path is not valid for a file.
-    FileNotFoundError, PermissionError
-        As `open` raises them.
+    InvalidOption, InvalidProblem
+        The path is not valid for a file; there is none, or none that can be read.
     """
     file = named_file(path)
-    regular = stat.S_ISREG(file.stat().st_mode)  # checked first: opening a pipe waits for its writer
-    with file.open("rb") if regular else nullcontext() as stream, explained(path):
-        if stream is None:
-            raise InvalidFile("it is no regular file")
-        with zipfile.ZipFile(stream) as entries:
-            yield Archive(entries)
+    looked_at(file)
+    with explained(path), np.load(file, allow_pickle=False) as entries:
+        yield Archive(entries)
 
 
 @contextmanager
@@ -258,20 +214,14 @@ def explained(path: str | os.PathLike[str]) -> Iterator[None]:
     """
     try:
         yield
-    except (MissingPackage, BrokenPlugin, MemoryError):
+    except (MissingPackage, BrokenPlugin):
         raise
     except Exception as error:  # each way of being broken has errors of its own
         reason = " ".join(printable(str(error)).split()).rstrip(".")[:300] or type(error).__name__
-        remedy = (
-            "" if isinstance(error, _Newer) else " It may be damaged, or have been written by something else."
-        )
         raise InvalidFile(
-            f"{printable(str(path))} cannot be read as a saved answer: {reason}.{remedy}"
+            f"{printable(str(path))} cannot be read as a saved answer: {reason}. It may be damaged, of a newer "
+            "linspec, or written by something else."
         ) from error
-
-
-class _Newer(InvalidFile):
-    """The file is sound, but this version of linspec is too old for it."""
 
 
 class Archive:
@@ -283,26 +233,15 @@ class Archive:
         The header that was passed to `write`.
     """
 
-    def __init__(self, file: zipfile.ZipFile) -> None:
-        self._file = file
-        self._entries = {entry.filename.removesuffix(".npy"): entry for entry in file.infolist()}
-        if HEADER not in self._entries:
-            raise InvalidFile(
-                f"it has no entry {HEADER!r}, as files of solution.save and `linspec solve --out` have"
-            )
-        self._check_memory(EXPANSION * self._entries[HEADER].file_size)
-        self.header: dict[str, Any] = json.loads(self._read(HEADER).tobytes())
+    def __init__(self, entries: Any) -> None:
+        self._entries = entries
+        if HEADER not in entries:
+            raise InvalidFile(f"it has no entry {HEADER!r}, as files of solution.save have")
+        if any(entry.compress_type for entry in entries.zip.infolist()):  # which may expand to any size
+            raise InvalidFile("it is compressed, as no saved answer is")
+        self.header: dict[str, Any] = json.loads(entries[HEADER].tobytes())
         if self.header["format"] > FORMAT:
-            raise _Newer(
-                f"it has format {self.header['format']}, which linspec {shown(self.header.get('linspec'))} wrote, and "
-                f"this version reads formats up to {FORMAT}. Update linspec"
-            )
-
-    @staticmethod
-    def _check_memory(needed: int) -> None:
-        available = available_memory()
-        if needed > available:
-            raise InvalidFile(f"it takes {needed:,} bytes of memory, and {available:,} are available")
+            raise InvalidFile(f"it has format {self.header['format']}, and this version reads {FORMAT}")
 
     def fields(self, allowed: Types = ()) -> dict[str, Any]:
         """Return the fields of the object, if they are those that were written.
@@ -319,29 +258,11 @@ class Archive:
         Exception
             The contents are not as expected. `opened` turns any such error into `InvalidFile`.
         """
-        self._check_memory(sum(entry.file_size for entry in self._entries.values()))
-        arrays = {name: self._read(name) for name in self.header["arrays"]}
+        arrays = {name: self._entries[name] for name in self.header["arrays"]}
         nodes = self.header["fields"]
         if self.header["digest"] != _digest(nodes, arrays):
             raise InvalidFile("it has been changed since it was written")
         return {name: _value(node, arrays, allowed) for name, node in nodes.items()}
-
-    def _read(self, name: str) -> HostArray:
-        """Read an array, whose header must not declare more than there is."""
-        entry = self._entries.get(name)
-        if entry is None:
-            raise InvalidFile(f"the array {shown(name)} is missing")
-        with self._file.open(entry) as member:
-            shape, dtype = _header_of(member)
-            held = entry.file_size - member.tell()
-        if dtype.hasobject or math.prod(shape) * dtype.itemsize != held or min(shape, default=0) < 0:
-            raise InvalidFile(
-                f"the array {shown(name)} of shape {shape} and dtype {dtype} does not have the {held:,} bytes there"
-            )
-        with self._file.open(entry) as member:
-            array = npy.read_array(member, allow_pickle=False)
-            member.read(1)  # zipfile checks the checksum at the end of the member
-        return array
 
 
 def _value(node: Any, arrays: Mapping[str, HostArray], allowed: Types) -> Any:
@@ -356,7 +277,7 @@ def _value(node: Any, arrays: Mapping[str, HostArray], allowed: Types) -> Any:
         matrix.check_format(full_check=True)
         return matrix
     if "object" in node:
-        cls = _class_named(node["object"], allowed)
+        cls = class_named(node["object"], allowed)
         made = {name: _value(inner, arrays, allowed) for name, inner in node["parts"].items()}
         return cls.from_saved_parts(made) if hasattr(cls, "from_saved_parts") else cls(**made)
     if "number" in node:  # that JSON lacks
@@ -371,25 +292,14 @@ def _value(node: Any, arrays: Mapping[str, HostArray], allowed: Types) -> Any:
     return dict(pairs)
 
 
-def _header_of(member: IO[bytes]) -> tuple[tuple[int, ...], DType]:
-    """Shape and dtype that the header of an array declares."""
-    version = npy.read_magic(member)
-    if version not in ((1, 0), (2, 0)):
-        raise InvalidFile(f"an array in it has the version {version} of NumPy's format")
-    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    shape, _, dtype = read(member)
-    return shape, dtype
-
-
-def _class_named(name: Any, allowed: Types) -> Any:
+def class_named(name: Any, allowed: Types) -> Any:
     """Return the class with this identity, if it is allowed and imported."""
     found = next((cls for cls in with_derived(allowed) if identity(cls) == name), None)
     if found is None:
-        package = shown(str(name).partition(":")[0])
         raise MissingPackage(
-            f"the file holds an object of the class {shown(name)}, which is not imported here, or is nothing that "
-            f"such an answer consists of. Import the module of {package} that defines it, and load the file again: "
-            "linspec imports nothing that a file names."
+            f"the file holds an object of the class {shown(name)}, which is not known here. Install or enable its "
+            f"plugin, or import the module of {shown(str(name).partition(':')[0])} that defines it, and load the file "
+            "again: linspec imports nothing that a file names."
         )
     return found
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,20 +28,10 @@ from linspec.errors import (
     shown,
     warn,
 )
-from linspec.process.whole_files import check_replaceable, named_file, replaced
+from linspec.process.files import check_replaceable, named_file, replaced
 from linspec.registry.options import is_number
 from linspec.solving import archive
 from linspec.solving.fields import parts_of
-
-__all__ = [
-    "Checkpoint",
-    "CheckpointWriter",
-    "Saved",
-    "fingerprint",
-    "how_to_go_on",
-    "is_checkpoint",
-    "loaded",
-]
 
 VERSION = 1
 """Version of the fields of a checkpoint; the format of the file has a version of its own."""
@@ -87,15 +77,13 @@ class Checkpoint:
                 f"seconds of a checkpoint must be a number from 0 on; got {shown(self.seconds)}."
             )
         try:
+            Path(os.path.realpath(path)).parent.stat()
             check_replaceable(path)
-            fault = "" if Path(os.path.realpath(path)).parent.is_dir() else "there is no such folder"
         except OSError as error:
-            fault = str(error.strerror)
-        if fault:
             raise InvalidOption(
                 f"the path of a checkpoint must be a file in a folder that exists, and may be written; got "
-                f"{shown(os.fspath(path))}: {fault}."
-            )
+                f"{shown(os.fspath(path))}: {error.strerror}."
+            ) from error
 
 
 class CheckpointWriter:
@@ -114,9 +102,9 @@ class CheckpointWriter:
     """
 
     def __init__(self, checkpoint: Checkpoint, about: Mapping[str, Any]) -> None:
-        self.checkpoint, self._about = checkpoint, about
-        self._next = time.monotonic() + checkpoint.seconds
-        self._warned = self.written = False
+        self.path, self.seconds, self._about = Path(checkpoint.path), checkpoint.seconds, about
+        self._next = time.monotonic() + self.seconds
+        self.written = False
 
     @property
     def due(self) -> bool:
@@ -127,111 +115,49 @@ class CheckpointWriter:
         """Write a checkpoint. If the disk is full or gone, warn and keep the last file; the run goes on."""
         header = {"linspec": linspec.__version__, "checkpoint": VERSION}
         try:
-            with replaced(Path(self.checkpoint.path)) as stream:
+            with replaced(self.path) as stream:
                 archive.write(stream, header, {**fields, "about": self._about})
             self.written = True
         except OSError as error:
-            if not self._warned:
-                self._warned = True
-                warn(
-                    f"the checkpoint {printable(os.fspath(self.checkpoint.path))} cannot be written: "
-                    f"{error.strerror or error}. The run goes on, and the last checkpoint stays. Make room, or pass "
-                    "another path.",
-                    UserWarning,
-                )
-        self._next = time.monotonic() + self.checkpoint.seconds
+            text = f"the checkpoint {printable(str(self.path))} cannot be written: {error.strerror or error}. The run "
+            text += "goes on, and the last checkpoint stays. Make room, or pass another path."
+            warn(text, UserWarning)
+        self._next = time.monotonic() + self.seconds
+
+    def how_to_go_on(self) -> str:
+        """The sentence on the checkpoint of a run that ends early."""
+        if self.written:
+            return f"Pass start={shown(str(self.path))} to go on."
+        return "No checkpoint was written: there was nothing to go on from yet."
 
 
-def how_to_go_on(writer: CheckpointWriter) -> str:
-    """The sentence on the checkpoint of a run that ends early.
-
-    Parameters
-    ----------
-    writer : CheckpointWriter
-    """
-    if writer.written:
-        return f"Pass start={shown(os.fspath(writer.checkpoint.path))} to go on."
-    return "No checkpoint was written: there was nothing to go on from yet."
-
-
-@dataclass(frozen=True)
-class Saved:
-    """The contents of a checkpoint.
-
-    Attributes
-    ----------
-    path : str
-    fields : mapping
-        The fields that a run passed to `CheckpointWriter.write`.
-    """
-
-    path: str
-    fields: Mapping[str, Any] = field(repr=False)
-
-    @property
-    def solver(self) -> str:
-        """The name of the solver."""
-        return str(self.fields["about"]["solver"])
-
-    @property
-    def iterate(self) -> Mapping[str, Any]:
-        """The arrays of an iterate."""
-        return dict(self.fields["iterate"])
-
-    def check(self, about: Mapping[str, Any]) -> None:
-        """Refuse another problem, data of another shape or another solver.
-
-        Raises
-        ------
-        InvalidProblem
-            The message says what differs.
-        """
-        own = self.fields["about"]
-        for key, what in (
-            ("problem", "the problem"),
-            ("solver", "the solver"),
-            ("numbers", "the parameters of the problem"),
-        ):
-            _compare(self.path, what, own[key], about[key])
-        for name, facts in about["matrices"].items():
-            _compare(self.path, f"the shape of {name}", own["matrices"].get(name), facts)
-
-
-def _compare(path: str, what: str, own: Any, given: Any) -> None:
-    if own != given:
-        raise InvalidProblem(
-            f"{printable(path)} is the checkpoint of another run: {what} must be the same; the file has "
-            f"{shown(own)}, got {shown(given)}. Pass what the run had, or leave start out."
-        )
-
-
-def is_checkpoint(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is a checkpoint rather than a saved answer.
+def loaded(path: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """Read a checkpoint: "iterate", the arrays, and "about", what `fingerprint` returned; None for a saved answer.
 
     Raises
     ------
     InvalidFile
-        It is neither, or it is damaged.
-    """
-    with archive.opened(path) as file:
-        return "checkpoint" in file.header
-
-
-def loaded(path: str | os.PathLike[str]) -> Saved:
-    """Read a checkpoint.
-
-    Raises
-    ------
-    InvalidFile
-        It is damaged, or of a newer version.
+        It is neither, it is damaged, or of a newer version.
     """
     with archive.opened(path) as file:
         version = file.header.get("checkpoint")
+        if version is None:
+            return None
         if version != VERSION:
             raise InvalidFile(
                 f"it is a checkpoint of version {shown(version)}, and this linspec reads version {VERSION}"
             )
-        return Saved(os.fspath(path), file.fields())
+        return file.fields()
+
+
+def check_same(own: Mapping[str, Any], about: Mapping[str, Any]) -> None:
+    """Refuse another problem, other numbers of it, another solver or data of another shape than a checkpoint has."""
+    for key, given in about.items():
+        if own[key] != given:
+            raise InvalidProblem(
+                f"start is the checkpoint of another run: {key} must be the same; the file has {shown(own[key])}, got "
+                f"{shown(given)}. Pass what the run had, or leave start out."
+            )
 
 
 def fingerprint(problem: Any, solver: str) -> dict[str, Any]:

@@ -23,18 +23,16 @@ from linspec.errors import (
     InvalidOption,
     InvalidProblem,
     NonFiniteData,
-    PerformanceWarning,
     SweptOnce,
     UnsupportedData,
     called,
     shown,
-    warn,
 )
 from linspec.frames import check_order
 from linspec.operators import (
     LinearOperator,
 )
-from linspec.operators.streamed import ONCE, is_stream
+from linspec.operators.streamed import ONCE
 from linspec.operators.tables import array_of_list, is_flat_list
 from linspec.registry.options import is_number
 
@@ -123,13 +121,6 @@ def as_columns(data: Any, name: str) -> Any:
     return data[:, None] if is_array(data) and data.ndim == 1 else data
 
 
-def of_pairs(data: Any) -> str:
-    """Return advice on streams of pairs, for the message that a second matrix is missing; "" if `data` is no stream."""
-    if not is_stream(data):
-        return ""
-    return " Of a source that yields pairs of slices, `X, Y = linspec.paired(source)` makes both."
-
-
 def refuse_iterators(data: Mapping[str, Any]) -> None:
     """Refuse iterators: matrices that are read side by side are read several times.
 
@@ -184,17 +175,9 @@ def check_home(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -
     """
     if A.home != B.home:
         raise UnsupportedData(
-            f"{name_a} and {name_b} must come from one library and device; got {_place(A.home)} and "
-            f"{_place(B.home)}. Move one of them."
+            f"{name_a} and {name_b} must come from one library and device; got {A.home} and "
+            f"{B.home}. Move one of them."
         )
-
-
-def _place(home: Home) -> str:
-    return f"{home.xp.__name__.split('.')[-1]} on {home.device}"
-
-
-MOST_BY_DEFAULT = 4096
-"""The largest default of k: this many vectors of some thousand entries fit into any memory."""
 
 
 def check_k(k: Any, sizes: Mapping[str, int]) -> int:
@@ -230,17 +213,6 @@ def check_k(k: Any, sizes: Mapping[str, int]) -> int:
     if not 1 <= k <= limit:
         raise InvalidProblem(f"k must be between 1 and {limit} for {_counts(sizes)}; got {shown(k)}.")
     return int(k)
-
-
-def largest_k(sizes: Mapping[str, int]) -> int:
-    """Return the default of k, the least of the sizes; raise if it is above `MOST_BY_DEFAULT`."""
-    limit = min(sizes.values())
-    if limit > MOST_BY_DEFAULT:
-        raise InvalidProblem(
-            f"k must be given for {_counts(sizes)}; got none. The default is the smaller size, and it "
-            f"applies up to {MOST_BY_DEFAULT}."
-        )
-    return int(limit)
 
 
 def _counts(sizes: Mapping[str, int]) -> str:
@@ -364,20 +336,6 @@ def check_count(name: str, value: Any, least: int) -> None:
     """Refuse a number of repetitions that is not an integer of at least `least`."""
     if not is_number(value, int) or value < least:
         raise InvalidOption(f"{name} must be an integer >= {least}; got {value!r}.")
-
-
-def warn_of_slow_float64(problem: Any) -> None:
-    """Warn of float64 data on a device that multiplies float32 much faster.
-
-    Parameters
-    ----------
-    problem : Problem
-    """
-    for name, A in problem.matrices.items():
-        if A.dtype == np.float64 and A.home.slow_float64:
-            text = f"{name} is float64 on {A.home}, which multiplies float32 much faster. Pass linspec.as_operator("
-            text += f'{name}, dtype="float32") where its rounding of about 1e-7 will do.'
-            warn(text, PerformanceWarning)
 
 
 def check_rows_count(problem: Any) -> None:

@@ -17,8 +17,6 @@ from typing import Any
 
 from linspec.errors import InvalidDeclaration, shown
 
-__all__ = ["Layout", "Statement", "count", "field", "flag", "matrix", "ridge", "setting", "views"]
-
 ANY = "any"
 """The shape of a field whose axes vary."""
 
@@ -621,7 +619,7 @@ class Layout:
             for each, entry in fields.items():
                 if each not in entries:
                     entries[each] = entry
-                    _add_field(solution, each, entry)
+                    add_field(solution, each, entry)
         return dataclasses.replace(made, entries=MappingProxyType(entries))
 
 
@@ -634,10 +632,12 @@ def _own_declarations(cls: type) -> dict[str, Any]:
     }
 
 
-def _add_field(cls: type, name: str, entry: Entry) -> None:
+def add_field(
+    cls: type, name: str, declaration: Any, *, default: Any = None, kind: str = "Any", **words: Any
+) -> None:
     """Add a field to a class that is no dataclass yet, unless it has one of this name."""
     annotations = cls.__annotations__  # those of the class itself
-    if not annotations or name in annotations or any(name in vars(base) for base in cls.__mro__[1:]):
-        return
-    annotations[name] = "Any"
-    setattr(cls, name, dataclasses.field(default=None, metadata={KEY: entry}))
+    if annotations and name not in {*annotations, *getattr(cls, "__dataclass_fields__", ())}:
+        annotations[name] = kind
+        metadata = {} if declaration is None else {KEY: declaration}
+        setattr(cls, name, dataclasses.field(default=default, metadata=metadata, **words))

@@ -23,20 +23,17 @@ import numpy as np
 import linspec
 from linspec import registry
 from linspec.arrays import HOST, Array, Home, at_home, on_device, to_host
-from linspec.cost import ALWAYS_AVAILABLE, human_bytes
 from linspec.errors import InvalidFile, InvalidOption, InvalidProblem, shown
 from linspec.frames import check_names
 from linspec.operators import DenseOperator
-from linspec.process.machine import available_memory
+from linspec.process.files import named_file, replaced
 from linspec.process.turns import in_turn
-from linspec.process.whole_files import named_file, replaced
 from linspec.registry.options import is_number
 from linspec.rows import Moments, Preprocessing
 from linspec.rows.few_rows import Discarded, FewRows, merged
 from linspec.solving import archive
 from linspec.solving.problem import Problem
-
-__all__ = ["HeldMoments"]
+from linspec.solving.select import check_fits
 
 VERSION = 1
 """Version of the fields of a file; the format of the file has a version of its own."""
@@ -110,13 +107,15 @@ class _Held:
     def _check_columns(self, other: _Held) -> None:
         """Refuse rows with other columns than these."""
         for name in dict.fromkeys([*self.widths, *other.widths]):
-            width, more = self.widths.get(name, 0), other.widths.get(name, 0)
+            width = self.widths.get(name, 0)
+            more = other.widths.get(name, 0)
             if width != more:
                 raise InvalidProblem(
                     f"{name} must have the columns of the rows before; those have {width}, got {more}. Pass the same "
                     "columns in each batch."
                 )
-            ours, theirs = self.names.get(name), other.names.get(name)
+            ours = self.names.get(name)
+            theirs = other.names.get(name)
             if ours and theirs and set(ours) != set(theirs):
                 check_names(theirs, ours, name, "the rows before")
 
@@ -124,7 +123,8 @@ class _Held:
         """Return the numbers of these columns in the order of `other`: by name, where both have names."""
         order: list[int] = []
         for name, (a, b) in other.edges.items():
-            wanted, own = other.names.get(name), self.names.get(name)
+            wanted = other.names.get(name)
+            own = self.names.get(name)
             order += [a + own.index(one) for one in wanted] if wanted and own else range(a, b)
         return order
 
@@ -184,15 +184,10 @@ class HeldMoments:
 
     def __init__(self, problem: str | type[Problem[Any]], *, rank: int | None = None, **numbers: Any) -> None:
         made: Any = registry.get_problem(problem) if isinstance(problem, str) else problem
-        if not (isinstance(made, type) and issubclass(made, Problem)):
+        if not (isinstance(made, type) and issubclass(made, Problem) and made.stated.adjusts_rows):
             raise InvalidProblem(
-                f"HeldMoments takes a class of problems, such as linspec.SVD, or its name; got {shown(problem)}. "
-                "Pass the class here, and the data to add."
-            )
-        if not made.stated.adjusts_rows:
-            raise InvalidProblem(
-                f"{made.__name__} does not follow from second moments of rows, so rows cannot be added. Solve it on "
-                "all rows."
+                "HeldMoments takes a class of problems that follow from second moments of rows, such as linspec.SVD, "
+                f"or its name; got {shown(problem)}. Pass the class here, and the data to add."
             )
         if rank is not None and not (is_number(rank, int) and rank > 0):
             raise InvalidOption(f"rank must be an integer above 0; got {shown(rank)}.")
@@ -207,7 +202,7 @@ class HeldMoments:
     def __repr__(self) -> str:
         widths = {} if self._held is None else self._held.widths
         columns = ", ".join(f"{name}: {width} columns" for name, width in widths.items()) or "no rows"
-        return f"HeldMoments({self._class.__name__}, {columns}, total={self.total:g})"
+        return f"HeldMoments({self._class.__name__}, {columns}, total={self.total:g}, rank={self.rank})"
 
     @property
     def total(self) -> float:
@@ -255,8 +250,15 @@ class HeldMoments:
         rows = [A.in_blocks(name) for name, A in batch.matrices.items()]
         if batch.confounds is not None:
             rows.append(DenseOperator(batch.confounds).in_blocks(CONFOUNDS))
-        widths, w = {A.name: A.shape[1] for A in rows}, batch.sample_weight
-        self._check_memory(min(A.shape[0] for A in rows), sum(widths.values()))
+        widths = {A.name: A.shape[1] for A in rows}
+        w = batch.sample_weight
+        p = sum(widths.values())
+        needed = (
+            0.0 if self.rank is not None else 64.0 * p * min(self.rows + min(A.shape[0] for A in rows), p)
+        )
+        check_fits(
+            needed, f"moments of {p:,} columns", "Pass a rank, where the problem takes one, or fewer columns."
+        )
         part = Moments(rows, Preprocessing.of(center=True, weights=w), names=list(widths)).few_rows(self.rank)
         counts = w is None or bool(np.all(w == np.round(w)))
         names = dict(batch.column_names)
@@ -270,10 +272,9 @@ class HeldMoments:
         InvalidProblem
             They are moments for another problem, of other columns, or with another rank. Nothing is added then.
         """
-        if not isinstance(other, HeldMoments) or other._class is not self._class or other.rank != self.rank:
+        if not isinstance(other, HeldMoments) or (other._class, other.rank) != (self._class, self.rank):
             raise InvalidProblem(
-                f"moments can be merged for one problem and one rank; got {self!r} with rank {self.rank}, and "
-                f"{shown(other)}{f' with rank {other.rank}' if isinstance(other, HeldMoments) else ''}."
+                f"moments can be merged for one problem and one rank; got {self!r} and {shown(other)}."
             )
         held = other._joined()
         if held is not None:
@@ -301,26 +302,16 @@ class HeldMoments:
                 f"add takes the matrices {', '.join(stated.matrix_names)} of {self._class.__name__}; got "
                 f"{len(matrices)}. Pass them in this order."
             )
-        numbers = {**self._numbers, **self._counts_one()}
-        given = dict(zip(stated.matrix_names, matrices, strict=True))
-        batch = self._class(**given, **numbers, sample_weight=sample_weight, confounds=confounds)
+        given = dict(zip(stated.matrix_names, matrices, strict=True)) | self._numbers
+        if stated.count:
+            given[stated.count] = 1
+        batch = self._class(**given, sample_weight=sample_weight, confounds=confounds)
         if batch.shared is not None:
             raise InvalidProblem(
                 "rows are added; got moments, which have none. Pass the data, or call merge."
             )
         self._check(batch)
         return batch
-
-    def _check_memory(self, rows: float, columns: int) -> None:
-        """Refuse rows with more columns than a square matrix can have here; eight of them are needed at a time."""
-        needed = 8 * 8 * columns * min(self.rows + rows, columns)
-        available = needed if self.rank is not None or needed <= ALWAYS_AVAILABLE else available_memory()
-        if needed > available:
-            remedy = "Pass a rank" if self._class.bounds_discarded else "Pass fewer columns"
-            raise InvalidProblem(
-                f"moments of {columns:,} columns take {human_bytes(needed)}; {human_bytes(available)} are available. "
-                f"{remedy}."
-            )
 
     def _check(self, problem: Any) -> None:
         """Refuse a problem that cannot be solved from these moments."""
@@ -396,7 +387,8 @@ class HeldMoments:
         held = self._joined()
         if held is None:
             raise InvalidProblem("moments are saved with rows; got none so far. Call add.")
-        file, part = named_file(path), vars(held.parts[0]) | {"taken": 1}
+        file = named_file(path)
+        part = vars(held.parts[0]) | {"taken": 1}
         part["discarded"] = tuple(part["discarded"])
         own = {"problem": self._class.name, "numbers": self._numbers, "rank": self.rank}
         own |= {name: getattr(held, name) for name in KNOWN} | {"total": part.pop("total"), "part": part}
@@ -435,10 +427,6 @@ class HeldMoments:
         found = cls(fields["problem"], rank=fields["rank"], **fields["numbers"])
         found._held = _restored(fields, HOST if like is None else Home.of(like).blocks)
         return found
-
-    def _counts_one(self) -> dict[str, int]:
-        """The argument for one component, of problems that have components."""
-        return {self._class.stated.count: 1} if self._class.stated.count else {}
 
 
 def _restored(fields: Mapping[str, Any], home: Home) -> _Held:

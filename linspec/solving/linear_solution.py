@@ -1,23 +1,44 @@
 """Answers whose weights multiply the rows of matrices: scores of rows, loadings of columns, and tables of both.
 
-Source: Thompson 1984, Canonical Correlation Analysis, doi:10.4135/9781412983570 (structure coefficients).
+Some of them predict Y from X by components, where the first components alone predict, too: the coefficients of the
+first k components are the first k columns of R times those of Q, transposed. A prediction is one product of the rows,
+adjusted as the training rows were.
+
+Weights show how a component is computed, and not which columns it is related to: columns that vary together share one
+weight, and each of them is correlated with the component. With the Gram matrix S of the rows, less their means and what
+confounds explain of them,
+
+    the correlation of column j with the component of the weights w is (Sw)ⱼ / √(Sⱼⱼ wᵀSw),    (1)
+
+and its squares are averaged over the columns that vary (variance extracted, redundancy). One pass multiplies weights by
+S and sums the squares Sⱼⱼ.
+
+Source: Thompson 1984, Canonical Correlation Analysis, doi:10.4135/9781412983570 (structure coefficients); Stewart &
+Love 1968, Psychological Bulletin 70:160, doi:10.1037/h0026143 (means of squares).
+Where we differ: no variate of n rows is made where the components are linear.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
-from linspec.arrays import at_home, reciprocal
-from linspec.errors import InvalidProblem, shown
+import numpy as np
+
+from linspec.arrays import Array, HostArray, at_home, is_array, reciprocal, to_host
+from linspec.errors import InvalidProblem, MissingCapability
 from linspec.frames import check_order
 from linspec.operators import LinearOperator, as_operator
+from linspec.operators.weights import weights_and_confounds
+from linspec.rows import Moments, Passes, Preprocessing
+from linspec.solving.checks import check_home
 from linspec.solving.fields import view_names
-from linspec.solving.loadings import Loadings, loadings_of
 from linspec.solving.new_rows import NewRows
+from linspec.solving.prediction_score import score_of_predictions
 from linspec.solving.solution import Solution, weights_by_matrix
 from linspec.solving.tables import check_columns, table_of_columns, table_of_rows
-
-__all__ = ["LinearSolution"]
 
 
 class LinearSolution(Solution):
@@ -186,30 +207,20 @@ class LinearSolution(Solution):
     def _passed(self, method: str, rows: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
         """Return the passed rows by matrix."""
         known = self._matrices
-        if not known:
-            raise InvalidProblem(
-                f"{method} needs weights of columns; {type(self).__name__} declares none by linspec.field(rows_of=...)."
-            )
         if len(rows) == 1 and isinstance(rows[0], list | tuple) and known == view_names(len(known)):
             rows = tuple(rows[0])
-        listed = " and ".join([", ".join(known[:-1]), known[-1]]) if len(known) > 1 else known[0]
-        if unknown := named.keys() - set(known):
-            raise InvalidProblem(f"{method} takes rows of {listed}; got {shown(min(unknown))}.")
-        if len(rows) > len(known):
-            raise InvalidProblem(f"{method} takes rows of {listed}; got {len(rows)} matrices.")
-        given = {name: data for name, data in zip(known, rows, strict=False) if data is not None}
-        if twice := [name for name in given if name in named]:
-            raise InvalidProblem(
-                f"{method} takes the rows of {twice[0]} once; got them by position and by name. Leave one out."
+        given = dict(zip(known, rows, strict=False))
+        passed = {name: data for name, data in {**given, **named}.items() if data is not None}
+        strange = len(rows) > len(known) or named.keys() - {*known} or given.keys() & named.keys()
+        if strange or not passed:
+            listed = (
+                ", ".join(known) or "matrices with weights (linspec.field(rows_of=...)), of which it has none"
             )
-        given |= {name: data for name, data in named.items() if data is not None}
-        if not given:
-            needed, got = {
-                1: (f"rows of {listed}", "none"),
-                2: (f"{', '.join(known)} or both", "neither"),
-            }.get(len(known), (f"{', '.join(known)} or all", "none"))
-            raise InvalidProblem(f"{method} needs {needed}; got {got}.")
-        return {name: given[name] for name in known if name in given}
+            raise InvalidProblem(
+                f"{method} takes rows of {listed}, each once, and at least one; got {', '.join(passed) or 'none'}, of "
+                f"which {len(rows)} are passed by position."
+            )
+        return {name: passed[name] for name in known if name in passed}
 
     def _given(
         self, method: str, rows: tuple[Any, ...], named: dict[str, Any], **beside: Any
@@ -238,3 +249,262 @@ def single_or_several(found: list[Any]) -> Any:
 def as_several(found: Any) -> tuple[Any, ...]:
     """Return the results of `transform` for one or several matrices as a tuple."""
     return found if isinstance(found, tuple) else (found,)
+
+
+# ---- loadings -----------------------------------------------------------------------------------
+
+
+class Loadings(NamedTuple):
+    """Correlations of columns with components of the same rows.
+
+    Attributes
+    ----------
+    correlations : numpy.ndarray of shape (p, k)
+        Between -1 and 1; 0 for a column or a component that does not vary.
+    varies : numpy.ndarray of shape (p,), of bool
+        Which columns vary.
+    products : numpy.ndarray of shape (p, k)
+        Sw for the weights w of each component.
+    lengths : numpy.ndarray of shape (k,)
+        The lengths √(wᵀSw) of the components over the rows.
+    operator : LinearOperator
+        The rows.
+    """
+
+    correlations: HostArray
+    varies: HostArray
+    products: HostArray
+    lengths: HostArray
+    operator: LinearOperator
+
+    @classmethod
+    def of(
+        cls, products: HostArray, squares: HostArray, components: HostArray, operator: LinearOperator
+    ) -> Loadings:
+        """Compute (1) from Sw, the squares Sⱼⱼ and the squares wᵀSw."""
+        lengths = np.sqrt(np.maximum(components, 0.0))
+        found = products * reciprocal(np.sqrt(squares))[:, None] * reciprocal(lengths)
+        return cls(np.clip(found, -1.0, 1.0), squares > 0, products, lengths, operator)
+
+    @property
+    def given_back(self) -> Array:
+        """The correlations in the library, on the device and in the working dtype of the rows."""
+        return self.operator.home.place(self.correlations, self.operator.dtype)
+
+    @property
+    def mean_squares(self) -> HostArray:
+        """For each component, the mean of its squared correlations with the columns that vary; 0 if none does."""
+        squares = self.correlations[self.varies] ** 2
+        return np.asarray(squares.mean(axis=0) if len(squares) else np.zeros(squares.shape[1]))
+
+
+def moments_of_rows(
+    given: Mapping[str, Any],
+    *,
+    center: bool,
+    confounds: Any = None,
+    sample_weight: Any = None,
+    passes: Passes | None = None,
+) -> Moments:
+    """The moments of rows as they are passed, which are preprocessed by their own means and confounds.
+
+    Parameters
+    ----------
+    given : mapping of str to data of shape (n, p)
+        By their names in messages.
+    center : bool
+        Whether means are subtracted.
+    confounds : array of shape (n, c), optional
+        Their effect in these rows is subtracted.
+    sample_weight : array of shape (n,), optional
+        How often each row counts.
+    passes : Passes, optional
+        The count of passes of a run around.
+
+    Raises
+    ------
+    MissingCapability
+        If the lengths of columns are not known.
+    UnsupportedData
+        If two matrices are in different libraries or on different devices.
+    InvalidProblem
+        If they have different numbers of rows, or rows in different orders.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.solving import moments_of_rows
+    >>> R = moments_of_rows({"X": np.array([[1.0, 0.0], [3.0, 4.0], [5.0, 2.0]])}, center=True).triangle()
+    >>> (R.T @ R).round(9)  # the products of columns less their means
+    array([[8., 4.],
+           [4., 8.]])
+    """
+    operators = {name: as_operator(data, name) for name, data in given.items()}
+    check_order({**given, "confounds": confounds, "sample_weight": sample_weight}, again=True)
+    first = next(iter(operators))
+    for name, A in operators.items():
+        if not (A.readable or A.streamed):
+            raise MissingCapability(
+                f"loadings need the lengths of the columns, which are unknown for {name}: {A!r}. Pass the rows as an "
+                "array, a sparse matrix, a file or slices."
+            )
+        check_home(first, operators[first], name, A)
+    n = min(A.shape[0] for A in operators.values())
+    w, Z = weights_and_confounds(sample_weight, confounds, n)
+    pre = Preprocessing.of(center=center, weights=w, confounds=Z)
+    return Moments([A.in_blocks(name) for name, A in operators.items()], pre, passes, list(given))
+
+
+def loadings_of(
+    given: Mapping[str, Any], weights: Sequence[Array | None], *, crossed: bool = False, **rows: Any
+) -> list[Loadings]:
+    """The correlations of each column of some matrices with components of the same rows, from one pass.
+
+    Parameters
+    ----------
+    given : mapping of str to data of shape (n, p)
+        By their names in messages.
+    weights : sequence of array of shape (p, k), or None
+        Of each matrix; None for a matrix without components.
+    crossed : bool, default False
+        Whether the columns of each of two matrices are correlated with the components of the other one.
+    **rows
+        `center`, `confounds` and `sample_weight` of `moments_of_rows`, like the errors.
+
+    Returns
+    -------
+    list of Loadings
+        Of each matrix that has components, or whose other matrix has some.
+
+    Raises
+    ------
+    InvalidProblem
+        Also when the number of columns of the data is not the number of rows of the weights.
+    """
+    operators = {name: as_operator(data, name) for name, data in given.items()}
+    for W, (name, A) in zip(weights, operators.items(), strict=True):
+        if W is not None and W.shape[0] != A.shape[1]:
+            raise InvalidProblem(
+                f"{name} must have the {W.shape[0]} columns of the training data; got {A.shape[1]}."
+            )
+    moments = moments_of_rows(operators, **rows)
+    place = moments.operators[0].backend.blocks
+    blocks = [None if W is None else place.place(W) for W in weights]
+    products, found = moments.products(*blocks), []
+    for i, A in enumerate(operators.values()):
+        j = 1 - i if crossed else i
+        if blocks[j] is not None:
+            of = to_host(place.column_sums(blocks[j] * products[j][j]))
+            found.append(Loadings.of(to_host(products[j][i]), moments.fitted[i].squares, of, A))
+    return found
+
+
+# ---- answers that predict by components ---------------------------------------------------------
+
+COMPONENT_SCORES: Mapping[str, str] = MappingProxyType(
+    {
+        "mse": "linspec.studies.held_out.scores:SquaredErrors",
+        "r2": "linspec.studies.held_out.scores:Explained",
+    }
+)
+"""The scores of held-out rows for `Problem.held_out_scores` of a problem with such answers.
+
+The problem has the matrices X and Y, and the method `factors_of_moments(metric, C, ridge, k)`.
+See `linspec.studies.held_out.scores`.
+"""
+
+
+class ComponentRegressionSolution(LinearSolution):
+    """Base class of answers that predict Y from components of X.
+
+    A class that derives from it has the fields that `linspec.field` declares for X and Y, a field `vector`, which
+    states whether Y was a vector, and the method `_factors`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.solving import ComponentRegressionSolution
+    >>> X = np.random.default_rng(0).standard_normal((50, 3))
+    >>> solution = ls.solve(ls.PLSRegression(X, X[:, :2], k=3))
+    >>> isinstance(solution, ComponentRegressionSolution), solution.coefficients(2).shape
+    (True, (3, 2))
+    """
+
+    vector: bool
+
+    @abstractmethod
+    def _factors(self) -> tuple[Array, Array]:
+        """R of shape (p, k) and Q of shape (q, k), in units of the columns: the coefficients are R Qᵀ."""
+
+    @at_home
+    def coefficients(self, k: int | None = None) -> Array:
+        """The coefficients of the columns of X for predictions with the first k components.
+
+        Parameters
+        ----------
+        k : int, optional
+            By default all components.
+
+        Returns
+        -------
+        array of shape (p, q), or (p,) if Y was a vector
+            In units of the columns of Y over those of X.
+        """
+        B = self._coefficients(k)
+        return B[:, 0] if self.vector else B
+
+    @at_home
+    def predict(self, X: Any, *, k: int | None = None, confounds: Any = None) -> Array:
+        """Predict the right-hand sides of rows with the first k components.
+
+        Parameters
+        ----------
+        X : data of shape (n, p)
+            Any kind of data that `linspec.as_operator` accepts; sparse rows stay sparse.
+        k : int, optional
+            By default all components.
+        confounds : array of shape (n, c), optional
+            The confounds of these rows, if the problem had any. Their effect is part of the prediction.
+
+        Returns
+        -------
+        array of shape (n, q), or (n,) if Y was a vector
+            In the library, on the device and in the working dtype of the rows. Predictions of rows in blocks of other
+            processes stay there, with a column for a vector Y.
+        """
+        y = NewRows.of(self, "Y")
+        found = NewRows.of(self, "X").images(
+            X, self._coefficients(k), "X", confounds, offset=y.mean, slopes=y.slopes
+        )
+        return found[:, 0] if self.vector and is_array(found) else found
+
+    @at_home
+    def score(
+        self, X: Any, Y: Any, *, k: int | None = None, confounds: Any = None, sample_weight: Any = None
+    ) -> float:
+        """Compute R²: 1 minus the squared errors of predictions over the squares of Y about its means on these rows.
+
+        Parameters
+        ----------
+        X, Y : data of shape (n, p), (n, q)
+        k : int, optional
+            By default all components.
+        confounds : array of shape (n, c), optional
+        sample_weight : array of shape (n,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        float
+            At most 1.
+        """
+        return score_of_predictions(self, X, Y, k=k, confounds=confounds, sample_weight=sample_weight).total
+
+    def _coefficients(self, k: int | None) -> Array:
+        """R Qᵀ of the first k components, with a column for a vector Y."""
+        R, Q = self._factors()
+        most = int(R.shape[1])
+        if k is not None and not 0 <= k <= most:
+            raise InvalidProblem(f"k must be between 0 and the {most} components of the answer; got {k}.")
+        return R[:, :k] @ Q[:, :k].T

@@ -24,11 +24,6 @@ from linspec.operators import LinearOperator, as_operator
 from linspec.operators.weights import weights_and_confounds
 from linspec.rows import Fitted, Moments, Preprocessing
 
-__all__ = ["NOTHING", "NewRows"]
-
-OF_TRAINING = "columns of the training data"
-"""Name of the columns of new rows in messages."""
-
 
 @dataclass(frozen=True)
 class NewRows:
@@ -69,7 +64,8 @@ class NewRows:
         `scale` is None if the weights of the solution belong to unscaled columns: these weights are divided by the
         scale already.
         """
-        layout, several = solution.layout, matrix not in solution.layout.means
+        layout = solution.layout
+        several = matrix not in solution.layout.means
         field = next(iter(layout.weights)) if several else matrix  # one field declares all views
         number = int(matrix[1:]) - 1 if several else 0
         prefix = layout.prefix(field)
@@ -130,10 +126,9 @@ class NewRows:
         NonFiniteData
             When an entry of the rows is NaN or infinite. The rows are searched only if their images are not finite.
         """
-        A = _checked(data, V, name, OF_TRAINING, self.names)
-        return self._images(
-            A, V, name, self.confounds_less_mean(confounds, {name: data}), offset=offset, slopes=slopes
-        )
+        A = _checked(data, V, name, "columns of the training data", self.names)
+        Z = self.confounds_less_mean(confounds, {name: data})
+        return self._images(A, V, name, Z, offset, slopes)
 
     def _images(
         self,
@@ -141,7 +136,6 @@ class NewRows:
         V: Array,
         name: str,
         Z: HostArray | None,
-        *,
         offset: Array | None,
         slopes: Array | None,
     ) -> Any:
@@ -191,7 +185,7 @@ class NewRows:
         A = _checked(scores, V, name, "columns of `transform`", None)
         Z = self.confounds_less_mean(confounds, {name: scores})
         bare = NOTHING if Z is None else NewRows(slopes=np.zeros((Z.shape[1], A.shape[1])))
-        return bare._images(A, V, name, Z, offset=self.mean, slopes=self.slopes)
+        return bare._images(A, V, name, Z, self.mean, self.slopes)
 
     def confounds_less_mean(self, confounds: Any, data: Mapping[str, Any]) -> HostArray | None:
         """Return the confounds of some rows less their training means; None if the solution removes no confounds.
@@ -199,33 +193,21 @@ class NewRows:
         Parameters
         ----------
         confounds : array of shape (n, c), or None
-        data : mapping of str to data with n rows
-            The rows, by their names in messages.
-
-        Raises
-        ------
-        InvalidProblem
-            When they are missing or not expected, have another shape, or their rows are in another order.
+        data : mapping of str to data
+            The rows by name, whose labels must be those of the confounds.
         """
-        if self.slopes is None:
-            if confounds is not None:
-                raise InvalidProblem(
-                    "confounds were given, and the problem that was solved had none. Leave them out, or solve it with "
-                    "confounds=."
-                )
+        wanted = 0 if self.slopes is None else int(self.slopes.shape[0])
+        if self.slopes is None and confounds is None:
             return None
-        count = int(self.slopes.shape[0])
-        if confounds is None:
-            raise InvalidProblem(
-                f"the solution takes {count} confounds out of its columns; got none for these rows. Pass confounds=, "
-                f"an array with a row for each and {count} columns."
-            )
         check_names(column_names_of(confounds), self.confound_names, "confounds", "the training rows")
         check_order({**data, "confounds": confounds}, again=True)
         _, Z = weights_and_confounds(None, confounds, math.inf)
         got = 0 if Z is None else Z.shape[1]
-        if Z is None or got != count:
-            raise InvalidProblem(f"confounds must have the {count} columns of the training rows; got {got}.")
+        if Z is None or self.slopes is None or got != wanted:
+            raise InvalidProblem(
+                f"confounds= must be an array with a row for each row and {wanted} columns, as the solved problem "
+                f"had; got {got} columns."
+            )
         return Z if self.confound_mean is None else Z - self.confound_mean
 
 

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import repeat
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, DType, is_array, reciprocal, to_host
-from linspec.errors import BrokenPlugin, OutOfMemory, shown
+from linspec.arrays import Array, DType, reciprocal, to_host
+from linspec.errors import BrokenPlugin, OutOfMemory
 from linspec.iteration import Certificate
-from linspec.process.plurals import count_of
 from linspec.rows import Moments, Passes, Preprocessing
-from linspec.solving.findings import about_constant, lost_digits, nearly_explained, underflowing_columns
+from linspec.solving.fields import parts_of
 from linspec.solving.stating import in_field, least_ridges
+from linspec.solving.verdict import about_constant, lost_digits, nearly_explained, underflowing_columns
 from linspec.status import Status
-
-__all__ = [
-    "certified",
-    "constant_columns_of",
-    "fields_of_preprocessing",
-    "lost_to_preprocessing",
-    "moments_of",
-]
-
 
 CENTRING = 10
 """A finding is reported if subtracting means from products may cause an error above this multiple of the
@@ -56,7 +46,8 @@ def moments_of(problem: Any, passes: Passes, *, complete: bool = False) -> Any:
         scale=problem.scale,
     )
     scaled = problem.solution.layout.scaled
-    names, once = tuple(problem.matrices), any(A.readings == 1 for A in rows)
+    names = tuple(problem.matrices)
+    once = any(A.readings == 1 for A in rows)
     return problem.moments_on_rows(
         rows,
         pre,
@@ -98,13 +89,15 @@ def certified(
         raise
     if not on_rows:  # no rows are preprocessed
         return certificate
-    findings = [*certificate.findings, *lost_to_preprocessing(problem, moments)]
-    findings += constant_columns_of(problem, moments, findings)
-    fields = {**certificate.fields, **fields_of_preprocessing(problem, moments)}
+    findings: list[Any] = [*certificate.findings, *_lost(problem, moments)]
+    deficient = any(status is Status.RANK_DEFICIENT for status, _ in findings)
+    fields = {**certificate.fields, **_fields_of_preprocessing(problem, moments)}
     if complete and not moments.holds:
         findings.append((None, "It is not shown that no component is missing: rows cannot be read again."))
-    hidden = list(zip(repeat(Status.INCONSISTENT), moments.contradictions, strict=False))
-    for i, name in enumerate(moments.names):
+    hidden = [(Status.INCONSISTENT, text) for text in moments.contradictions]
+    for i, name in enumerate(problem.matrices):
+        constant = tuple(np.flatnonzero(moments.fitted[i].squares == 0).tolist())
+        findings += about_constant(problem, name, constant, centred=moments.pre.center, deficient=deficient)
         columns = moments.faint(i)
         if columns and (moments.scales(i) or least_ridges(problem).get(name) == 0):
             hidden.append(underflowing_columns(name, columns))
@@ -128,22 +121,17 @@ def _make_ready(problem: Any, moments: Moments, *, complete: bool) -> None:
     moments.gram()
 
 
-def fields_of_preprocessing(problem: Any, moments: Moments) -> dict[str, Any]:
-    """The fields of a solution that new rows are preprocessed with: means, slopes, scales.
-
-    Parameters
-    ----------
-    problem : Problem
-    moments : Moments
-        After a pass.
-    """
+def _fields_of_preprocessing(problem: Any, moments: Moments) -> dict[str, Any]:
+    """The fields of a solution that new rows are preprocessed with: means, slopes, scales."""
     fields: dict[str, Any] = {}
     layout = problem.solution.layout
     for i, (name, A) in enumerate(problem.matrices.items()):
         field = problem.stated.field_of(name)
         if field not in layout.means:
             continue
-        fitted, pre, kept = moments.fitted[i], moments.pre_of(i), {}
+        fitted = moments.fitted[i]
+        pre = moments.pre_of(i)
+        kept = {}
         if pre.center:
             kept["mean"] = fitted.mean
         if pre.turn is not None:
@@ -156,53 +144,27 @@ def fields_of_preprocessing(problem: Any, moments: Moments) -> dict[str, Any]:
             kept["scale"] = np.where(fitted.factors > 0, reciprocal(fitted.factors), 1.0)
         for what, value in kept.items():
             dtype = _wide_enough(value, A.dtype) if what == "slopes" else A.dtype
-            placed, key = A.home.place(value, dtype), layout.prefix(field) + what
+            placed = A.home.place(value, dtype)
+            key = layout.prefix(field) + what
             fields[key] = (*fields.get(key, ()), placed) if problem.stated.matrices[field].several else placed
     return fields
 
 
-def lost_to_preprocessing(problem: Any, moments: Moments) -> tuple[tuple[Status, str], ...]:
-    """What is said of digits that means or confounds have lost; nothing if they have not.
-
-    Parameters
-    ----------
-    problem : Problem
-    moments : Moments
-        After a pass.
-    """
+def _lost(problem: Any, moments: Moments) -> list[tuple[Status, str]]:
+    """What is said of digits that means or confounds have lost; nothing if they have not."""
     findings = []
     for i, name in enumerate(problem.matrices):
-        fitted = moments.fitted[i]
-        columns = tuple(np.flatnonzero(fitted.explained).tolist())
+        columns = tuple(np.flatnonzero(moments.fitted[i].explained).tolist())
         if columns:
             findings.append(nearly_explained(problem, name, columns))
     text = "" if findings else lost_digits(moments, CENTRING * problem.default_tol)
-    return (*findings, (Status.ILL_CONDITIONED, text)) if text else tuple(findings)
-
-
-def constant_columns_of(
-    problem: Any, moments: Moments, findings: Sequence[tuple[Status | None, str]]
-) -> tuple[tuple[None, str], ...]:
-    """Name constant columns: of a matrix that has no others, or if ranks are found deficient.
-
-    Parameters
-    ----------
-    problem : Problem
-    moments : Moments
-        After a pass.
-    findings : sequence of (Status or None, str)
-    """
-    deficient = any(status is Status.RANK_DEFICIENT for status, _ in findings)
-    remarks = []
-    for i, name in enumerate(problem.matrices):
-        columns = tuple(np.flatnonzero(moments.fitted[i].squares == 0).tolist())
-        remarks += about_constant(problem, name, columns, centred=moments.pre.center, deficient=deficient)
-    return tuple(remarks)
+    return [*findings, (Status.ILL_CONDITIONED, text)] if text else findings
 
 
 def _wide_enough(values: Array, dtype: DType) -> DType:
     """Return `dtype`, or float64 for values beyond its range: confounds may be in any unit beside float32 data."""
-    sizes, limits = np.abs(to_host(values)), np.finfo(dtype)
+    sizes = np.abs(to_host(values))
+    limits = np.finfo(dtype)
     within = (sizes == 0) | ((sizes >= limits.tiny) & (sizes <= limits.max))
     return dtype if within.all() else np.dtype(np.float64)
 
@@ -210,32 +172,15 @@ def _wide_enough(values: Array, dtype: DType) -> DType:
 def _check_yielded(problem: Any, arrays: Mapping[str, Any]) -> None:
     """Refuse arrays of a solver that the certificate does not take: other names, no arrays, other shapes."""
     said = f"a solver of {problem.name} must yield"
-    needed = problem.found or tuple(name for name, _ in problem.solution.layout.weights.values())
+    weights = problem.solution.layout.weights
+    needed = problem.found or tuple(name for name, _ in weights.values())
     if not arrays.keys() >= {*needed}:
         raise BrokenPlugin(f"{said} {', '.join(needed)}; got {', '.join(arrays) or 'nothing'}.")
-    layout = problem.solution.layout
-    for field, (name, axis) in layout.weights.items():
-        if name not in arrays:
-            continue
-        several = problem.stated.matrices[field].several
-        given = arrays[name] if several else (arrays[name],)
-        names = in_field(problem, field)
-        if several and not (isinstance(given, tuple) and len(given) == len(names)):
+    for field, (name, axis) in weights.items():
+        columns = [problem.matrices[each].shape[1] for each in in_field(problem, field)]
+        shapes = [tuple(getattr(part, "shape", ())) for part in parts_of(arrays.get(name))]
+        found = [shape[axis] for shape in shapes if len(shape) == len("pk")]
+        if name in arrays and found != columns:
             raise BrokenPlugin(
-                f"{said} {name} as a tuple of an array for each of {', '.join(names)}; got {shown(given)}."
+                f"{said} {name}, of which axis {axis} counts the columns, {columns}; got shapes {shapes}."
             )
-        for matrix, W in zip(names, given, strict=True):
-            if not is_array(W):
-                raise BrokenPlugin(f"{said} {name} as an array; got {type(W).__name__}.")
-            columns, shape = problem.matrices[matrix].shape[1], tuple(W.shape)
-            if len(shape) != 2 or shape[axis] != columns:
-                form = f"({columns}, k)" if axis == 0 else f"(k, {columns})"
-                raise BrokenPlugin(
-                    f"{said} {name} of shape {form}, for the {count_of(columns, 'column')} of {matrix}; got {shape}."
-                )
-            values = arrays.get(layout.value)
-            if values is not None and is_array(values) and tuple(values.shape) != (shape[1 - axis],):
-                raise BrokenPlugin(
-                    f"{said} as many {layout.value} as vectors; {name} has {shape[1 - axis]}, and they "
-                    f"have shape {tuple(values.shape)}."
-                )

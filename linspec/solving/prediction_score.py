@@ -25,11 +25,6 @@ from linspec.solving.checks import as_columns
 from linspec.targets import class_codes
 from linspec.workers import brought_here
 
-__all__ = ["PredictionScore", "prediction_score", "score_of_predictions"]
-
-LISTED = 5
-"""Largest number of classes that a message lists."""
-
 
 class PredictionScore(NamedTuple):
     """The score of predictions.
@@ -137,8 +132,9 @@ def prediction_score(
             "each row, and a column for each target."
         )
     wanted = np.asarray(to_host(brought_here(columns)), dtype=np.float64)
-    w = _weights(sample_weight, len(found))
-    errors, about = w @ (wanted - found) ** 2, squares_about_means(wanted, w)
+    w = _counted(sample_weight, len(found))
+    errors = w @ (wanted - found) ** 2
+    about = squares_about_means(wanted, w)
     total = float(r_squared(errors.sum(), about.sum()))
     return PredictionScore("R²", total, r_squared(errors, about), len(found))
 
@@ -146,23 +142,20 @@ def prediction_score(
 def _accuracy(predicted: HostArray, truth: Any, classes: HostArray, sample_weight: Any) -> PredictionScore:
     """Return the share of the rows with a class whose prediction is this class."""
     codes, names = class_codes(truth)
-    if len(codes) != len(predicted):
-        raise InvalidProblem(
-            f"the rows and their classes must be equally many; got {len(predicted)} and {len(codes)}."
-        )
     numbers = {name: i for i, name in enumerate(names.tolist())}
-    if not numbers.keys() & set(classes.tolist()):
-        known, got = (", ".join(map(shown, some.tolist()[:LISTED])) for some in (classes, names))
+    if len(codes) != len(predicted) or not numbers.keys() & set(classes.tolist()):
         raise InvalidProblem(
-            f"y must have classes of the training data, such as {known}; got {got}. Name the classes as there."
+            f"y must have a class of the training data, {shown(classes.tolist())}, for each of {len(predicted)} rows; "
+            f"got {len(codes)}, with classes {shown(names.tolist())}."
         )
     there = codes >= 0
-    w = _weights(sample_weight, len(codes))[there]
+    w = _counted(sample_weight, len(codes))[there]
     found = np.array([numbers.get(name, -1) for name in predicted[there].tolist()])
     share = float(w @ (found == codes[there]) / w.sum())
     return PredictionScore("accuracy", share, np.array([share]), len(w))
 
 
-def _weights(sample_weight: Any, count: int) -> HostArray:
+def _counted(sample_weight: Any, count: int) -> HostArray:
+    """Return the weights of rows; by default each counts once."""
     w, _ = weights_and_confounds(sample_weight, None, count)
     return np.ones(count) if w is None else w

@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
-import reprlib
 from abc import ABC
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -20,11 +19,11 @@ import numpy as np
 
 from linspec import cost
 from linspec.arrays import HOST, Array, DType, Home, HostArray
-from linspec.errors import InvalidProblem
+from linspec.errors import InvalidProblem, shown
 from linspec.frames import RowNames, check_order
 from linspec.operators import LinearOperator
 from linspec.operators.derived import chosen_rows
-from linspec.registry.keywords import OF_SOLVE, parameters_of, unknown_parameter
+from linspec.registry.options import parameters_of, unknown_name
 from linspec.rows import Moments as RowMoments
 from linspec.rows import Passes, Preprocessing
 from linspec.solving.fields import Statement, view_names
@@ -38,7 +37,6 @@ from linspec.solving.stating import (
     state,
     with_values,
 )
-from linspec.solving.summary import facts_as_html
 
 S_co = TypeVar("S_co", bound=Solution, covariant=True)
 """The class of a problem's answers."""
@@ -85,7 +83,6 @@ class Problem(ABC, Generic[S_co]):
     row_labels: Mapping[str, RowNames] = MappingProxyType({})  # of data beside the matrices
     column_names: Mapping[str, tuple[str, ...]] = MappingProxyType({})  # by matrix, of those that have names
     frame_library: str = ""  # of the first frame among the data
-    lender: str = ""  # the library whose arrays are borrowed: see `linspec.LinearOperator`
     lacks: tuple[float, float] | None = None  # of rows that stand for others: see `linspec.LinearOperator`
     # The arrays that solvers find, where these are not all weights of the solution.
     found: ClassVar[tuple[str, ...]] = ()
@@ -117,11 +114,10 @@ class Problem(ABC, Generic[S_co]):
 
     def __new__(cls, *_: Any, **named: Any) -> Self:
         """Refuse a parameter that the problem does not have, and suggest the right one."""
-        if named:
-            known, takes_any = parameters_of(cls.__init__)
-            unknown = [name for name in named if name not in known]
-            if unknown and not takes_any:
-                raise unknown_parameter(cls.__name__, unknown[0], known, {"linspec.solve": OF_SOLVE})
+        known, takes_any = parameters_of(cls.__init__) if named else ((), True)
+        for name in named:
+            if name not in known and not takes_any:
+                raise unknown_name(cls.__name__, "parameter", name, known)
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
@@ -242,24 +238,12 @@ class Problem(ABC, Generic[S_co]):
     `linspec.solve` is called with ``complete=True``."""
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in self._facts())})"
-
-    def _repr_html_(self) -> str:
-        return facts_as_html(f"{type(self).__name__}: no answer yet, linspec.solve makes one", self._facts())
-
-    def _facts(self) -> list[tuple[str, str]]:
-        """The parameters that are shown, and their values as text."""
         own: Any = self
         fields = dataclasses.fields(own) if dataclasses.is_dataclass(own) else ()
-        shown_fields = [f for f in fields if not f.kw_only or getattr(self, f.name) is not f.default]
-        names = [field.name for field in shown_fields] or list(self.matrices)
-        # An operator shows its shape and dtype and no entries; a long path of ridges is abbreviated. What can only be
-        # given by name is shown where it was given.
-        values = [(name, getattr(self, name)) for name in names]
-        return [
-            (name, repr(value) if isinstance(value, LinearOperator) else reprlib.repr(value))
-            for name, value in values
-        ]
+        names = [f.name for f in fields if not f.kw_only or getattr(self, f.name) is not f.default]
+        # What can only be given by name is shown where it was given.
+        texts = [f"{name}={shown(getattr(self, name))}" for name in names or self.matrices]
+        return f"{type(self).__name__}({', '.join(texts)})"
 
     def check_sizes(self) -> None:
         """Check that the matrices have equally many rows, and k against the sizes, once rows have been counted."""

@@ -13,9 +13,7 @@ Where we differ: any registered test matrix can be used. It is not stored if it 
 from __future__ import annotations
 
 import math
-from functools import partial
-from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import scipy.sparse
 
@@ -24,18 +22,15 @@ from linspec.arrays import at_home, random_generator
 from linspec.errors import InvalidOption, InvalidProblem, shown
 from linspec.operators import as_operator
 from linspec.registry import options
-from linspec.registry.keywords import hinted
+from linspec.registry.options import is_number
 from linspec.rows import check_products
-from linspec.solving.random_test_matrix import TestMatrix
+from linspec.solving.parts import TestMatrix
 
 if TYPE_CHECKING:
     from linspec.arrays import Array
 
-__all__ = ["project"]
-
 
 @at_home
-@hinted
 def project(
     A: Any, columns: int, test_matrix: str | TestMatrix = "sparse-sign", *, rng: Any = None, **options_: Any
 ) -> Array:
@@ -84,56 +79,28 @@ def project(
     True
     """
     data = as_operator(A, "A")
-    width = _positive(columns)
-    matrix = _instance(test_matrix, options_)
-    least, free = data.dtype.itemsize * data.shape[0] * width, data.home.free_memory()
-    if least > free:
+    if not is_number(columns, int) or columns < 1:
+        raise InvalidProblem(f"columns must be an integer >= 1; got {shown(columns)}.")
+    width, matrix = int(columns), cast("Any", test_matrix)
+    if isinstance(test_matrix, str):
+        matrix = options.build(registry.get_part("test-matrix", test_matrix), options_)
+    elif options_ or not isinstance(matrix, TestMatrix):
+        raise InvalidOption(
+            f"test_matrix must be a name ({', '.join(registry.test_matrices())}) and its options, or a TestMatrix "
+            f"instance; got {shown(test_matrix)} with {', '.join(options_) or 'no options'}."
+        )
+    if data.dtype.itemsize * data.shape[0] * width > data.home.free_memory():
         raise InvalidProblem(
-            f"columns must leave room for the result; {shown(columns)} of {data.shape[0]} rows take "
-            f"{float(least):.2g} bytes, and {free:.2g} are free. Ask for fewer."
+            f"columns must leave room for the result; got {shown(columns)}, for {data.shape[0]} rows. Ask for fewer."
         )
     Omega = matrix.operator(data.shape[1], width, random_generator(rng))
-    check = partial(check_products, A=data.in_blocks("A"), name="A")
     scale = 1.0 / math.sqrt(width)
     product = Omega.sketch(data)
-    if scipy.sparse.issparse(product):
-        check(product.data)
-        product.data *= scale
-        return (
-            product
-            if isinstance(data.stored_array, scipy.sparse.sparray)
-            else scipy.sparse.csr_matrix(product)
-        )
-    check(product)
+    sparse = scipy.sparse.issparse(product)
+    check_products(product.data if sparse else product, A=data.in_blocks("A"), name="A")
+    if sparse and not isinstance(data.stored_array, scipy.sparse.sparray):
+        product = scipy.sparse.csr_matrix(product)
     if not data.readable:  # its products may be arrays of its own
         return product * scale
     product *= scale
     return product
-
-
-def _positive(columns: Any) -> int:
-    try:
-        width = 0 if isinstance(columns, bool) else index(columns)
-    except TypeError:
-        width = 0
-    if width < 1:
-        raise InvalidProblem(f"columns must be an integer >= 1; got {shown(columns)}.")
-    return width
-
-
-def _instance(test_matrix: Any, given: dict[str, Any]) -> TestMatrix:
-    """Make the test matrix of a name and its options, or return the instance."""
-    if isinstance(test_matrix, str):
-        named: TestMatrix = options.build(registry.get_part("test-matrix", test_matrix), given)
-        return named
-    if not isinstance(test_matrix, TestMatrix):
-        raise InvalidOption(
-            f"test_matrix must be a name or a TestMatrix instance; got {type(test_matrix).__name__}. "
-            f"The names are {', '.join(registry.test_matrices())}."
-        )
-    if given:
-        raise InvalidOption(
-            f"options go with the name of a test matrix; got an instance and {', '.join(given)}. Give them to the "
-            "instance."
-        )
-    return test_matrix

@@ -24,12 +24,12 @@ from linspec.rows import Passes
 from linspec.solving.checks import several
 from linspec.solving.on_rows import moments_of
 from linspec.solving.problem import Problem
-from linspec.solving.ridge_values import size_of_ridge
 from linspec.solving.select import chosen_solver, has_trait
 from linspec.solving.shared_moments import Moments as Shared
-from linspec.solving.solve import solve_on_host
+from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
 from linspec.solving.stating import checked_ridge, with_values
+from linspec.solving.tables import size_of_ridge
 
 
 class AlongRidges(NamedTuple):
@@ -78,13 +78,14 @@ def along_ridges(
         The request that an enclosing `first_interrupt` was given, if there is one.
     """
     if hasattr(problem, "path") and (solver == "auto" or has_trait(problem, solver, "path")):
-        whole = solve_on_host(problem.with_numbers(ridge=tuple(ridges)), solver, **options)
+        whole = solve(problem.with_numbers(ridge=tuple(ridges)), solver, **options)
         return AlongRidges(dict(enumerate(whole.along_path())), whole.passes)
     order = sorted(range(len(ridges)), key=lambda i: -size_of_ridge(ridges[i]))
     problem = _sharing(problem, len(ridges), form)
     problems = [problem.with_numbers(ridge=ridges[i]) for i in order]
     chosen, own = chosen_solver(problems[0], solver, options)
-    warm, start = has_trait(problem, chosen, "warm-start"), options.get("start")
+    warm = has_trait(problem, chosen, "warm-start")
+    start = options.get("start")
     if warm:
         solver, options = chosen, own
     options = {name: value for name, value in options.items() if name != "start"}
@@ -92,7 +93,7 @@ def along_ridges(
 
     def solve_next(number: int) -> None:
         nonlocal start
-        one = found[order[number]] = solve_on_host(problems[number], solver, start=start, **options)
+        one = found[order[number]] = solve(problems[number], solver, start=start, **options)
         values = type(one).layout.value
         start = one if warm and (not values or len(getattr(one, values))) else None
 
@@ -104,5 +105,6 @@ def _sharing(problem: Any, ridges: int, form: str) -> Any:
     """Return the problem on moments that the solves for all ridges share, unless it has moments of its own."""
     if problem.shared is not None or problem.moments_of_its_own(Passes()) is not None:
         return problem
-    moments, expect = moments_of(problem, Passes()), (cost.EXPECTED_PRODUCTS * ridges, problem.width)
+    moments = moments_of(problem, Passes())
+    expect = (cost.EXPECTED_PRODUCTS * ridges, problem.width)
     return with_values(problem, shared=Shared.of(problem.matrices, moments, form, expect))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,38 +11,17 @@ import numpy as np
 
 from linspec import iteration
 from linspec.arrays import Array, copied, host_dtype, is_array
-from linspec.errors import InvalidOption
-from linspec.iteration import Limits, Outcome
+from linspec.errors import InvalidOption, OutOfMemory, one_line
+from linspec.iteration import Outcome, Progress
+from linspec.iteration.loop import is_out_of_memory
 from linspec.process.log import LOG, tells
 from linspec.registry.options import is_number, stated_options
-from linspec.solving.checkpoints import CheckpointWriter, how_to_go_on
+from linspec.solving.checkpoints import CheckpointWriter
 from linspec.solving.fields import each_part
 from linspec.solving.on_rows import certified, moments_of
 from linspec.solving.solution import HISTORY_TYPE, labels_of_rows
 from linspec.solving.verdict import verdict
 from linspec.status import Status
-
-__all__ = ["Progress", "run"]
-
-
-@dataclass(frozen=True)
-class Progress:
-    """The argument of a callback, which is called after each iteration.
-
-    Attributes
-    ----------
-    iteration : int
-    passes, seconds, residual : float
-    current : callable
-        Computes the iterate as a dict of arrays. They are copies, which a callback may keep and change.
-    """
-
-    iteration: int
-    passes: float
-    seconds: float
-    residual: float
-    current: Callable[[], Mapping[str, Any]]
-
 
 KEPT = (Status.BUDGET, Status.INTERRUPTED, Status.ITERATION_LIMIT, Status.STOPPED)
 """Endings after which another run may continue the iteration, so that a checkpoint is written."""
@@ -83,30 +61,33 @@ def run(  # noqa: PLR0913 (what one call of `solve` sets)
             moments=partial(moments_of, problem, complete=complete),
             certify=partial(certified, problem, complete=complete),
             rng=rng,
-            limits=Limits(max_passes or math.inf, max_seconds or math.inf, began),
+            max_passes=max_passes or math.inf,
+            max_seconds=max_seconds or math.inf,
+            began=began,
             callback=partial(_told, problem, callbacks) if callbacks else None,
             start=begin,
             saving=writer,
         )
     except BaseException as error:
         if writer is not None:
-            error.add_note(how_to_go_on(writer))
-        raise
+            error.add_note(writer.how_to_go_on())
+        if isinstance(error, OutOfMemory) or not is_out_of_memory(error):
+            raise
+        raise OutOfMemory(f"{name} ran out of memory: {one_line(error)}. Choose what holds less.") from error
     early = outcome.ending in KEPT and not outcome.certificate.residual <= tol
-    remarks = () if writer is None or not early else (how_to_go_on(writer),)
-    return _solution(problem, solver, name, outcome, tol, remarks, by_default=asked is None)
+    remarks = () if writer is None or not early else (writer.how_to_go_on(),)
+    return _solution(problem, solver, name, outcome, tol, remarks)
 
 
 def _told(
     problem: Any,
     callbacks: Sequence[Callable[[Progress], Any]],
-    seen: iteration.Progress,
+    seen: Progress,
     iterate: iteration.Iterate,
     moments: Any,
 ) -> bool:
     """Call the callbacks of a user; whether one of them asks to stop."""
-    copies = partial(_copies, problem, iterate, moments)
-    progress = Progress(seen.iteration, seen.passes, seen.seconds, seen.residual, copies)
+    progress = seen._replace(current=partial(_copies, problem, iterate, moments))
     stops = [_says_stop(call(progress)) for call in callbacks]  # each is called
     return any(stops)
 
@@ -127,34 +108,33 @@ def _solution(
     outcome: Outcome,
     tol: float,
     remarks: Sequence[str],
-    *,
-    by_default: bool,
 ) -> Any:
     """Make the solution."""
-    certificate, notes = outcome.certificate, outcome.notes
+    certificate = outcome.certificate
+    ending = outcome.ending
+    passes = outcome.context.passes
     tol = max(tol, certificate.least)
-    end = verdict(
+    status, converged, message = verdict(
         problem,
         certificate,
         tol=tol,
-        by_default=by_default,
         once=problem.sweeps == 1,
-        ending=None if outcome.final and outcome.ending is not Status.INTERRUPTED else outcome.ending,
-        notes=notes,
+        ending=None if outcome.last.final and ending is not Status.INTERRUPTED else ending,
+        notes=outcome.context.notes,
         remarks=remarks,
     )
     solution = problem.solution(
-        status=end.status,
-        converged=end.converged,
-        message=end.message,
+        status=status,
+        converged=converged,
+        message=message,
         residual=certificate.residual,
         residual_kind=certificate.kind,
-        iterations=outcome.iterations,
-        passes=outcome.passes.count,
-        columns=outcome.passes.columns,
-        flops=outcome.passes.flops,
+        iterations=max(len(outcome.history) - 1, 0),
+        passes=passes.count,
+        columns=passes.columns,
+        flops=passes.flops,
         seconds=outcome.seconds,
-        history=np.array(list(outcome.history), dtype=HISTORY_TYPE),
+        history=np.array([seen[:-1] for seen in outcome.history], dtype=HISTORY_TYPE),
         solver=name,
         column_names=dict(problem.column_names),
         frame_library=problem.frame_library,
@@ -166,15 +146,7 @@ def _solution(
         **certificate.fields,
     )
     if tells():
-        LOG.debug(
-            "%s: ends as %s after %d iterations, %g passes and %.3g s: %s",
-            name,
-            end.status.name,
-            solution.iterations,
-            solution.passes,
-            solution.seconds,
-            end.message,
-        )
+        LOG.debug("%s: ends as %s: %s", name, status.name, message)
     return solution
 
 

@@ -4,21 +4,20 @@ Problem: the fastest method depends on the sizes of the data, on their place and
 importing every solver to compare estimates takes longer than a small problem.
 Method: solvers with the trait "automatic" in their records state time and memory for given sizes. Those that need what
 the data lack are left out, and of the others the one with the least time within half of the available memory is taken.
-Where we differ: data that are read once offer no second attempt. An exact one-pass solver is taken where its matrix is
-small, whatever an approximate one would save.
+Where we differ: data that are read once offer no second attempt. An exact one-pass solver is taken where it fits,
+whatever an approximate one would save.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 from linspec import cost, registry
 from linspec.arrays import at_home
 from linspec.errors import (
-    BrokenPlugin,
     InvalidOption,
     InvalidProblem,
     NoSuitableSolver,
@@ -28,14 +27,13 @@ from linspec.errors import (
     shown,
     warn,
 )
+from linspec.operators.streamed import ONCE
 from linspec.process import machine
 from linspec.process.log import LOG, tells
 from linspec.registry import options
+from linspec.registry.options import RUN_ARGUMENTS
 from linspec.solving.problem import Problem
 from linspec.solving.solver import Solver
-
-EXACT_COLUMNS = 4096
-"""Largest number of columns for which "auto" prefers an exact answer if the data can be read only once."""
 
 
 def check_fits(
@@ -92,7 +90,7 @@ def select(problem: Problem[Any]) -> Selection:
 
     Every solver with the trait "automatic" states time and memory for the problem's sizes, and no other is imported.
     One that needs what the data cannot give is left out. For data that can be read only once, an exact one-pass solver
-    is chosen up to some thousand columns, and an approximate one beyond.
+    is chosen if one fits, and else an approximate one.
 
     Parameters
     ----------
@@ -122,91 +120,50 @@ def select(problem: Problem[Any]) -> Selection:
         raise InvalidProblem(
             f"select takes a problem such as linspec.CCA(X, Y, k); got {type(problem).__name__}. Make one of the data."
         )
-    choice = _chosen(problem, problem.sizes())
-    return Selection(choice.name, _reason(problem, choice), choice.estimates[choice.name])
+    name, estimates, within = _chosen(problem, problem.sizes())
+    return Selection(name, _reason(name, estimates, within), estimates[name])
 
 
-class _Choice(NamedTuple):
-    """A choice whose reason is not yet put into words: for small problems, this takes longer than choosing."""
-
-    name: str
-    estimates: dict[str, cost.Estimate]
-    within: str
-
-
-def _reason(problem: Problem[Any], choice: _Choice) -> str:
-    """The figures on which a choice rests, and what is not known of the data."""
-    said = f"{choice.name} takes the least time{choice.within}: {_listed(choice.estimates)}."
-    if any(math.isinf(A.shape[0]) for A in problem.matrices.values()):
-        said += f" The rows are not counted yet; {cost.ASSUMED_ROWS:,} are assumed."
-    if read_once(problem):
-        said += " The data can be read once."
-    if has_trait(problem, choice.name, "approximate"):
-        said += f" {choice.name} is approximate, and its answer cannot be judged without another pass."
-    return said
-
-
-def _listed(estimates: Mapping[str, cost.Estimate]) -> str:
-    return "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())
+def _reason(name: str, estimates: Mapping[str, cost.Estimate], within: str) -> str:
+    """The figures on which a choice rests: in words, for small problems, they take longer than choosing."""
+    figures = "; ".join(f"{each}: {e} ({e.note})" for each, e in estimates.items())
+    return f"{name} takes the least time{within}: {figures}."
 
 
 def candidates(problem: Problem[Any], sizes: cost.Sizes) -> tuple[dict[str, cost.Estimate], frozenset[str]]:
     """Return the estimates of the solvers that state one for these sizes, and the names of approximate solvers."""
-    once, path = read_once(problem), getattr(problem, "path", False)
+    once = read_once(problem)
     estimates: dict[str, cost.Estimate] = {}
     records = registry.records_of_solvers(problem)
     rough = frozenset(name for name, spec in records.items() if "approximate" in spec.traits)
     for name, spec in records.items():
-        able = "automatic" in spec.traits and (not path or "path" in spec.traits)
-        able = able and ("one-pass" in spec.traits if once else name not in rough)
-        if not able or lacks(problem, spec.needs):
+        if "automatic" not in spec.traits or (name in rough and not once) or lacks(problem, spec):
             continue
-        try:
-            estimate = stated_estimate(registry.get_solver(name, problem), spec, sizes)
-        except BrokenPlugin as error:  # it must not stop other solvers
-            warn(str(error), PluginWarning)
-            continue
+        estimate = stated_estimate(partial(registry.get_solver, name, problem), spec.qualified, sizes)
         if estimate is not None:
             estimates[name] = estimate
     return estimates, rough
 
 
-def _chosen(problem: Problem[Any], sizes: cost.Sizes) -> _Choice:
-    """Choose the solver that states the least time for these sizes."""
-    once = read_once(problem)
+def _chosen(problem: Problem[Any], sizes: cost.Sizes) -> tuple[str, dict[str, cost.Estimate], str]:
+    """Return the solver that states the least time for these sizes, the estimates, and what limits the memory."""
     estimates, rough = candidates(problem, sizes)
-    if once:
-        estimates = _for_one_pass(estimates, rough, sizes)
     memory, within = float(cost.ALWAYS_AVAILABLE), ", and none needs much memory"
     if any(estimate.bytes > memory for estimate in estimates.values()):
         memory = sizes.free_memory() / 2
         within = f" of those within {cost.human_bytes(memory)}"
-    name = cost.least_time(estimates, memory)
+    exact = {name: estimate for name, estimate in estimates.items() if name not in rough}
+    name = cost.least_time(exact, memory) or cost.least_time(estimates, memory)
     if name:
-        return _Choice(name, estimates, within)
+        return name, estimates, within
     others = [
         name
         for name, spec in registry.records_of_solvers(problem).items()
         if name not in estimates and "iterative" in spec.traits and "demonstration" not in spec.traits
     ]
-    how = "it iterates" if len(others) == 1 else "they iterate"
-    also = f" By name, {', '.join(others)} can be tried: {how}." if others else ""
-    if not estimates:
-        raise NoSuitableSolver(f'"auto" finds no solver for {problem.name} that these data allow.{also}')
     raise NoSuitableSolver(
-        f'"auto" finds no solver for {problem.name} of this size within half of the available memory '
-        f"({cost.human_bytes(memory)}): {_listed(estimates)}.{also}"
-    )
-
-
-def _for_one_pass(estimates: dict[str, Any], rough: frozenset[str], sizes: cost.Sizes) -> dict[str, Any]:
-    """Return the approximate solvers; the exact ones if there are none, or if the columns are few and one fits."""
-    exact = {name: e for name, e in estimates.items() if name not in rough}
-    few = sizes.p + sizes.q <= EXACT_COLUMNS and cost.least_time(exact, sizes.free_memory() / 2)
-    return (
-        exact
-        if few or len(exact) == len(estimates)
-        else {name: e for name, e in estimates.items() if name in rough}
+        f'"auto" finds no solver for {problem.name} that these data allow{within}. By name, these can be tried, which '
+        f"iterate: {', '.join(others) or 'none'}."
     )
 
 
@@ -230,46 +187,54 @@ def estimated(
     """
     if solver == "auto":
         try:
-            chosen = _chosen(problem, sizes)
+            name, estimates, _ = _chosen(problem, sizes)
         except NoSuitableSolver:
             return "auto", None
-        return chosen.name, chosen.estimates[chosen.name]
+        return name, estimates[name]
     if isinstance(solver, Solver):
         cls = type(solver)
         spec = registry.spec_of(type(solver), problem)
     else:
         cls, spec = registry.solver_and_record(solver, problem)
-    return spec.name if spec is not None else cls.__name__, stated_estimate(cls, spec, sizes)
+    if spec is None:
+        return cls.__name__, stated_estimate(lambda: cls, cls.__name__, sizes)
+    return spec.name, stated_estimate(lambda: cls, spec.qualified, sizes)
 
 
-def stated_estimate(cls: type[Solver], spec: Any, sizes: cost.Sizes) -> cost.Estimate | None:
-    """Return a solver's estimate of time and memory; None if it states none, or an invalid one, with a warning."""
+def stated_estimate(solver: Callable[[], type[Solver]], name: str, sizes: cost.Sizes) -> cost.Estimate | None:
+    """Return a solver's estimate of time and memory; None if it states none, or if it is broken, with a warning."""
     fault = "returned what is no linspec.cost.Estimate of times and bytes that are not negative"
     try:
-        found: Any = cls.estimate(sizes)
+        found: Any = solver().estimate(sizes)
         if found is None or (isinstance(found, cost.Estimate) and found.seconds >= 0 and found.bytes >= 0):
             return found
-    except Exception as error:  # noqa: BLE001  # whatever a plugin raises
+    except Exception as error:  # noqa: BLE001  # whatever a plugin raises: it must not stop other solvers
         fault = f"raised {one_line(error)}"
-    warn(f"{spec.qualified if spec else cls.__name__}: estimate {fault}.", PluginWarning)
+    warn(f"{name}: estimate {fault}.", PluginWarning)
     return None
 
 
 def automatic(problem: Problem[Any], given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the solver that "auto" chooses, and the given options that it has; only `tol` is permitted."""
-    extra = sorted(set(given) - {"tol"})
+    extra = sorted(given.keys() - {"tol"})
     if extra:
-        text = f'"auto" takes only tol; got {", ".join(extra)}. Name a solver to set its options.'
-        raise UnknownOption(text, name=extra[0])
+        raise UnknownOption(
+            f'"auto" takes only tol; got {", ".join(extra)}. Name a solver to set its options, and see the parameters '
+            "of the call."
+        )
     tol = given.get("tol")
     if tol is not None and not (options.is_number(tol) and tol > 0):
         raise InvalidOption(f"tol must be a number above 0; got {shown(tol)}.")
-    choice = _chosen(problem, problem.sizes())
-    name = choice.name
+    name, estimates, within = _chosen(problem, problem.sizes())
     if tells():
-        LOG.debug("auto: %s", _reason(problem, choice))
+        LOG.debug("auto: %s", _reason(name, estimates, within))
+    return name, options_it_has(problem, name, given)
+
+
+def options_it_has(problem: Problem[Any], name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of the given options that a solver has."""
     known = options.options_of(registry.get_solver(name, problem)) if given else ()
-    return name, {option.name: given[option.name] for option in known if option.name in given}
+    return {option.name: given[option.name] for option in known if option.name in given}
 
 
 def chosen_solver(problem: Any, solver: Any, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -290,16 +255,17 @@ def chosen_solver(problem: Any, solver: Any, given: Mapping[str, Any]) -> tuple[
     """
     if solver != "auto":
         return solver, dict(given)
-    arguments = {key: value for key, value in given.items() if key in options.RUN_ARGUMENTS}
+    arguments = {key: value for key, value in given.items() if key in RUN_ARGUMENTS}
     name, own = automatic(problem, {key: value for key, value in given.items() if key not in arguments})
     return name, {**arguments, **own}
 
 
 def has_trait(problem: Problem[Any], solver: str | Solver, trait: str) -> bool:
     """Whether the record of a solver, by name or as an instance, has a trait."""
-    spec = (
-        registry.spec_of(type(solver), problem) if isinstance(solver, Solver) else record_of(solver, problem)
-    )
+    if isinstance(solver, Solver):
+        spec = registry.spec_of(type(solver), problem)
+    else:
+        spec = registry.get_spec("solver", solver, problem)
     return spec is not None and trait in spec.traits
 
 
@@ -308,27 +274,40 @@ def read_once(problem: Problem[Any]) -> bool:
     return problem.sweeps == 1
 
 
-def record_of(name: str, problem: Problem[Any]) -> Any:
-    """The record of a solver by its name."""
-    return registry.get_spec("solver", name, problem)
+def lacks(problem: Problem[Any], spec: Any, asked: Collection[str] = ()) -> str:
+    """Say why a solver cannot take the data of a problem, or what else is asked of it; "" if it can.
+
+    Parameters
+    ----------
+    problem : Problem
+    spec : SolverSpec or None
+        The record of the solver; None: it has no traits, and needs nothing.
+    asked : collection of str
+        "warm-start", if the solver shall begin at an earlier answer; "resumable", if it shall write checkpoints.
+    """
+    traits = frozenset() if spec is None else frozenset(spec.traits)
+    if read_once(problem) and "one-pass" not in traits:
+        return f"reads its data several times, and {ONCE}"
+    if getattr(problem, "path", False) and "path" not in traits:
+        return "solves for one ridge at a time"
+    if "warm-start" in asked and "warm-start" not in traits:
+        return "does not begin at an earlier answer"
+    if "resumable" in asked and spec is not None and traits.isdisjoint({"warm-start", "resumable"}):
+        return "cannot go on from a checkpoint"
+    return "" if spec is None else _unmet(problem, spec.needs)
 
 
-def lacks(problem: Problem[Any], needs: Any) -> str:
+def _unmet(problem: Problem[Any], needs: Any) -> str:
     """Name the first need of a solver that the problem's data cannot meet; "" if they meet all."""
     if not (needs.dense or needs.entries or needs.rows or needs.diagonal):
         return ""
-    views = list(problem.matrices.values())
-    if needs.dense and not all(view.readable for view in views):
-        return "the entries of the matrices"
-    if needs.entries and not all(view.readable for view in views):
-        gone = problem.sweeps > 1  # an iterator that has been read is there as Gram matrices
-        if not all(
-            view.readable or (view.streamed and not (gone and getattr(view, "spent", False)))
-            for view in views
-        ):
-            return "the entries of the matrices"
-    if needs.rows and not all(view.gathers for view in views):
-        return "row slices"
-    if needs.diagonal and not all(view.readable or view.access == "blocks" for view in views):
-        return "exact column norms"
+    gone = problem.sweeps > 1  # an iterator that has been read is there as Gram matrices
+    for A in problem.matrices.values():
+        sliced = A.streamed and not needs.dense and not (gone and getattr(A, "spent", False))
+        if (needs.dense or needs.entries) and not (A.readable or sliced):
+            return "needs the entries of the matrices, which the data cannot give"
+        if needs.rows and not A.gathers:
+            return "needs row slices, which the data cannot give"
+        if needs.diagonal and not (A.readable or A.access == "blocks"):
+            return "needs exact column norms, which the data cannot give"
     return ""

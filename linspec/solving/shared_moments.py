@@ -23,9 +23,7 @@ from linspec.operators import LinearOperator, as_operator
 from linspec.process.turns import in_turn
 from linspec.registry.options import FORMS
 from linspec.solving.checks import check_flag, check_home, check_rows
-from linspec.solving.findings import lost_digits
-
-__all__ = ["Moments"]
+from linspec.solving.verdict import lost_digits
 
 
 class Moments:
@@ -170,7 +168,8 @@ class Moments:
             Passes that are set aside for the certificate, unless something is held.
         """
         with in_turn(self):
-            own, made = self._moments.again(passes, certificate_passes), passes.count
+            own = self._moments.again(passes, certificate_passes)
+            made = passes.count
             self._form_held(own)
             self._moments.take_up(own)
             self._moments.passes.count += passes.count - made
@@ -191,13 +190,13 @@ class Moments:
             for text in filter(None, (*self._moments.contradictions, lost_digits(self._moments, least))):
                 warn(text, AccuracyWarning)
 
-    def _block(self, V: Array, i: int, name: str) -> Array:
+    def _block(self, V: Array, i: int) -> Array:
         """The block that multiplies matrix i, at the place of the data."""
-        if i not in range(len(self.matrices)):
-            raise InvalidProblem(f"there are {len(self.matrices)} views; got index {i}.")
-        if len(V.shape) != 2 or V.shape[0] != self._moments.widths[i]:
+        widths = self._moments.widths
+        if i not in range(len(widths)) or len(V.shape) != len("pk") or V.shape[0] != widths[i]:
             raise InvalidProblem(
-                f"{name} must have shape ({self._moments.widths[i]}, k); got {tuple(V.shape)}."
+                f"a block must have a row for each column of its matrix, which are {', '.join(map(str, widths))}; got "
+                f"shape {tuple(V.shape)} for matrix {i}."
             )
         return self.home.place(V)
 
@@ -222,14 +221,8 @@ class Moments:
             A block does not fit its matrix, or there are more blocks than matrices.
         """
         m = len(self.matrices)
-        names = (
-            ("Vx", "Vy") if max(m, len(blocks)) <= len("XY") else [f"V{i + 1}" for i in range(len(blocks))]
-        )
-        placed = [
-            None if V is None else self._block(V, i, names[i])
-            for i, V in enumerate(blocks)
-            if V is not None or i < m
-        ]
+        wanted = [*blocks[:m], *(V for V in blocks[m:] if V is not None)]
+        placed = [None if V is None else self._block(V, i) for i, V in enumerate(wanted)]
         with self._ready() as own:
             found = own.products(*placed, *[None] * (m - len(placed)), onto=onto)
         return tuple(found[j][i] for i in range(m) for j in range(m))
@@ -252,34 +245,9 @@ class Moments:
         InvalidProblem
             V does not fit the matrix, or there is no such matrix.
         """
-        V = self._block(V, index, "V")
+        V = self._block(V, index)
         with self._ready() as own:
             return own.gram_product(V, index)
-
-    def cross(self, V: Array | None = None) -> Array:
-        """Compute XᵀY V, or XᵀY itself, in one pass. For least squares of A and B it is AᵀB.
-
-        Parameters
-        ----------
-        V : array of shape (q, k), optional
-            By default the identity. Then the result is kept: later calls take no pass. Do not write to it.
-
-        Returns
-        -------
-        array of shape (p, k) or (p, q)
-
-        Raises
-        ------
-        InvalidProblem
-            V does not fit the second matrix, or there are not two.
-        """
-        if len(self.matrices) != len("XY"):
-            raise InvalidProblem(
-                f"XᵀY needs two views; got moments of {len(self.matrices)}. Pass Moments(X, Y)."
-            )
-        V = None if V is None else self._block(V, 1, "V")
-        with self._ready() as own:
-            return own.cross() if V is None else own.products(None, V, onto=(0,))[1][0]
 
     def dense(self) -> tuple[Array, ...]:
         """Return XᵢᵀXⱼ with i ≤ j as dense arrays, for two matrices (XᵀX, XᵀY, YᵀY).
@@ -332,20 +300,6 @@ class Moments:
             raise InvalidProblem(f"size must be at least 1; got {shown(size)}.")
         with in_turn(self), on_device(self.home):
             own = self._moments.again(self._moments.passes)
-            own.sketch_rows, own.seed = int(size), int(random_generator(rng).integers(2**63))
+            own.sketch_rows = int(size)
+            own.seed = int(random_generator(rng).integers(2**63))
             return own.sketch()
-
-    def view(self, index: int) -> Moments:
-        """Return the moments of one matrix, which hold what is held here, and count their passes here.
-
-        Parameters
-        ----------
-        index : int
-            0 for X, 1 for Y, and so on.
-        """
-        names = list(self.matrices)
-        if index not in range(len(names)):
-            raise InvalidProblem(f"there are {len(names)} views; got index {index}.")
-        with self._ready() as own:
-            alone = own.alone(index)
-        return self.of({names[index]: self.matrices[names[index]]}, alone, self._form, self._expect)

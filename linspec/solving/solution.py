@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any, ClassVar, Self
@@ -13,19 +11,23 @@ from typing import IO, Any, ClassVar, Self
 import numpy as np
 
 import linspec
-from linspec import registry
-from linspec.arrays import HOST, Array, Home, HostArray, at_home, empty_at, from_host, is_array
-from linspec.borrowed import borrowed, holds, in_library, lender_of
-from linspec.errors import InvalidOption, MissingPackage, printable, shown
+from linspec import iteration, registry
+from linspec.arrays import HOST, Array, Home, HostArray, at_home, from_host, is_array
+from linspec.errors import InvalidOption, printable, shown
+from linspec.process.files import named_file, replaced
 from linspec.process.plurals import count_of
-from linspec.process.whole_files import named_file, replaced
-from linspec.registry.keywords import hinted
 from linspec.solving import archive
 from linspec.solving.checks import check_count
 from linspec.solving.fields import Layout, each_part, parts_of, view_names
-from linspec.solving.ridge_values import ridge_in_words, size_of_ridge
-from linspec.solving.summary import Summary
-from linspec.solving.tables import LeadingColumns, leading_columns, table_of_columns, vectors_by_name
+from linspec.solving.tables import (
+    LeadingColumns,
+    Summary,
+    leading_columns,
+    ridge_in_words,
+    size_of_ridge,
+    table_of_columns,
+    vectors_by_name,
+)
 from linspec.status import Status
 
 SOURCES = {
@@ -42,10 +44,8 @@ SOURCES = {
 """The source of a residual, or the norm that it is measured in, by `Solution.residual_kind`."""
 
 
-HISTORY_FIELDS = ("iteration", "passes", "columns", "flops", "seconds", "residual")
-"""The columns of `Solution.history`, all float64."""
-
-HISTORY_TYPE = np.dtype([(name, np.float64) for name in HISTORY_FIELDS])
+HISTORY_TYPE = np.dtype([(name, np.float64) for name in iteration.Progress._fields[:-1]])
+"""The columns of `Solution.history`."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -131,7 +131,6 @@ class Solution:
     """
 
     layout: ClassVar[Layout] = Layout()
-    _plain: ClassVar[Any] = None
 
     status: Status
     converged: bool
@@ -163,25 +162,9 @@ class Solution:
     @property
     def home(self) -> Home:
         """Library and device of the arrays of the answer."""
-        values = (getattr(self, each.name) for each in dataclasses.fields(self))
-        return next(
-            (Home.of(value) for value in values if is_array(value) and not isinstance(value, np.ndarray)),
-            HOST,
-        )
-
-    def _in_library(self, lender: str) -> Self:
-        """Return a copy with arrays of JAX or torch; the solution itself if the library lacks a dtype of its arrays."""
         values = (getattr(self, name) for name in self.layout.arrays)
-        arrays = [part for value in values for part in parts_of(value) if part is not None]
-        if not lender or not all(holds(lender, part.dtype) for part in arrays):
-            return self
-        twin = copy.copy(self)
-        vars(twin)["_plain"] = self  # which `linspec.borrowed` takes in place of the copy
-        for each in dataclasses.fields(self):
-            if _belongs_to_library(type(self), each):
-                value = vars(self)[each.name]
-                vars(twin)[each.name] = each_part(value, lambda part: in_library(part, lender))
-        return twin
+        parts = (part for value in values for part in parts_of(value) if is_array(part))
+        return next(map(Home.of, parts), HOST)
 
     @at_home
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -221,18 +204,8 @@ class Solution:
         parts : mapping
             The parts that `saved_parts` returned, with NumPy arrays.
         """
-        given = {**parts, "status": Status[parts["status"]]}
-        for name in (
-            "message",
-            "solver",
-            "problem",
-            "residual_kind",
-            "frame_library",
-            "accuracy",
-        ):  # they go to terminals
-            if name in given:
-                given[name] = printable(given[name])
-        return cls(**given)
+        texts = {name: printable(value) for name, value in parts.items() if isinstance(value, str)}
+        return cls(**{**parts, **texts, "status": Status[parts["status"]]})
 
     # ---- answers as tables --------------------------------------------------------------------
 
@@ -383,8 +356,7 @@ class Solution:
         -------
         list of dict
             For each component its number from 1 on, its value, and, where known, its part of
-            the residual, the bound of its error and its share of the variance. It prints as a table, in a notebook as
-            HTML; ``.to_frame()`` makes a pandas frame of it.
+            the residual, the bound of its error and its share of the variance. It prints as a table.
         """
         columns = {name: np.asarray(values) for name, values in self._per_component().items()}
         count = max((len(values) for values in columns.values()), default=0)
@@ -411,7 +383,7 @@ class Solution:
 
     def _certificate(self) -> list[tuple[str, str]]:
         """Return status, residual, cost, ridge and message of the run as pairs of texts."""
-        advice, limit = self._advice_and_limit()
+        limit = "" if self.tol is None else f", tolerance {self.tol:.2g}"
         made = f"{count_of(self.passes, 'pass')}, {count_of(self.iterations, 'iteration')}"
         ridge = [("ridge", self._about_ridge())] if size_of_ridge(self.ridge) > 0 else []
         return [
@@ -420,7 +392,7 @@ class Solution:
             *([("accuracy", self.accuracy)] if self.accuracy else []),
             ("cost", f"{made}, {self.seconds:.3g} s"),
             *ridge,
-            ("message", advice),
+            ("message", self.message),
         ]
 
     def _about_ridge(self) -> str:
@@ -428,42 +400,15 @@ class Solution:
         label = self.layout.value_label
         return ridge_in_words(self.ridge) + (f": each {label} is with the ridge" if label else "")
 
-    def _advice_and_limit(self) -> tuple[str, str]:
-        """Return the message without its figures, and the tolerance, both as text for the summary."""
-        advice, note = without_figures(self.message, self.residual, self.tol)
-        return advice, "" if self.tol is None else f", tolerance {self.tol:.2g}{note}"
-
-    def _repr_html_(self) -> str:
-        return self.summary()._repr_html_()
-
-
-def without_figures(message: str, residual: float, tol: float | None) -> tuple[str, str]:
-    """Return a message without its residual and tolerance, and the note in brackets that may stand behind them."""
-    if tol is None:
-        return message, ""
-    before, found, rest = message.rpartition(f" (residual {residual:.2g}, tolerance {tol:.2g}")
-    end = re.match(r"((?: \([^()]*\))?)\)", rest) if found else None
-    return (before + rest[end.end() :], end[1]) if end else (message, "")
-
 
 def weights_by_matrix(solution: Any) -> dict[str, tuple[Array, int]]:
     """Return the weights of each matrix of an answer, and the axis that counts the columns of the matrix."""
     found: dict[str, tuple[Array, int]] = {}
     for matrix, (name, axis) in solution.layout.weights.items():
-        found |= {view: (part, axis) for view, part in values_by_matrix(solution, name, matrix).items()}
+        value = getattr(solution, name)
+        views = (matrix,) if not isinstance(value, tuple) else view_names(len(value))
+        found |= {view: (part, axis) for view, part in zip(views, parts_of(value), strict=True)}
     return found
-
-
-def values_by_matrix(solution: Any, field: str, matrix: str) -> dict[str, Any]:
-    """Return the value of one field of an answer, such as its weights, by matrix.
-
-    If the value is a tuple, it has one array for each of several views: the keys are the names of the views, X1, X2
-    and so on. Otherwise the only key is `matrix`.
-    """
-    value = getattr(solution, field)
-    return (
-        dict(zip(view_names(len(value)), value, strict=True)) if isinstance(value, tuple) else {matrix: value}
-    )
 
 
 def labels_of_rows(problem: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -476,31 +421,13 @@ def labels_of_rows(problem: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write_solution(stream: IO[bytes], solution: Solution, about: Mapping[str, HostArray]) -> None:
-    """Write a solution into an open file, with a plain array for each field that is no array itself.
-
-    Parameters
-    ----------
-    stream : binary file
-    solution : Solution
-    about : mapping of str to numpy.ndarray
-        Further arrays to write.
-    """
-    parts = solution.saved_parts()
-    others = {name: value for name, value in parts.items() if not isinstance(value, Mapping | None)}
-    plain = {name: _plain(value) for name, value in others.items() if getattr(value, "dtype", "O") == "O"}
-    header = {
-        "linspec": linspec.__version__,
-        "class": archive.identity(type(solution)),
-        "provider": _provider(solution.problem),
-    }
-    archive.write(stream, header, parts, solution.layout.saved_types, {**about, **plain})
+    """Write a solution into an open file, with further arrays beside it for other readers."""
+    header = {"linspec": linspec.__version__, "class": archive.identity(type(solution))}
+    archive.write(stream, header, solution.saved_parts(), solution.layout.saved_types, about)
 
 
 @at_home
-@hinted
-def load_solution(
-    path: str | os.PathLike[str], *, like: Array = None, namespace: Any = None, device: Any = None
-) -> Any:
+def load_solution(path: str | os.PathLike[str], *, like: Array = None) -> Any:
     """Read a solution that `Solution.save` or ``linspec solve --out FILE.npz`` has written.
 
     Neither the training data nor the solver is needed. No code of the file is run. Of what it names, only the package
@@ -510,12 +437,8 @@ def load_solution(
     ----------
     path : path
     like : array, optional
-        Weights and related arrays are placed in the library and on the device of this array, which may be one of JAX.
+        Weights and related arrays are placed in the library and on the device of this array.
         By default they are NumPy arrays.
-    namespace : module, optional
-        The library, instead of `like`: ``torch``, ``cupy``.
-    device : optional
-        The device, in the words of that library; by default the library's default device.
 
     Returns
     -------
@@ -528,7 +451,7 @@ def load_solution(
         The file is damaged, of a newer format, too large for the memory, or not a saved solution.
     MissingPackage
         The plugin of the problem is not installed, or a class is not imported; the message names it.
-    FileNotFoundError
+    InvalidProblem
         There is no such file.
 
     Examples
@@ -541,80 +464,24 @@ def load_solution(
     >>> bool((ls.load_solution("axes.npz").transform(A) == solution.transform(A)).all())
     True
     """
-    there = _there(like, namespace, device)
     with archive.opened(path) as file:
-        cls = _class_of(file.header)
+        problem = file.header["fields"].get("problem")
+        if problem in registry.problems():
+            registry.get_problem(problem)  # which imports the class
+        cls = archive.class_named(file.header["class"], [Solution])
         found = cls.from_saved_parts(file.fields(cls.layout.saved_types))
-    if there is None:
+    if like is None:
         return found
-    if lender := lender_of(there):
-        borrowed(there, "the place of the solution")  # which must be the CPU
-        return found._in_library(lender)
-    placed = [each.name for each in dataclasses.fields(cls) if _belongs_to_library(cls, each)]
-    moved = {
-        name: each_part(
-            getattr(found, name), lambda part: from_host(part, like=there) if is_array(part) else part
-        )
-        for name in placed
-    }
-    return dataclasses.replace(found, **moved)
+    if not is_array(like):
+        raise InvalidOption(f"like must be an array, where the solution shall be; got {shown(like)}.")
 
+    def placed(part: Any) -> Any:
+        return from_host(part, like=like) if is_array(part) else part
 
-def _there(like: Any, library: Any, device: Any) -> Array:
-    """Return an array in the library and on the device to which weights are moved; None if they stay NumPy's."""
-    if like is None and library is None and device is None:
-        return None
-    if like is None and library is not None:
-        return empty_at(library, device)
-    if not is_array(like) or library is not None or device is not None:
-        raise InvalidOption(
-            "give an array as like, or the library as namespace and perhaps a device; got "
-            f"like={shown(like)}, namespace={shown(library)}, device={shown(device)}."
-        )
-    return like
+    names = [each.name for each in dataclasses.fields(cls) if _belongs_to_library(cls, each)]
+    return dataclasses.replace(found, **{name: each_part(getattr(found, name), placed) for name in names})
 
 
 def _belongs_to_library(cls: type[Solution], each: dataclasses.Field[Any]) -> bool:
     """Whether a field is in the library of the data: it is a weight field, or is declared as an `Array`."""
     return each.name in cls.layout.arrays or each.type in ("Array", "Array | None", Array, Array | None)
-
-
-def _class_of(header: Mapping[str, Any]) -> type[Solution]:
-    """Return the class of the solution in a file: that of its problem, or one that is already imported."""
-    problem, named = header["fields"].get("problem"), header["class"]
-    candidates: list[type[Solution]] = (
-        [registry.get_problem(problem).solution] if problem in registry.problems() else []
-    )
-    for cls in (*candidates, *archive.with_derived([Solution])):
-        if archive.identity(cls) == named:
-            return cls
-    provider = str(header.get("provider", ""))
-    distribution = provider.partition(":")[0]
-    if distribution in ("", "local"):
-        where = f"Import the module of {shown(str(named).partition(':')[0])} that defines it"
-    else:
-        where = (
-            f"Its plugin {shown(provider)} is not installed, or is disabled: install {shown(distribution)}"
-        )
-    raise MissingPackage(
-        f"the file holds the answer to the problem {shown(problem)}, of the class {shown(named)}, which is not known "
-        f"here. {where}, and load the file again."
-    )
-
-
-def _provider(problem: str) -> str:
-    """Return the plugin that provides a problem, as ``distribution:entry``."""
-    if problem not in registry.problems():
-        return ""
-    return registry.provider_of(registry.spec_of(registry.get_problem(problem)))
-
-
-def _plain(value: Any) -> HostArray:
-    """Convert a field that is no array to an array that `numpy.load` reads; missing numbers become nan."""
-    if isinstance(value, tuple | list):
-        value = [np.nan if each is None else each for each in value]
-    try:
-        found = np.asarray(value)
-    except ValueError:  # of several lengths
-        found = np.asarray(repr(value))
-    return found.astype(str) if found.dtype.hasobject else found

@@ -20,8 +20,6 @@ from linspec.arrays import Array, HostArray
 from linspec.registry import options
 from linspec.rows import Moments
 
-__all__ = ["Solver"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Solver(ABC):

@@ -8,14 +8,13 @@ Method: `state` goes through the declarations (`linspec.solving.fields`). It rea
 from __future__ import annotations
 
 import copy
-import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from linspec.arrays import Array, DType, is_array
+from linspec.arrays import Array, is_array
 from linspec.blocks.units import check_square
-from linspec.borrowed import borrowed_together, may_lend
+from linspec.borrowed import borrowed, may_lend
 from linspec.errors import InvalidDeclaration, InvalidProblem, shown
 from linspec.frames import RowNames, check_order, column_names_of, index_of, is_series
 from linspec.operators import LinearOperator, as_operator
@@ -31,15 +30,11 @@ from linspec.solving.checks import (
     check_ridges,
     check_rows,
     finite_array,
-    largest_k,
-    of_pairs,
     refuse_iterators,
     vector_of_list,
 )
-from linspec.solving.fields import KEY, Flag, parts_of, view_names
+from linspec.solving.fields import Flag, add_field, parts_of, view_names
 from linspec.solving.shared_moments import Moments
-
-__all__ = ["adopt", "adopt_rows", "state"]
 
 P = TypeVar("P")
 
@@ -58,26 +53,16 @@ the type, the default and the declaration of the field; a declaration of None me
 
 def add_row_fields(cls: type) -> None:
     """Add the fields of weights, confounds and scale to a class that is no dataclass yet, unless it has them."""
-    annotations = cls.__annotations__  # those of the class itself
-    if not annotations:
-        return
-    inherited = getattr(cls, "__dataclass_fields__", {})
     for name, (kind, default, declaration) in ROW_FIELDS.items():
-        if name not in annotations and name not in inherited:
-            annotations[name] = kind
-            metadata = {} if declaration is None else {KEY: declaration}
-            setattr(cls, name, dataclasses.field(default=default, kw_only=True, metadata=metadata))
+        add_field(cls, name, declaration, default=default, kind=kind, kw_only=True)
 
 
 def borrow(problem: Any) -> None:
     """Replace arrays of other libraries (`linspec.borrowed`) in the fields of a problem, but for its matrices."""
-    fields = {each.name: getattr(problem, each.name) for each in dataclasses.fields(problem)}
-    if not any(may_lend(type(value)) or isinstance(value, list | tuple) for value in fields.values()):
-        return
     kept = [name for name, declared in problem.stated.matrices.items() if not declared.vector]
-    for name, value in borrowed_together(fields, kept).items():
-        if value is not fields[name]:
-            object.__setattr__(problem, name, value)
+    for name, value in vars(problem).items():
+        if name not in kept and may_lend(type(value)):
+            object.__setattr__(problem, name, borrowed(value, name))
 
 
 def state(problem: Any) -> None:
@@ -143,10 +128,9 @@ def _of_moments(problem: Any, shared: Moments) -> dict[str, Any]:
     if problem.stated.matrices[names[0]].several:
         return {names[0]: views}
     if len(views) != len(names):
-        words = {1: "one view", 2: "two views"}
         raise InvalidProblem(
-            f"{type(problem).__name__} needs moments of {words.get(len(names), f'{len(names)} views')}; got moments of "
-            f"{words.get(len(views), str(len(views))).split()[0]}. Pass Moments({', '.join(names)})."
+            f"{type(problem).__name__} needs moments of {len(names)} matrices; got moments of {len(views)}. Pass "
+            f"Moments({', '.join(names)})."
         )
     return dict(zip(names, views, strict=True))
 
@@ -162,9 +146,9 @@ def _check_given(problem: Any, given: Mapping[str, Any]) -> None:
             )
         if data is None:
             listed = ", ".join([*stated.matrices, *filter(None, [stated.count])])
-            first = next(iter(given.values()))
             raise InvalidProblem(
-                f"{kind} needs {declared.what or name}; got no {name}. Call {kind}({listed}).{of_pairs(first)}"
+                f"{kind} needs {declared.what or name}; got no {name}. Call {kind}({listed}); `linspec.paired` splits "
+                "a source of pairs of slices."
             )
         if not declared.once:
             several = dict(zip(view_names(len(data)), data, strict=True)) if declared.several else given
@@ -206,7 +190,6 @@ def adopt(problem: Any, name: str, data: Any) -> LinearOperator:
     if A.column_names is not None:
         object.__setattr__(problem, "column_names", {**problem.column_names, name: A.column_names})
         object.__setattr__(problem, "frame_library", problem.frame_library or A.frame_library)
-    object.__setattr__(problem, "lender", problem.lender or A.lender)
     if A.lacks is not None:
         object.__setattr__(problem, "lacks", A.lacks)
     if A.row_names is not None and problem.row_names is None:
@@ -246,28 +229,22 @@ def _as_columns(problem: Any, name: str, data: Any) -> Any:
 def _promote(problem: Any) -> None:
     """Set the dtypes in which the matrices of a problem are multiplied.
 
-    A matrix declared with `like` gets the dtype of the matrix that `like` names. A matrix of bools or integers gets
-    the widest dtype of the other matrices, unless another matrix is declared `like` it. A dtype is only made wider.
+    A matrix that is declared with `like` takes a wider dtype of the other matrix. A matrix of bools or integers takes
+    the widest dtype of the others, in which its entries stay exact; matrices of floats keep theirs.
     """
     followed = {declared.like for declared in problem.stated.matrices.values()}
-    for name in problem.matrices:
-        declared, matrices = problem.stated.matrices[problem.stated.field_of(name)], problem.matrices
-        if declared.like:
-            promote(problem, name, matrices[declared.like].dtype)
-        elif name not in followed and matrices[name].stored_dtype.kind in "biu":  # exact; floats keep theirs
-            others = [B.dtype for other, B in matrices.items() if other != name]
-            promote(problem, name, max(others, key=lambda dtype: dtype.itemsize))
-
-
-def promote(problem: Any, name: str, dtype: DType) -> None:
-    """Set the dtype in which a matrix is multiplied to `dtype`, if `dtype` is wider; entries stay exact.
-
-    Nothing is changed if the operator cannot be multiplied in another dtype (`LinearOperator.in_dtype` returns None).
-    """
-    A = problem.matrices[name]
-    if A.dtype.itemsize < dtype.itemsize:
-        wider = A.in_dtype(dtype)
-        set_matrix(problem, name, A if wider is None else wider.with_names_of(A))
+    for name, A in problem.matrices.items():
+        like = problem.stated.matrices[problem.stated.field_of(name)].like
+        matrices = problem.matrices
+        if like:
+            wanted = matrices[like].dtype
+        elif name not in followed and A.stored_dtype.kind in "biu":
+            wanted = max((B.dtype for B in matrices.values()), key=lambda dtype: dtype.itemsize)
+        else:
+            continue
+        wider = A.in_dtype(wanted) if A.dtype.itemsize < wanted.itemsize else None
+        if wider is not None:
+            set_matrix(problem, name, wider.with_names_of(A))
 
 
 # ---- rows -------------------------------------------------------------------------------------
@@ -321,19 +298,14 @@ def check_sizes(problem: Any) -> None:
     sizes = sizes if declared.limits is None else declared.limits(problem)
     k = getattr(problem, problem.stated.count)
     object.__setattr__(
-        problem, problem.stated.count, largest_k(sizes) if problem.every else check_k(k, sizes)
+        problem, problem.stated.count, int(min(sizes.values())) if problem.every else check_k(k, sizes)
     )
 
 
 def _penalised(problem: Any) -> tuple[str, ...]:
-    """Return the names of the matrices to whose Gram matrices the ridge is added."""
+    """Return the names of the matrices to whose Gram matrices the ridge is added: by default those with weights."""
     of = problem.stated.fields[problem.stated.ridge].of
-    return tuple(name for field in of for name in in_field(problem, field)) or _with_weights(problem)
-
-
-def _with_weights(problem: Any) -> tuple[str, ...]:
-    """Return the names of the matrices that have weights in the answer, or else of all."""
-    fields = tuple(problem.solution.layout.weights) or problem.stated.matrix_names
+    fields = of or tuple(problem.solution.layout.weights) or problem.stated.matrix_names
     return tuple(name for field in fields for name in in_field(problem, field))
 
 
@@ -343,33 +315,28 @@ def stated_ridge(problem: Any, ridge: Any) -> Any:
     if not declared.path:
         return checked_ridge(problem, ridge)
     found = check_ridges(ridge)
-    for one in found if isinstance(found, tuple) else (found,):
-        check_positive(declared, (one,))
+    _check_positive(declared, parts_of(found))
     return found
 
 
 def checked_ridge(problem: Any, ridge: Any) -> Any:
     """Check one ridge, a number or one for each matrix, and return it in the form in which the problem holds it."""
     declared = problem.stated.fields[problem.stated.ridge]
-    if declared.each:
-        names = _penalised(problem)
-        found = tuple(ridge) if isinstance(ridge, tuple | list) else (ridge,) * len(names)
-        if len(found) != len(names):
-            several = "a pair" if len(names) == len("XY") else f"one for each of {', '.join(names)}"
-            raise InvalidProblem(f"ridge must be a number or {several}; got {len(found)} numbers.")
-        found = tuple(check_ridge(one) for one in found)
-    else:
-        found = (check_ridge(ridge),)
-    check_positive(declared, found)
+    names = _penalised(problem) if declared.each else ("",)
+    several = declared.each and isinstance(ridge, tuple | list)
+    found = tuple(check_ridge(one) for one in (ridge if several else (ridge,) * len(names)))
+    if len(found) != len(names):
+        raise InvalidProblem(
+            f"ridge must be a number or one for each of {', '.join(names)}; got {len(found)} numbers."
+        )
+    _check_positive(declared, found)
     return found if declared.each else found[0]
 
 
-def check_positive(declared: Any, ridges: tuple[float, ...]) -> None:
-    """Raise if one of the ridges of all matrices is 0 where the declaration refuses this."""
+def _check_positive(declared: Any, ridges: tuple[float, ...]) -> None:
+    """Raise if one of some ridges is 0 where the declaration refuses this."""
     if declared.positive and 0.0 in ridges:
-        where = " for both views" if len(ridges) == len("XY") else " for all views" if len(ridges) > 1 else ""
-        got = " and ".join(f"{one:g}" for one in ridges)
-        raise InvalidProblem(f"ridge must be above 0{where}; got {got}. {declared.positive}")
+        raise InvalidProblem(f"ridge must be above 0; got {', '.join(map(str, ridges))}. {declared.positive}")
 
 
 def check_range_of_ridges(problem: Any) -> None:
@@ -395,7 +362,8 @@ def least_ridges(problem: Any) -> dict[str, float]:
     """
     if not problem.stated.ridge:
         return {}
-    ridge, names = getattr(problem, problem.stated.ridge), _penalised(problem)
+    ridge = getattr(problem, problem.stated.ridge)
+    names = _penalised(problem)
     if problem.stated.fields[problem.stated.ridge].each:
         return dict(zip(names, ridge, strict=True))
     return dict.fromkeys(names, min(ridge) if isinstance(ridge, tuple) else ridge)
@@ -403,7 +371,8 @@ def least_ridges(problem: Any) -> dict[str, float]:
 
 def start_of(problem: Any, given: Any) -> dict[str, Array]:
     """Check the vectors of an earlier answer against the matrices, and return them by field."""
-    weights, kind = problem.solution.layout.weights, type(problem).__name__
+    weights = problem.solution.layout.weights
+    kind = type(problem).__name__
     if not weights:
         raise InvalidProblem(f"solvers of {problem.name} cannot begin at an earlier answer; leave start out.")
     found: dict[str, Any] = {}
@@ -412,28 +381,19 @@ def start_of(problem: Any, given: Any) -> dict[str, Array]:
         if W is None and len(weights) == 1 and is_array(given):
             W = given
         matrices = [problem.matrices[each] for each in in_field(problem, field)]
-        parts = W if isinstance(W, tuple) else (W,)
-        checked = [None if part is None else finite_array(part, f"the {name} of start") for part in parts]
-        if len(checked) != len(matrices):
-            raise InvalidProblem(f"start must have {name} of {len(matrices)} views; got {len(checked)}.")
-        for A, part in zip(matrices, checked, strict=True):
-            p, most = A.shape[1], max(A.shape[1], problem.width)
-            shape = None if part is None else tuple(part.shape)
-            if (
-                shape is None
-                or len(shape) != len("pk")
-                or shape[axis] != p
-                or not 1 <= shape[1 - axis] <= most
-            ):
-                form = f"(m, {p}), of 1 to {most} rows" if axis else f"({p}, m), of 1 to {most} columns"
-                raise InvalidProblem(
-                    f"start must have {name} of shape {form}; got {shown(given) if shape is None else shape}. "
-                    f"Pass a solution of {kind} on the same columns{', or its ' + name if len(weights) == 1 else ''}."
-                )
-        placed = tuple(A.home.blocks.place(part) for A, part in zip(matrices, checked, strict=True))
+        parts = [finite_array(part, f"the {name} of start") for part in parts_of(W) if part is not None]
+        shapes = [tuple(part.shape) for part in parts]
+        wanted = [A.shape[1] for A in matrices]
+        along = [shape[axis] for shape in shapes if len(shape) == len("pk")]
+        counts = [part.size // max(part.shape[axis], 1) for part in parts] if along == wanted else [0]
+        if not 1 <= min(counts) <= max(counts) <= max(*wanted, problem.width):
+            raise InvalidProblem(
+                f"start must have {name} with the columns, {wanted}, along axis {axis}, and at most so many vectors; "
+                f"got {shown(shapes or given)}. Pass a solution of {kind} on the same columns."
+            )
+        placed = tuple(A.home.blocks.place(part) for A, part in zip(matrices, parts, strict=True))
         found[name] = placed if problem.stated.matrices[field].several else placed[0]
-    counts = {part.shape[1] for W in found.values() for part in (W if isinstance(W, tuple) else (W,))}
-    if len(found) > 1 and len(counts) > 1:
+    if len({part.shape[1] for W in found.values() for part in parts_of(W)}) > 1 < len(found):
         raise InvalidProblem("the weights of start must have equally many columns for both views.")
     return found
 

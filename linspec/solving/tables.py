@@ -1,14 +1,15 @@
-"""Tables of an answer: a row for each column of a matrix, for each row of data, or for each training row.
+"""Tables of an answer: a row for each component, column of a matrix, row of data, or training row.
 
 Problem: weights, loadings, scores and coefficients are arrays; users want them beside the names of columns and rows.
 Method: the columns of a table are the vectors of the answer, named by the word of its layout and a number. The rows are
 labelled by the names that the answer keeps, or that other data carry. The table is made in the library of the first
-frame among the data, or in the one that is requested.
+frame among the data, or in the one that is requested. The summary is a list of mappings, one for each component, below
+lines that state the certificate, shown as text: a user wants to see first whether the answer can be trusted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,18 +18,6 @@ from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import printable
 from linspec.frames import RowNames, check_names, column_names_of, library_of, row_names_of, table
 from linspec.workers import brought_here
-
-__all__ = [
-    "LeadingColumns",
-    "check_columns",
-    "leading_columns",
-    "table_of_columns",
-    "table_of_components",
-    "table_of_features",
-    "table_of_rows",
-    "table_of_training_rows",
-    "vectors_by_name",
-]
 
 
 def vectors_by_name(solution: Any, vectors: Array, axis: int = 0) -> dict[str, HostArray]:
@@ -245,3 +234,109 @@ def table_of_features(solution: Any, values: Array, library: str | None = None) 
 def _library(solution: Any, asked: str | None, data: Any) -> str:
     """Return the library of a table: the requested one, that of the data, or that of the first training frame."""
     return (library_of(data) or str(solution.frame_library)) if asked is None else asked
+
+
+# ---- ridges: a number, or one for each of several matrices -------------------------------------
+
+
+def size_of_ridge(ridge: Any) -> float:
+    """Return a ridge as one number, by which ridges are ordered."""
+    return 0.0 if ridge is None else float(np.sum(ridge))
+
+
+def ridge_in_words(ridge: Any) -> str:
+    """Return a ridge as text: a number, two different numbers in brackets, or "" for a problem without a ridge."""
+    if ridge is None:
+        return ""
+    pair: Sequence[float] = ridge if isinstance(ridge, tuple) else (ridge,)
+    return f"{pair[0]:g}" if len(set(pair)) == 1 else f"({', '.join(f'{r:g}' for r in pair)})"
+
+
+def ridge_labels(ridges: Sequence[float]) -> list[str]:
+    """Return different texts for the ridges of a path: with six digits, or all digits, or also their numbers."""
+    for texts in ([f"{ridge:g}" for ridge in ridges], [repr(float(ridge)) for ridge in ridges]):
+        if len(set(texts)) == len(texts):
+            return texts
+    return [f"{ridge!r} [{i}]" for i, ridge in enumerate(map(float, ridges))]
+
+
+def ridge_columns(ridges: Sequence[Any], matrices: Sequence[str]) -> dict[str, HostArray]:
+    """Return the columns of a table that hold ridges.
+
+    Parameters
+    ----------
+    ridges : sequence
+        Numbers, or tuples with a number for each matrix; None for a problem without a ridge.
+    matrices : sequence of str
+        The names of the matrices with weights.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        "ridge", or "ridge X" and "ridge Y" for tuples. Empty without a ridge.
+    """
+    if not ridges or ridges[0] is None:
+        return {}
+    if not isinstance(ridges[0], tuple):
+        return {"ridge": np.asarray(ridges, dtype=np.float64)}
+    count = len(ridges[0])
+    names = matrices if len(matrices) == count else range(1, count + 1)
+    return {f"ridge {name}": np.array([ridge[i] for ridge in ridges]) for i, name in enumerate(names)}
+
+
+# ---- the summary --------------------------------------------------------------------------------
+
+FEW = 10
+"""Largest number of texts in one line."""
+
+SHOWN = 30
+"""Largest number of rows that are shown; the list has all."""
+
+
+class Summary(list[dict[str, Any]]):
+    """One mapping for each component, with the same keys; shown as a table below the certificate.
+
+    Parameters
+    ----------
+    rows : iterable of mappings
+    title : str
+        The heading.
+    facts : sequence of (str, str)
+        Names and texts that are shown above the table.
+    """
+
+    def __init__(
+        self, rows: Iterable[Mapping[str, Any]], title: str, facts: Sequence[tuple[str, str]]
+    ) -> None:
+        super().__init__(dict(row) for row in rows)
+        self.title = title
+        self.facts = tuple(facts)
+
+    def __repr__(self) -> str:
+        width = max((len(name) for name, _ in self.facts), default=0)
+        lines = [self.title, *(f"{name.ljust(width)}  {text}" for name, text in self.facts)]
+        if self:
+            cells = [list(self[0]), *([_shown(value) for value in row.values()] for row in self[:SHOWN])]
+            widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+            aligned = (zip(row, widths, strict=True) for row in cells)
+            lines += ["", *("  ".join(text.rjust(width) for text, width in row) for row in aligned)]
+        more = [f"... {len(self)} rows in all"] if len(self) > SHOWN else []
+        return "\n".join([*lines, *more])
+
+
+def percent(share: float) -> str:
+    """Return a share in per cent with three decimals; one below 1, by more than rounding, is never "100.000 %"."""
+    text = f"{100 * share:.3f} %"
+    return "99.999 %" if text.startswith("100.000") and share < 1 - 1e-9 else text
+
+
+def some_of(texts: Sequence[str]) -> str:
+    """Return the first of some texts in one line, and how many there are in all if some are left out."""
+    more = f"  … ({len(texts)} in all)" if len(texts) > FEW else ""
+    return "  ".join(texts[:FEW]) + more
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

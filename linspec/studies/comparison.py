@@ -35,16 +35,15 @@ from linspec.errors import (
     shown,
 )
 from linspec.frames import check_order
+from linspec.iteration import Progress
 from linspec.process.plurals import count_of
 from linspec.registry import options
-from linspec.registry.keywords import hinted
 from linspec.solving.problem import Problem
-from linspec.solving.run import Progress
 from linspec.solving.select import automatic
-from linspec.solving.solve import solve_on_host
+from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
 from linspec.solving.stating import with_values
-from linspec.solving.summary import Summary
+from linspec.solving.tables import Summary
 from linspec.status import Status
 from linspec.studies.held_out.scores import FEWEST, beside, number_of, rows_to_score
 
@@ -173,7 +172,6 @@ class Comparison:
         return repr(Summary([{name: row[name] for name in names} for row in rows], title, ()))
 
 
-@hinted
 def compare(
     problems: Problem[Any] | Iterable[Problem[Any]] | Mapping[str, Problem[Any]],
     solvers: str | Solver | Iterable[str | Solver] | Mapping[str, str | Solver] | None = None,
@@ -301,7 +299,7 @@ def measured(
     """
     wall = time.perf_counter()
     cpu = time.process_time()
-    solution = solve_on_host(problem, solver, **limits, **options_)
+    solution = solve(problem, solver, **limits, **options_)
     seconds, cpu_seconds = time.perf_counter() - wall, time.process_time() - cpu
     score, fault = _score(solution, rows)
     tol = options_.get("tol") if isinstance(solver, str) else getattr(solver, "tol", None)
@@ -431,9 +429,7 @@ def _runs(named: Mapping[str, Problem[Any]], solvers: Any, given: Mapping[str, A
             raise InvalidOption(f"{name} is no solver of {first.name}.")
     unused = [name for name in given if not any(name in own for *_, own in runs)]
     if unused:
-        raise UnknownOption(
-            f"none of {', '.join(run)} has an option {unused[0]!r}. Leave it out.", name=unused[0]
-        )
+        raise UnknownOption(f"none of {', '.join(run)} has an option {unused[0]!r}. Leave it out.")
     return runs
 
 

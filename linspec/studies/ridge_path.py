@@ -21,13 +21,11 @@ from linspec.frames import check_order, table
 from linspec.operators import LinearOperator
 from linspec.process.interrupts import NothingYet, Request, first_interrupt
 from linspec.process.plurals import count_of
-from linspec.registry.keywords import hinted
 from linspec.solving.problem import Problem
-from linspec.solving.ridge_values import ridge_columns, size_of_ridge
 from linspec.solving.ridges import along_ridges, checked_ridges
 from linspec.solving.solution import Solution, weights_by_matrix
 from linspec.solving.solver import Solver
-from linspec.solving.summary import Summary
+from linspec.solving.tables import Summary, ridge_columns, size_of_ridge
 from linspec.studies.held_out.scores import default_scores, number_of, rows_to_score, score_of_rows
 
 S = TypeVar("S", bound=Solution)
@@ -169,7 +167,6 @@ def values_along(solutions: Sequence[Any]) -> HostArray:
 
 
 @at_home
-@hinted
 def ridge_path(
     problem: Problem[S],
     ridges: Iterable[Any],

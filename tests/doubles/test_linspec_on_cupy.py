@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 import scipy.sparse
@@ -195,18 +193,3 @@ def test_cupy_gram_matrices_are_held_where_the_device_has_room(monkeypatch):
     assert ls.Moments(wide, expect=(1000, 5)).form == "dense"
     monkeypatch.setitem(devices.MEMORY, 1, (1000, 8 << 30))
     assert ls.Moments(wide, expect=(1000, 5)).form == "implicit"
-
-
-def test_slow_float64_is_said_once_and_float32_is_not(monkeypatch):
-    def problem(dtype=None):
-        return ls.SVD(ls.as_operator(cupy.asarray(X), dtype=dtype), k=1)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", ls.errors.PerformanceWarning)
-        ls.solve(problem(), "gram")  # a device of a computing centre
-        monkeypatch.setattr(
-            type(SECOND), "attributes", property(lambda self: {"SingleToDoublePrecisionPerfRatio": 64})
-        )
-        ls.solve(problem("float32"), "gram")
-        with pytest.raises(ls.errors.PerformanceWarning, match=r'as_operator\(A, dtype="float32"\)'):
-            ls.solve(problem(), "gram")

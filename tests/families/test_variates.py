@@ -130,7 +130,7 @@ def test_what_cannot_be_scored_is_said(views):
         solution.score(X[:0], Y[:0])
     with pytest.raises(InvalidProblem, match="rows of both views"):
         solution.score(X, None)
-    with pytest.raises(InvalidProblem, match="needs X, Y or both"):
+    with pytest.raises(InvalidProblem, match="takes rows of X, Y"):
         solution.transform()
     bad = X.copy()
     bad[3, 2] = np.nan
@@ -171,7 +171,7 @@ def test_loadings_of_what_does_not_vary_are_zero(views):
     np.testing.assert_array_equal(solution.loadings(np.full_like(X, 0.1)), 0.0)
     with pytest.raises(InvalidProblem, match="X must have the 8 columns"):
         solution.loadings(Y)
-    with pytest.raises(InvalidProblem, match="got neither"):
+    with pytest.raises(InvalidProblem, match="got none"):
         solution.loadings()
     with pytest.raises(MissingCapability, match="lengths of the columns"):
         solution.loadings(scipy.sparse.linalg.aslinearoperator(X))

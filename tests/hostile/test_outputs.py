@@ -323,7 +323,7 @@ def meanwhile(monkeypatch, happening) -> None:
         happening()
         return solve(*args, **options)
 
-    monkeypatch.setattr("linspec.studies.comparison.solve_on_host", solving)
+    monkeypatch.setattr("linspec.studies.comparison.solve", solving)
 
 
 @pytest.mark.parametrize("becomes", ["nothing", "a file", "a folder in its place"])

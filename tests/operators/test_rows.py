@@ -382,8 +382,8 @@ def test_a_solver_of_a_third_party_needs_to_know_nothing():
         ({"confounds": np.ones((3, 2))}, errors.InvalidProblem, r"each of the 700 rows; got shape \(3, 2\)"),
         ({"confounds": np.full((N, 2), np.inf)}, errors.NonFiniteData, "row 0, column 0"),
         ({"scale": "yes"}, errors.InvalidProblem, "scale must be True or False"),
-        ({"weights": np.ones(N)}, TypeError, "Did you mean 'sample_weight'"),
-        ({"covariates": np.ones(N)}, TypeError, "Did you mean 'confounds'"),
+        ({"weights": np.ones(N)}, TypeError, "Its parameters: .*sample_weight"),
+        ({"covariates": np.ones(N)}, TypeError, "Its parameters: .*confounds"),
     ],
 )
 def test_bad_rows_are_refused(given, error, said):
@@ -477,11 +477,11 @@ def test_new_rows_lose_what_the_training_rows_say_of_their_confounds():
     A = residual(X[test], Z[test], None, center=True)
     wanted = [np.corrcoef(A[:, 0], A @ v)[0, 1] for v in solution.x_weights.T]
     np.testing.assert_allclose(solution.loadings(X[test], confounds=Z[test])[0], wanted, atol=1e-12)
-    with pytest.raises(errors.InvalidProblem, match="takes 3 confounds out of its columns; got none"):
+    with pytest.raises(errors.InvalidProblem, match=r"a row for each row and 3 columns, .*; got 0 columns"):
         solution.transform(X[test])
-    with pytest.raises(errors.InvalidProblem, match="must have the 3 columns of the training rows; got 2"):
+    with pytest.raises(errors.InvalidProblem, match=r"a row for each row and 3 columns, .*; got 2"):
         solution.transform(X[test], confounds=Z[test, :2])
-    with pytest.raises(errors.InvalidProblem, match="had none"):
+    with pytest.raises(errors.InvalidProblem, match=r"each row and 0 columns, as the solved problem had"):
         ls.solve(ls.CCA(X, Y, 2)).transform(X, confounds=Z)
 
 

@@ -150,12 +150,16 @@ def test_the_answer_of_a_slightly_changed_matrix_saves_passes(slow):
 @pytest.mark.parametrize(
     ("start", "error", "match"),
     [
-        (np.ones((2, 199)), InvalidProblem, r"start must have Vh of shape \(m, 200\).*got \(2, 199\)"),
-        (np.ones(200), InvalidProblem, r"got \(200,\)"),
-        (np.ones((0, 200)), InvalidProblem, r"got \(0, 200\)"),
-        (np.ones((201, 200)), InvalidProblem, r"of 1 to 200 rows; got \(201, 200\)"),
-        ({"V": np.ones((2, 200))}, InvalidProblem, "start must have Vh of shape"),
-        ("earlier", InvalidProblem, r"start must be an answer, or the path.*no such file"),
+        (
+            np.ones((2, 199)),
+            InvalidProblem,
+            r"Vh with the columns, \[200\].*got \[\(2, 199\)\]",
+        ),
+        (np.ones(200), InvalidProblem, r"got \[\(200,\)\]"),
+        (np.ones((0, 200)), InvalidProblem, r"got \[\(0, 200\)\]"),
+        (np.ones((201, 200)), InvalidProblem, r"at most so many vectors; got \[\(201, 200\)\]"),
+        ({"V": np.ones((2, 200))}, InvalidProblem, "start must have Vh with the columns"),
+        ("earlier", InvalidProblem, r"earlier cannot be read: there is no such file"),
         (np.full((2, 200), np.nan), NonFiniteData, "Vh of start"),
     ],
 )

@@ -213,7 +213,7 @@ def test_problems_that_cannot_be_stated(views):
         DeepCCA(X, Y[:5], k=2)
     with pytest.raises(InvalidProblem, match="k must be between 1 and 5"):
         DeepCCA(X[:5], Y[:5], k=6)
-    with pytest.raises(TypeError, match="Did you mean 'k'"):
+    with pytest.raises(TypeError, match="Its parameters: X, Y, k"):
         DeepCCA(X, Y, n_components=2)
     with pytest.raises(MissingCapability, match="readable several times"):
         DeepCCA(iter([X]), Y, k=2)

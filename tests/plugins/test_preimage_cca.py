@@ -240,7 +240,7 @@ def test_an_earlier_answer_is_polished():
     warm = ls.solve(problem, "gradkcca", rng=5, start=cold)
     assert warm.passes < cold.passes / 3
     np.testing.assert_allclose(warm.correlations, cold.correlations, atol=1e-7)
-    with pytest.raises(InvalidProblem, match=r"x_preimages of shape \(8, m\)"):
+    with pytest.raises(InvalidProblem, match=r"x_preimages with the columns, \[8\]"):
         ls.solve(problem, "gradkcca", start={"x_preimages": np.ones((3, 1)), "y_preimages": np.ones((8, 1))})
 
 

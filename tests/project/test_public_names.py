@@ -69,7 +69,7 @@ LATER = {
             "weakest",
         )
     ),
-    *(f"iteration.{name}" for name in ("Limits", "Outcome", "Progress", "Saving", "ritz_iterates", "run")),
+    *(f"iteration.{name}" for name in ("Outcome", "Progress", "ritz_iterates", "run")),
     *(
         f"linalg.{name}"
         for name in (

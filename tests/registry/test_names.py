@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 import textwrap
@@ -159,7 +158,7 @@ BROKEN_TABLES = {
     ),
     "has a malformed record": (table(solver("Bad Name")), "Bad Name"),
     "has a misspelt trait": (table(solver("x", traits=("itertive",))), "of the traits direct, iterative"),
-    "misspells a hook": (table(solver("x"), hook="linspec_sovlers"), "the hooks are linspec_solvers, "),
+    "misspells a hook": (table(solver("x"), hook="linspec_sovlers"), "the hooks linspec_solvers, "),
     "wants arguments": ("@hookimpl\ndef linspec_solvers(registry):\n    return []", "registry"),
     "forgets to return": (
         f"@hookimpl\ndef linspec_solvers():\n    [{solver('x')}]",
@@ -189,7 +188,7 @@ BROKEN_TARGETS = {
     "nowhere_at_all:Good": "ModuleNotFoundError: No module named 'nowhere_at_all'",
     "exits_at_once:Good": "SystemExit: leaving",
     "methods_of_names:Stranger": "it is not a class derived from linspec.Solver",
-    "methods_of_names:Abstract": "it lacks the method iterate",
+    "methods_of_names:Abstract": "with all of its methods",
     "methods_of_names:Bare": "it is not decorated with @dataclass(frozen=True, kw_only=True)",
     "methods_of_names:Clash": "its option rng has the name of an argument of linspec.solve",
     "methods_of_names:Undeclared": "field 'size' of Undeclared is not declared as an option",
@@ -217,15 +216,6 @@ def test_a_disabled_plugin_is_not_imported_and_is_named(site: Site, disabled: st
         ls.get_solver("mine", "cca")
 
 
-@pytest.mark.parametrize("disabled", ["svd", "acmee", "q"])
-def test_a_name_of_no_plugin_disables_nothing_and_is_said_once(site: Site, disabled: str) -> None:
-    site.install("acme", main=table(solver("mine")))
-    (warning,) = site.read(disabled)
-    assert re.search(f"LINSPEC_DISABLE_PLUGINS must list plugins.*got {disabled}, by which nothing", warning)
-    assert "mine" in ls.solvers("cca")
-    assert "lanczos" in ls.solvers("svd")
-
-
 @pytest.mark.parametrize(
     ("ask", "words"),
     [
@@ -233,7 +223,6 @@ def test_a_name_of_no_plugin_disables_nothing_and_is_said_once(site: Site, disab
             lambda: ls.get_solver("grm", "cca"),
             r"no cca solver is named 'grm'. Did you mean 'gram'\?.*Available: als",
         ),
-        (lambda: ls.get_solver("lanczos", "cca"), "There is svd/lanczos"),
         (lambda: ls.get_solver("svd/lanzcos"), "Did you mean 'svd/lanczos'"),
         (lambda: ls.get_solver(3), "the name of a solver must be a string; got 3"),
         (lambda: ls.get_problem("svdd"), "no problem is named 'svdd'. Did you mean 'svd'"),
@@ -259,7 +248,7 @@ def test_registering_in_a_session(site: Site) -> None:
     ls.register(ls.SolverSpec(name="mine", **facts))
     assert ls.get_solver("mine", "cca") is ls.get_solver("local:mine", "cca")
     ls.register(ls.SolverSpec(name="mine", **{**facts, "target": "methods_of_names:Stranger"}))
-    with pytest.raises(BrokenPlugin, match=r"registered by local:register.*Correct it\."):
+    with pytest.raises(BrokenPlugin, match=r"registered by local:register.*derived from linspec\.Solver"):
         ls.get_solver("mine", "cca")
     with pytest.warns(
         PluginWarning, match="cca/gram, registered by local:register, is listed as 'local:gram'"

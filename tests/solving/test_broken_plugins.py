@@ -227,15 +227,15 @@ HANDED = {
     "lying down": (
         SVD,
         {"Vh": np.eye(6)[:, :2]},
-        r"Vh of shape \(k, 6\), for the 6 columns of A; got \(6, 2\)",
+        r"Vh, of which axis 1 counts the columns, \[6\]; got shapes \[\(6, 2\)\]",
     ),
     "a vector": (LSTSQ, {"x": np.zeros(6)}, r"x of shape \(6, 2\).*got \(6,\)"),
-    "None": (SVD, {"Vh": None}, "Vh as an array; got NoneType"),
+    "None": (SVD, {"Vh": None}, r"Vh, of which axis 1 .* got shapes \[\(\)\]"),
     "for more right-hand sides": (LSTSQ, {"x": np.zeros((6, 5))}, r"x of shape \(6, 2\).*got \(6, 5\)"),
     "of the other view": (
         CCA,
         {"x_weights": np.ones((6, 1)), "y_weights": np.ones((6, 1))},
-        r"y_weights of shape \(2, k\), for the 2 columns of Y; got \(6, 1\)",
+        r"y_weights, of which axis 0 counts the columns, \[2\]; got shapes \[\(6, 1\)\]",
     ),
 }
 

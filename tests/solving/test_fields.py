@@ -55,11 +55,11 @@ def test_scores_are_passed_as_a_list_or_by_name():
     parts = found.transform(VIEWS)
     np.testing.assert_allclose(parts[2], (VIEWS[2] - VIEWS[2].mean(0)) @ found.weights[2])
     np.testing.assert_array_equal(found.transform(X3=VIEWS[2]), parts[2])
-    with pytest.raises(InvalidProblem, match="transform takes rows of X1, X2 and X3; got 'X9'"):
+    with pytest.raises(InvalidProblem, match=r"transform takes rows of X1, X2, X3, .*; got X9"):
         found.transform(X9=VIEWS[0])
-    with pytest.raises(InvalidProblem, match="needs X1, X2, X3 or all; got none"):
+    with pytest.raises(InvalidProblem, match=r"takes rows of X1, X2, X3, .*; got none"):
         found.transform()
-    with pytest.raises(InvalidProblem, match="takes the rows of X1 once; got them by position and by name"):
+    with pytest.raises(InvalidProblem, match="takes rows of X1, X2, X3, each once"):
         found.transform(VIEWS, X1=VIEWS[0])
     in_order = found.transform(X3=VIEWS[2], X1=VIEWS[0])  # of the problem, however they are passed
     np.testing.assert_array_equal(in_order[0], parts[0])
@@ -123,7 +123,7 @@ def test_the_commands_solve_and_transform_three_files(tmp_path, monkeypatch):
         (lambda: MCA(*VIEWS[:2]), "k must be an integer; got None"),
         (
             lambda: MCA(ls.Moments(VIEWS[0], center=True), None, 1),
-            "needs moments of two views; got moments of one",
+            "needs moments of 2 matrices; got moments of 1",
         ),
     ],
 )

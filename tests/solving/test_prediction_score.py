@@ -83,10 +83,10 @@ def test_a_target_that_does_not_vary_has_no_r2() -> None:
 
 def test_scores_that_cannot_be_computed_are_refused() -> None:
     with pytest.raises(
-        InvalidProblem, match="classes of the training data, such as 'ash', 'elm', 'oak'; got 0, 1"
+        InvalidProblem, match=r"class of the training data, .'ash', 'elm', 'oak'.* with classes \[0, 1\]"
     ):
         lda().score(A[NEW], np.arange(N - TRAIN) % 2)
-    with pytest.raises(InvalidProblem, match="equally many; got 60 and 59"):
+    with pytest.raises(InvalidProblem, match="for each of 60 rows; got 59"):
         lda().score(A[NEW], CLASS[NEW][1:])
     with pytest.raises(InvalidProblem, match=r"shape of the predictions, \(60, 2\); got \(60, 1\)"):
         fitted().score(A[NEW], B[NEW, 0])

@@ -76,9 +76,9 @@ def test_columns_must_be_a_positive_integer(columns):
 def test_wrong_test_matrices():
     with pytest.raises(UnknownName, match="gausian"):
         ls.project(data(), 3, "gausian")
-    with pytest.raises(InvalidOption, match="must be a name or a TestMatrix instance; got ABCMeta"):
+    with pytest.raises(InvalidOption, match=r"must be a name .* or a TestMatrix instance; got <class"):
         ls.project(data(), 3, Signs)
-    with pytest.raises(InvalidOption, match="an instance and scale"):
+    with pytest.raises(InvalidOption, match=r"got Signs\(.*\) with scale"):
         ls.project(data(), 3, Signs(), scale=2.0)
     with pytest.raises(UnknownOption, match="nonzero"):
         ls.project(data(), 3, "sparse-sign", nonzero=2)

@@ -96,7 +96,7 @@ def test_what_cannot_be_done_is_said_before_any_work():
         ls.ridge_path(ls.CCA(X, Y, 2), 3.0)
     with pytest.raises(InvalidProblem, match="at least 0; got -1"):
         ls.ridge_path(ls.CCA(X, Y, 2), [1.0, -1.0])
-    with pytest.raises(InvalidProblem, match="a number or a pair; got 3 numbers"):
+    with pytest.raises(InvalidProblem, match="a number or one for each of X, Y; got 3 numbers"):
         ls.ridge_path(ls.CCA(X, Y, 2), [(1.0, 2.0, 3.0)])
     with pytest.raises(InvalidProblem, match="k must be between 1 and 20"):
         ls.ridge_path(ls.CCA(X, Y, 21), [1.0])

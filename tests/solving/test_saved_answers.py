@@ -20,7 +20,14 @@ from planted import planted_case
 
 import linspec as ls
 from linspec.arrays import to_host
-from linspec.errors import CannotSave, InvalidFile, InvalidOption, LinspecError, MissingPackage
+from linspec.errors import (
+    CannotSave,
+    InvalidFile,
+    InvalidOption,
+    InvalidProblem,
+    LinspecError,
+    MissingPackage,
+)
 from linspec.kernels.functions import Kernel
 from linspec.solving import archive
 
@@ -196,17 +203,13 @@ def test_weights_come_back_as_numpy_and_go_where_they_are_wanted(tmp_path):
     solution.save(tmp_path / "a.npz")
     plain = ls.load_solution(tmp_path / "a.npz")
     assert all(isinstance(array, np.ndarray) for array in (plain.x, plain.a_mean, plain.b_mean))
-    for placed in (
-        ls.load_solution(tmp_path / "a.npz", like=A),
-        ls.load_solution(tmp_path / "a.npz", namespace=strict, device=device),
-    ):
-        assert placed.x.device == placed.a_mean.device == device
-        assert placed.predict(A).device == device
-        same(placed.predict(A), solution.predict(A))
+    placed = ls.load_solution(tmp_path / "a.npz", like=A)
+    assert placed.x.device == placed.a_mean.device == device
+    assert placed.predict(A).device == device
+    same(placed.predict(A), solution.predict(A))
     same(plain.predict(A), solution.predict(A))
-    for wrong in ({"like": 3}, {"device": "cpu"}, {"namespace": json}, {"like": A, "namespace": strict}):
-        with pytest.raises(InvalidOption, match="namespace"):
-            ls.load_solution(tmp_path / "a.npz", **wrong)
+    with pytest.raises(InvalidOption, match="like must be an array"):
+        ls.load_solution(tmp_path / "a.npz", like=3)
 
 
 # ---- another process --------------------------------------------------------------------------
@@ -233,8 +236,8 @@ def test_a_plugin_that_is_missing_is_named(tmp_path):
     code = f"import linspec as ls; ls.load_solution({str(tmp_path / 'a.npz')!r})"
     said = complaint(code, LINSPEC_DISABLE_PLUGINS="linspec:kernel")
     assert "MissingPackage" in said
-    assert "'kernel-cca'" in said
-    assert "plugin 'linspec:kernel' is not installed, or is disabled" in said
+    assert "of the class 'linspec_kernel:KernelCCASolution'" in said
+    assert "Install or enable its plugin" in said
 
 
 # ---- broken and hostile files -----------------------------------------------------------------
@@ -260,7 +263,7 @@ def refused(path, data: bytes, *said: str) -> None:
     with pytest.raises(LinspecError) as found:
         ls.load_solution(path)
     message = str(found.value)
-    assert isinstance(found.value, InvalidFile | MissingPackage)
+    assert isinstance(found.value, InvalidFile | InvalidProblem | MissingPackage)
     assert "\n" not in message
     assert len(message) < 700
     for text in said:
@@ -296,7 +299,7 @@ def _array(name: str, value: Any) -> Any:
 
 CHANGED = ("has been changed since it was written",)
 CHANGES: dict[str, tuple[Any, tuple[str, ...]]] = {
-    "newer": (_set("format", 2), ("format 2", "Update linspec")),
+    "newer": (_set("format", 2), ("format 2", "newer linspec")),
     "no fields": (_set("fields", []), ()),
     "another class": (_set("class", "os:system"), ("not known here",)),
     "unknown field": (_set("fields/extra", 1), CHANGED),
@@ -304,7 +307,7 @@ CHANGES: dict[str, tuple[Any, tuple[str, ...]]] = {
     "a number": (_set("fields/residual", 0.0), CHANGED),
     "a part of an object": (_set("fields/x_map/parts/kernel/parts/scale", 2.0), CHANGED),
     "another object": (_set("fields/x_map/object", "subprocess:Popen"), CHANGED),
-    "missing array": (lambda header, arrays: arrays.pop("x_weights"), ("'x_weights' is missing",)),
+    "missing array": (lambda header, arrays: arrays.pop("x_weights"), ("x_weights is not a file",)),
     "an array that is not listed": (_set("arrays", []), CHANGED),
     "another shape": (_array("x_weights", np.ones((60, 3))), CHANGED),
     "other numbers": (_array("x_weights", np.full((60, 2), np.nan)), CHANGED),
@@ -323,7 +326,7 @@ def test_no_text_of_a_file_acts_on_a_terminal(field):
     solution = ls.solve(ls.SVD(np.diag([3.0, 2.0, 1.0]), k=2))
     found = type(solution).from_saved_parts({**solution.saved_parts(), field: "a\x1b[2J\r\x07\u202eb"})
     assert getattr(found, field) == r"a\x1b[2J\r\x07\u202eb"
-    shown = "\n".join([repr(found), str(found), str(found.summary()), found._repr_html_()])
+    shown = "\n".join([repr(found), str(found), str(found.summary())])
     assert not {"\x1b", "\r", "\x07", "\u202e"} & set(shown)
 
 
@@ -369,8 +372,8 @@ def test_whatever_is_changed_a_file_is_read_or_refused_in_one_line(seed, sound, 
             path.write_bytes(data[: len(data) if trial % 2 else rng.integers(len(data))])
         said = ""
         try:
-            said = ls.load_solution(path)._repr_html_()
-        except (InvalidFile, MissingPackage) as error:
+            said = repr(ls.load_solution(path).summary()).replace("\n", " ")
+        except (InvalidFile, InvalidProblem, MissingPackage) as error:
             said = str(error)
         assert said
         assert "\n" not in said
@@ -422,13 +425,12 @@ def test_headers_of_arrays_are_held_to_the_bytes(sound, tmp_path):
     refused(path, with_entry(sound, "x_weights.npy", header_of("(60, 2)", "'|O'") + bytes(960)))
 
 
-def test_what_would_expand_beyond_memory_is_refused_before_it_is_read(sound, tmp_path, monkeypatch):
+def test_what_would_expand_is_refused_before_it_is_read(sound, tmp_path):
     path = tmp_path / "a.npz"
-    monkeypatch.setenv("LINSPEC_MAX_MEMORY", "20M")
     bomb = header_of("(40000000,)") + bytes(30_000_000)
-    refused(path, with_entry(sound, "x_weights.npy", bomb, zipfile.ZIP_DEFLATED), "bytes of memory")
+    refused(path, with_entry(sound, "x_weights.npy", bomb, zipfile.ZIP_DEFLATED), "it is compressed")
     text = header_of("(30000000,)", "'|u1'") + b" " * 30_000_000
-    refused(path, with_entry(sound, "linspec.npy", text, zipfile.ZIP_DEFLATED), "bytes of memory")
+    refused(path, with_entry(sound, "linspec.npy", text, zipfile.ZIP_DEFLATED), "it is compressed")
     deep = b"[" * 200_000
     refused(path, with_entry(sound, "linspec.npy", header_of("(200000,)", "'|u1'") + deep))
 
@@ -436,13 +438,13 @@ def test_what_would_expand_beyond_memory_is_refused_before_it_is_read(sound, tmp
 def test_what_is_no_file_is_refused(tmp_path):
     import os
 
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(InvalidProblem, match="there is no such file"):
         ls.load_solution(tmp_path / "none.npz")
-    with pytest.raises(InvalidFile, match="no regular file"):
+    with pytest.raises(InvalidProblem, match="it is a folder"):
         ls.load_solution(tmp_path)
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe")
-        with pytest.raises(InvalidFile, match="no regular file"):
+        with pytest.raises(InvalidProblem, match="it is a pipe"):
             ls.load_solution(tmp_path / "pipe")
 
 

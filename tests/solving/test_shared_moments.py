@@ -49,8 +49,8 @@ def test_products_are_those_of_the_entries(kind: str, center: bool, form: str) -
     for product, wanted in zip(found, (X.T @ X @ V, X.T @ Y @ W, Y.T @ X @ V, Y.T @ Y @ W), strict=True):
         np.testing.assert_allclose(to_host(product), wanted, rtol=1e-11, atol=1e-10)
     np.testing.assert_allclose(to_host(moments.gram(W, 1)), Y.T @ Y @ W, rtol=1e-11, atol=1e-10)
-    np.testing.assert_allclose(to_host(moments.cross(W)), X.T @ Y @ W, rtol=1e-11, atol=1e-10)
-    np.testing.assert_allclose(to_host(moments.cross()), X.T @ Y, rtol=1e-11, atol=1e-10)
+    crossed = moments.products(None, W, onto=(0,))[1]
+    np.testing.assert_allclose(to_host(crossed), X.T @ Y @ W, rtol=1e-11, atol=1e-10)
     assert moments.products(V)[1] is moments.products(V)[3] is None
     assert moments.products(V, W, onto=(0,))[2:] == (None, None)
     upper = moments.dense()
@@ -132,13 +132,11 @@ def test_a_product_is_one_pass_and_a_held_form_one_in_all(kind: str) -> None:
     moments.products(V, W)
     assert moments.passes == 1
     moments.gram(V)
-    moments.cross()
-    moments.cross()
-    assert moments.passes == 3
+    assert moments.passes == 2
     held = Moments(KINDS[kind](A), KINDS[kind](B), center=True, form="dense")
     for _ in range(2):
         held.products(V, W)
-        held.view(1).gram(W)
+        held.gram(W, 1)
     assert held.passes == 1
 
 
@@ -177,7 +175,7 @@ def test_one_matrix_and_targets_are_shared_too() -> None:
     H = ls.targets.lda(np.arange(N) % 3)
     directions = ls.solve(ls.Discriminant(Moments(A, H, center=True, names=("X", "H"))))
     np.testing.assert_allclose(directions.eigenvalues, ls.solve(ls.Discriminant(A, H)).eigenvalues, rtol=1e-6)
-    with pytest.raises(InvalidProblem, match="needs moments of two views; got moments of one"):
+    with pytest.raises(InvalidProblem, match="needs moments of 2 matrices; got moments of 1"):
         ls.CCA(Moments(A, center=True), k=1)
 
 
@@ -219,12 +217,16 @@ def test_threads_share_a_pass() -> None:
         (Moments, "moments are those of matrices; got none"),
         (lambda: Moments(A, form="best"), "form must be one of auto, dense, sparse, implicit; got 'best'"),
         (lambda: Moments(A, B[:9]), "X and Y must have equally many rows; got 400 and 9"),
-        (lambda: Moments(A).cross(), "XᵀY needs two views; got moments of 1"),
-        (lambda: Moments(A).gram(np.ones((P, 1)), 1), "there are 1 views; got index 1"),
-        (lambda: Moments(A, B).view(2), "there are 2 views; got index 2"),
-        (lambda: Moments(A, B).gram(np.ones((P, 1)), 1), "V must have shape (3, k); got (6, 1)"),
-        (lambda: Moments(A, B).products(np.ones(P)), "Vx must have shape (6, k); got (6,)"),
-        (lambda: Moments(A, B, A).products(None, None, np.ones((Q, 1))), "V3 must have shape (6, k)"),
+        (
+            lambda: Moments(A).gram(np.ones((P, 1)), 1),
+            "which are 6; got shape (6, 1) for matrix 1",
+        ),
+        (lambda: Moments(A, B).gram(np.ones((P, 1)), 1), "which are 6, 3; got shape (6, 1) for matrix 1"),
+        (lambda: Moments(A, B).products(np.ones(P)), "which are 6, 3; got shape (6,) for matrix 0"),
+        (
+            lambda: Moments(A, B, A).products(None, None, np.ones((Q, 1))),
+            "are 6, 3, 6; got shape (3, 1) for matrix 2",
+        ),
         (lambda: Moments(A).sketch(0), "size must be at least 1; got 0"),
     ],
 )

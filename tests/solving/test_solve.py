@@ -79,7 +79,9 @@ def test_auto_warns_of_the_answer_that_it_returns_and_not_of_its_attempts(attain
 def test_what_cannot_fit_is_refused_by_name_too(monkeypatch):
     X = scipy.sparse.random(1000, 800, 0.01, format="csr", random_state=0)
     monkeypatch.setattr(machine, "available_memory", lambda: 10**7)
-    with pytest.raises(ls.errors.NoSuitableSolver, match=r"gram would need .* MB .*10 MB are available.*als"):
+    with pytest.raises(
+        ls.errors.NoSuitableSolver, match=r"gram .* would take .* MB .*10 MB are available.*iterative"
+    ):
         ls.solve(ls.CCA(X, X, 2, ridge=1.0), "gram")
 
 
@@ -163,5 +165,3 @@ def test_completeness_is_refused_where_nothing_proves_it():
     problem = ls.SVD(np.eye(4), 2)
     with pytest.raises(ls.errors.InvalidOption, match=r"such as linspec\.CCA; got SVD\. Leave it out"):
         ls.solve(problem, complete=True)
-    with pytest.raises(ls.errors.InvalidOption, match="complete must be True or False; got 'yes'"):
-        ls.solve(problem, complete="yes")

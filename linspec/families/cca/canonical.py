@@ -23,7 +23,7 @@ import numpy as np
 from linspec.arrays import Array, Home, HostArray, to_host, to_host_together
 from linspec.certificates import Metric, noise_of, norms_of_held, with_norms
 from linspec.iteration import Context
-from linspec.iteration.iterate import FRESH
+from linspec.iteration.loop import FRESH
 from linspec.linalg import leading_svd, ratio, whitening_above_noise
 from linspec.rows import Moments
 

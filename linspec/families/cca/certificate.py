@@ -29,8 +29,7 @@ from linspec.iteration import Certificate
 from linspec.linalg import EPS, RitzPairs, inverse, ratio, risen, search, signs_of_columns
 from linspec.process.plurals import count_of
 from linspec.rows import Moments
-from linspec.solving.findings import CHOICE, left_out_nearby
-from linspec.solving.verdict import Finding
+from linspec.solving.verdict import CHOICE, Finding, left_out_nearby
 from linspec.status import Status
 
 TOLERATED = 10.0

@@ -21,8 +21,7 @@ from linspec.process.plurals import count_of
 from linspec.rows import Moments
 from linspec.solving import fields
 from linspec.solving.fields import count, field, flag, matrix
-from linspec.solving.linear_solution import LinearSolution, as_several, single_or_several
-from linspec.solving.loadings import Loadings
+from linspec.solving.linear_solution import LinearSolution, Loadings, as_several, single_or_several
 from linspec.solving.new_rows import NewRows
 from linspec.solving.problem import Problem
 from linspec.solving.tables import table_of_rows

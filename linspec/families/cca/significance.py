@@ -56,14 +56,12 @@ from linspec.families.cca.problem import CCA, CCASolution
 from linspec.linalg.small_matrices import rank_cut, whitening
 from linspec.operators import LinearOperator, as_operator
 from linspec.process.interrupts import Request
-from linspec.registry.keywords import hinted
 from linspec.rows import Preprocessing
 from linspec.solving.checks import check_count
 from linspec.solving.select import check_fits
-from linspec.solving.solve import solve_on_host
+from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
-from linspec.solving.summary import Summary
-from linspec.solving.tables import table_of_components
+from linspec.solving.tables import Summary, table_of_components
 from linspec.status import Status
 from linspec.studies.inference.bootstrap import check_solution
 from linspec.studies.inference.permutation import (
@@ -221,7 +219,6 @@ class Significance:
 
 
 @at_home
-@hinted
 def significance(
     problem: CCA, *, solution: CCASolution | None = None, permutation: PermutationTest | None = None
 ) -> Significance:
@@ -270,7 +267,7 @@ def significance(
     if min(p, q) > problem.X.shape[0]:
         raise _refused(f"more rows than p + q; got {problem.X.shape[0]}")
     if solution is None:
-        solution = solve_on_host(problem.with_numbers(k=min(p, q)))
+        solution = solve(problem.with_numbers(k=min(p, q)))
     _check(solution, problem)
     pre = Preprocessing.of(center=bool(problem.center), weights=w, confounds=problem.confounds)
     df = float(problem.X.shape[0] if w is None else w.sum()) - pre.directions
@@ -483,7 +480,6 @@ def stepwise_test(
     )
 
 
-@hinted
 def null_correlations(
     problem: CCA, solver: str | Solver = "auto", *, permutations: int = 1, rng: Any = None, **options: Any
 ) -> HostArray:

@@ -31,8 +31,7 @@ from linspec.arrays import Array, HostArray, at_home, reciprocal, to_host
 from linspec.errors import InvalidProblem
 from linspec.linalg.small_matrices import EPS, whitening
 from linspec.operators import LinearOperator, as_operator
-from linspec.solving.linear_solution import LinearSolution, single_or_several
-from linspec.solving.loadings import loadings_of, moments_of_rows
+from linspec.solving.linear_solution import LinearSolution, loadings_of, moments_of_rows, single_or_several
 from linspec.solving.tables import check_columns
 from linspec.studies.held_out.scores import still
 

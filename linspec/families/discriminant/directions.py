@@ -37,8 +37,7 @@ from linspec.certificates import (
 from linspec.iteration import Certificate
 from linspec.linalg import EPS, leading_svd, orthonormal, ratio, selection_matrix, signs_of_columns
 from linspec.rows import Moments
-from linspec.solving.findings import fewer_than_asked
-from linspec.solving.verdict import Finding
+from linspec.solving.verdict import Finding, fewer_than_asked
 from linspec.status import Status
 
 SQUARED = 5e-4

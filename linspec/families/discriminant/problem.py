@@ -56,10 +56,9 @@ from linspec.solving import (
     score_of_predictions,
     table_of_rows,
 )
-from linspec.solving.checks import of_pairs
 from linspec.solving.new_rows import NOTHING, NewRows
 from linspec.solving.stating import adopt_labels, borrow
-from linspec.solving.summary import some_of
+from linspec.solving.tables import some_of
 from linspec.targets import are_classes, class_codes, classes_of, targets_of_classes
 from linspec.workers import brought_here
 
@@ -571,7 +570,7 @@ class Discriminant(ls.Problem[DiscriminantSolution]):
         if H is None:
             raise InvalidProblem(
                 "Discriminant needs targets; got no H. Make H from labels: "
-                f"Discriminant(X, linspec.targets.lda(y), k).{of_pairs(self.X)}"
+                "Discriminant(X, linspec.targets.lda(y), k); `linspec.paired` splits a source of pairs of slices."
             )
         if getattr(H, "ndim", 2) == 1 or is_series(H) or is_flat_list(H):
             raise InvalidProblem(

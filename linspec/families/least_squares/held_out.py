@@ -43,7 +43,7 @@ from linspec.operators import as_operator
 from linspec.process import machine
 from linspec.rows import Moments, Passes, Preprocessing, row_gram
 from linspec.solving.on_rows import moments_of
-from linspec.solving.solve import solve_on_host
+from linspec.solving.solve import solve
 from linspec.solving.stating import with_values
 from linspec.status import Status
 from linspec.studies.held_out.folds import Folds, bytes_held, cells_of, with_orthogonal_confounds
@@ -308,7 +308,7 @@ def _of_signs(
     block = as_operator(home.place(np.hstack([B, weighted]), problem.A.dtype))
     run = problem.with_matrices({"B": block}).with_numbers(ridge=tuple(ridges))
     run = with_values(run, vector=False, column_names={})
-    solution = solve_on_host(run, solver, **options)
+    solution = solve(run, solver, **options)
     if solution.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     if not solution.converged:

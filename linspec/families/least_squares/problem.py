@@ -16,7 +16,7 @@ from linspec.errors import BrokenPlugin
 from linspec.iteration import Certificate
 from linspec.rows import Moments
 from linspec.solving import NewRows, RidgesSolution, WithRidges
-from linspec.solving.summary import some_of
+from linspec.solving.tables import some_of
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -29,7 +29,7 @@ from linspec.iteration import Certificate
 from linspec.linalg import EPS, ratio, selection_matrix, signs_of_columns, tall_svd
 from linspec.rows import Moments, OutOfPasses
 from linspec.solving import NewRows, fewer_than_asked, table_of_columns, table_of_training_rows
-from linspec.solving.summary import percent
+from linspec.solving.tables import percent
 from linspec.solving.verdict import Finding
 from linspec.workers import brought_here
 

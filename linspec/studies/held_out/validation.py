@@ -38,17 +38,15 @@ from linspec.errors import (
 from linspec.frames import table
 from linspec.process.interrupts import NothingYet, Request, first_interrupt
 from linspec.process.plurals import count_of
-from linspec.registry.keywords import hinted
 from linspec.registry.options import is_number
 from linspec.solving.checks import check_choice, several
-from linspec.solving.findings import CHOICE
 from linspec.solving.problem import Problem
-from linspec.solving.ridge_values import ridge_columns, ridge_in_words, size_of_ridge
 from linspec.solving.ridges import along_ridges, checked_ridges
 from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
 from linspec.solving.stating import check_range_of_ridges
-from linspec.solving.verdict import WARNED
+from linspec.solving.tables import ridge_columns, ridge_in_words, size_of_ridge
+from linspec.solving.verdict import CHOICE, WARNED
 from linspec.status import Status
 from linspec.studies.held_out.folds import (
     Folds,
@@ -74,7 +72,6 @@ METHODS, FORMS = ("folds", "gcv"), ("auto", "dense", "solve", "sparse", "implici
 
 
 @at_home
-@hinted
 def cross_validate(  # noqa: PLR0913
     problem: Problem[Any],
     *,
@@ -602,7 +599,6 @@ class CrossValidation:
             )
         return self._simplest(gains >= gains[i, j] - error)
 
-    @hinted
     def solve(self, rule: str = "best", solver: Any = "auto", **options: Any) -> Any:
         """Solve the problem on all rows with the chosen ridge and k.
 

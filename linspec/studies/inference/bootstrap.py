@@ -55,11 +55,10 @@ from linspec.solving.linear_solution import as_several
 from linspec.solving.problem import Problem
 from linspec.solving.select import chosen_solver, has_trait
 from linspec.solving.solution import weights_by_matrix
-from linspec.solving.solve import solve_on_host
+from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
 from linspec.solving.stating import with_values
-from linspec.solving.summary import Summary
-from linspec.solving.tables import table_of_columns, table_of_components
+from linspec.solving.tables import Summary, table_of_columns, table_of_components
 from linspec.studies.held_out.scores import beside
 from linspec.studies.inference.permutation import check_has_values, values_of
 from linspec.studies.inference.rows import (
@@ -389,7 +388,7 @@ def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
     generator = random_generator(rng)
     solver, options = chosen_solver(problem, solver, options)
     if solution is None:
-        solution = solve_on_host(problem, solver, rng=generator, **options)
+        solution = solve(problem, solver, rng=generator, **options)
     check_solution(solution, problem)
     if has_trait(problem, solver, "warm-start") and len(values_of(solution)):
         options = {"start": solution, **options}
@@ -402,7 +401,7 @@ def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
             w = drawn_counts(generator, counted, numbers)  # some matrix had none of these rows
         # groups of other sizes: values may grow with the number of rows
         w = np.asarray(w * (float(counted.sum()) / w.sum()))
-        found = solve_on_host(with_values(problem, sample_weight=w), solver, rng=generator, **options)
+        found = solve(with_values(problem, sample_weight=w), solver, rng=generator, **options)
         if stop.made:  # the result of an interrupted solve does not count
             raise NothingYet
         into.add(found, w)

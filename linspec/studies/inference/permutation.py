@@ -51,10 +51,9 @@ from linspec.registry.options import is_number
 from linspec.solving.checks import check_count, check_fraction
 from linspec.solving.problem import Problem
 from linspec.solving.select import chosen_solver
-from linspec.solving.solve import solve_on_host
+from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
-from linspec.solving.summary import some_of
-from linspec.solving.tables import table_of_components
+from linspec.solving.tables import some_of, table_of_components
 from linspec.studies.inference.rows import (
     check_entries,
     check_rows_are_known,
@@ -216,10 +215,8 @@ def permuted_solves(
     images = on_images(problem, "permutation_test")
     generator = random_generator(rng)
     solver, options = chosen_solver(problem, solver, options)
-    solution = solve_on_host(problem, solver, rng=generator, **options)
-    values = values_of(
-        solution if images is problem else solve_on_host(images, solver, rng=generator, **options)
-    )
+    solution = solve(problem, solver, rng=generator, **options)
+    values = values_of(solution if images is problem else solve(images, solver, rng=generator, **options))
     stop, slow = Request(), f"one solve took {solution.seconds:.3g} s"
     drawn, unconverged = values_by_chance(
         images, solver, options, generator, (permutations, len(values)), stop, max_seconds, until, slow
@@ -259,7 +256,7 @@ def values_by_chance(  # noqa: PLR0913, PLR0917
 
     def permute(number: int) -> None:
         nonlocal unconverged
-        found = solve_on_host(permuted(problem, generator), solver, rng=generator, **options)
+        found = solve(permuted(problem, generator), solver, rng=generator, **options)
         if stop.made:  # the result of an interrupted solve does not count
             raise NothingYet
         unconverged += not found.converged
