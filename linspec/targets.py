@@ -281,7 +281,8 @@ def one_hot(codes: HostArray, entries: HostArray, home: Home | None = None) -> A
     if home is None:
         there = codes >= 0
         index = np.int32 if len(codes) < 2**31 else np.int64
-        columns, starts = codes[there].astype(index), np.zeros(len(codes) + 1, index)
+        columns = codes[there].astype(index)
+        starts = np.zeros(len(codes) + 1, index)
         np.cumsum(there, out=starts[1:])
         return scipy.sparse.csr_array((entries[columns], columns, starts), shape=(len(codes), len(entries)))
     place, row = home.blocks.place, home.blocks.place(entries)
@@ -400,7 +401,8 @@ def _check_whole(entries: HostArray, present: HostArray) -> None:
     """Raise an error if floats are infinite or not whole; `present` is their mask, by which the error names the row."""
     strange = (entries != np.rint(entries)) | np.isinf(entries)
     if strange.any():
-        got, row = entries[strange][0], np.flatnonzero(present)[strange][0]
+        got = entries[strange][0]
+        row = np.flatnonzero(present)[strange][0]
         raise (NonFiniteData if np.isinf(got) else InvalidProblem)(
             f"classes must be whole numbers or strings; got {got:g} in row {row}. A row without a class is None or "
             "NaN, and a label with weights a matrix of one column, y[:, None]."

@@ -47,7 +47,8 @@ class DeviceSparseBlock(Block):
         out += self.place.place(self.XT @ U.copy(order="F"))
 
     def sums(self, w: Array | None, *, squares: bool, exact: bool) -> tuple[Array, Array | None]:
-        ones, one = self.place.ones((self.rows,)), self.place.ones((self.entries,))
+        ones = self.place.ones((self.rows,))
+        one = self.place.ones((self.entries,))
         counts, xp = ones if w is None else w, self.place.xp
         row = self.place.zeros((self.columns,)) if self.row is None else self.place.place(self.row)
         gaps = self.place.place(self.X.data) - row[self.X.indices]

@@ -75,7 +75,8 @@ def declared_in(cls: Any) -> dict[str, Any]:
 
 def _option_of(name: str, declared: Any) -> click.Option:
     """Make the option of a declared field."""
-    flag, text = f"--{name.replace('_', '-')}", getattr(declared, "help", "") or FLAGS.get(name, "")
+    flag = f"--{name.replace('_', '-')}"
+    text = getattr(declared, "help", "") or FLAGS.get(name, "")
     if isinstance(declared, Flag):
         yes = declared.default if declared.in_commands is None else declared.in_commands
         return option(f"{flag}/--no-{flag[2:]}", default=yes, help=text)

@@ -150,7 +150,8 @@ def _write(head: Sequence[str], ids: Sequence[str], values: Any, stream: IO[byte
     if suffix == ".npy":
         np.save(stream, values)
         return
-    text, form = io.StringIO(), {"f4": "%.9g", "f8": "%.17g"}.get(values.dtype.str[1:], "%s")
+    text = io.StringIO()
+    form = {"f4": "%.9g", "f8": "%.17g"}.get(values.dtype.str[1:], "%s")
     rows = ((*ids[i : i + 1], *(form % value for value in row)) for i, row in enumerate(values.tolist()))
     csv.writer(text, lineterminator="\n").writerows([head, *rows])
     stream.write(text.getvalue().encode())

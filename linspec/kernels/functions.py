@@ -761,7 +761,8 @@ def about(rows: Any, center: HostArray | None) -> Any:
         return rows
     if scipy.sparse.issparse(rows):
         rows = rows.toarray()
-    home, dtype = Home.of(rows), np.dtype(str(rows.dtype).rpartition(".")[2])
+    home = Home.of(rows)
+    dtype = np.dtype(str(rows.dtype).rpartition(".")[2])
     out = home.zeros(tuple(rows.shape), dtype)
     middle = home.blocks.place(center)
     for block in row_blocks(rows.shape[0], 8 * rows.shape[1], on_host=home.on_host):

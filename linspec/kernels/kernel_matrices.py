@@ -210,7 +210,8 @@ class KernelOperator(LinearOperator):
             return
         some = np.unique(np.linspace(0, self.shape[0] - 1, min(PROBED, self.shape[0])).astype(np.intp))
         T = self._among(points, some)
-        off, size = float(np.abs(T - T.T).max()), float(np.abs(T).max())
+        off = float(np.abs(T - T.T).max())
+        size = float(np.abs(T).max())
         if not off <= 1e-3 * size:
             raise InvalidProblem(
                 f"the kernel of {self.name} must be symmetric; among {len(some)} rows k(x, z) and k(z, x) differ by "
@@ -350,7 +351,8 @@ class KernelOperator(LinearOperator):
         index, points = np.asarray(numbers, dtype=np.intp), self.points
         n, m = self.shape[0], len(index)
         self._begin(m, m / max(n, 1), 0.0)
-        out, others = self.data.home.zeros((n, m), self.tile_dtype), points.columns(index)
+        out = self.data.home.zeros((n, m), self.tile_dtype)
+        others = points.columns(index)
         for rows in _slices(n, self.tile):
             pause()
             out[rows, :] = points.at(rows).against(others)

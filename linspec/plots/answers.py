@@ -569,7 +569,8 @@ def scores(
             if code >= 0:
                 rounds, number = divmod(code, len(COLOURS))
                 # When all colours have been used, the markers are shifted, so that many classes remain distinct.
-                colour, marker = COLOURS[number], MARKERS[(number + rounds) % len(MARKERS)]
+                colour = COLOURS[number]
+                marker = MARKERS[(number + rounds) % len(MARKERS)]
                 caption = names[code]
             style: dict[str, Any] = {"s": 14 if len(Z) <= MOST_POINTS else 5, "alpha": 0.75, **POINTS}
             axes.scatter(

@@ -84,7 +84,9 @@ class Cell:
         """Return the moments of the union of these rows and those of `other`, by (2)."""
         if 0 in (self.count, other.count):
             return other if self.count == 0 else self
-        d, g, total = -self.less(other.origin, other.mean), len(self.gram), self.count + other.count
+        d = -self.less(other.origin, other.mean)
+        g = len(self.gram)
+        total = self.count + other.count
         d = np.where(varies(d**2, (np.abs(self.origin) + np.abs(self.mean)) ** 2), d, 0.0)
         weight = self.count * (other.count / total)
         gram = np.outer(d[:g] * weight, d)
@@ -132,7 +134,8 @@ class _Sums:
         """The moments about the means, by (1)."""
         s = np.concatenate([to_host(x) for x in self.sums])
         origin, count = np.concatenate(self.origins), self.count or 1.0
-        edges, first = np.cumsum([0, *map(len, self.origins)]).tolist(), len(self.origins) - diagonal
+        edges = np.cumsum([0, *map(len, self.origins)]).tolist()
+        first = len(self.origins) - diagonal
         g = edges[first]
         t = s + self.count * (origin - np.concatenate(self.about))  # about what products are about
         C = np.empty((g, edges[-1]))
@@ -202,10 +205,8 @@ class Cells(Reduction):
         return {}
 
     def add(self, total: dict[int, Any], blocks: list[Block], rows: slice) -> None:
-        w, B = (
-            None if self.data.pre.w is None else self.data.pre.w[rows],
-            self.data.B(self.operators[0], rows),
-        )
+        w = None if self.data.pre.w is None else self.data.pre.w[rows]
+        B = self.data.B(self.operators[0], rows)
         if B is not None:
             basis = DenseBlock(B, np.dtype(np.float64), self.operators[self.at].backend)
             blocks = [*blocks[: self.at], basis, *blocks[self.at :]]
@@ -253,7 +254,8 @@ class Cells(Reduction):
             row = np.nan_to_num(row.astype(np.float64), posinf=0.0, neginf=0.0)
             origins.append(row)
             about.append(row if block.subtracts else np.zeros_like(row))
-        widths, places = [A.shape[1] for A in self.operators], [A.backend.blocks for A in self.operators]
+        widths = [A.shape[1] for A in self.operators]
+        places = [A.backend.blocks for A in self.operators]
         first = len(widths) - self.diagonal
         products = [places[i].zeros((widths[i], q)) for i in range(first) for q in widths[i:]]
         sums, squares = ([A.zeros((q,)) for A, q in zip(places, widths, strict=True)] for _ in range(2))

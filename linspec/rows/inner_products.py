@@ -51,7 +51,9 @@ def row_gram(moments: Moments, i: int = 0) -> Array:
 
 def _of_blocks(moments: Moments, i: int, n: int) -> Array:
     """(X - 1oᵀ) F² (X - 1oᵀ)ᵀ, block by block."""
-    A, fitted, place = moments.operators[i], moments.fitted[i], moments.operators[i].backend.blocks
+    A = moments.operators[i]
+    fitted = moments.fitted[i]
+    place = moments.operators[i].backend.blocks
     K: Any = place.zeros((n, n))
     row = moments.mean(i) if moments.pre.center else None
     row = None if row is None else A.thin(row)
@@ -75,7 +77,8 @@ def _of_blocks(moments: Moments, i: int, n: int) -> Array:
 def _projected(moments: Moments, i: int, K: Array) -> Array:
     """Formula (1), from the inner products of rows that count once."""
     A, place = moments.operators[i], moments.operators[i].backend.blocks
-    w, Q = moments.data.w(A), place.place(moments.pre.taken(K.shape[0]))
+    w = moments.data.w(A)
+    Q = place.place(moments.pre.taken(K.shape[0]))
     if w is not None:
         root = place.xp.sqrt(w)
         K = K * root[:, None] * root[None, :]

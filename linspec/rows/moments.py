@@ -425,7 +425,9 @@ class Moments:
         places, basis = self._columns_of_cells(diagonal=len(whole.diagonal) > 0)
         row = (whole.origin + whole.mean) * self.pre.center
         zero = np.zeros_like(row)
-        G, squares, sums = whole.about(row, zero), whole.squares_about(row, zero), whole.less(row, zero)
+        G = whole.about(row, zero)
+        squares = whole.squares_about(row, zero)
+        sums = whole.less(row, zero)
         learnt: list[Any] = [np.array([whole.count])]
         for some in places:
             learnt += [whole.count * sums[some], squares[some], G[basis, some].T]
@@ -600,7 +602,9 @@ class Moments:
         """
         A = self.operators[i]
         (total,), about = self._pass(lambda: AdjointImages(A, U), [i], share)
-        fitted, place, B = self.fitted[i], A.backend.blocks.place, self.data.B(A)
+        fitted = self.fitted[i]
+        place = A.backend.blocks.place
+        B = self.data.B(A)
         if self.pre.center:
             total = (
                 total
@@ -768,7 +772,8 @@ class Moments:
         executor, began = self.executor or executor_of(operators), time.perf_counter()
         reduction, totals, count, entries = executor.reduce(operators, begin, self.passes.look)
         if tells():
-            names, columns = " and ".join(self.names[i] for i in which), reduction.parts[0].columns
+            names = " and ".join(self.names[i] for i in which)
+            columns = reduction.parts[0].columns
             LOG.debug("pass over %s with %d columns: %.3g s", names, columns, time.perf_counter() - began)
         self.pre.check_rows(count, ended=True)
         self._count(reduction, entries)
@@ -940,7 +945,8 @@ class Moments:
 
     def _taken(self, i: int, about: About) -> HostArray:
         """T of shape (p, m): formula (2) takes TᵢTⱼᵀ out of the product of matrices i and j."""
-        f, columns = self.fitted[i], [np.zeros((self.widths[i], 0))]
+        f = self.fitted[i]
+        columns = [np.zeros((self.widths[i], 0))]
         if self.pre.center:
             columns.append(math.sqrt(f.total) * f.gap(about[i].adjoint)[:, None])
         return np.hstack(columns if f.slopes is None else [*columns, f.slopes])

@@ -201,7 +201,8 @@ def _between(parts: list[Rows], start: int, stop: int) -> Iterator[Block]:
     """Rows `start` to `stop` - 1 of what stands one below the other, without a copy."""
     row = 0
     for block in chain.from_iterable(part.blocks() for part in parts):
-        a, b = max(start - row, 0), min(stop - row, block.rows)
+        a = max(start - row, 0)
+        b = min(stop - row, block.rows)
         if a < b:
             yield block.cut(a, b)
         row += block.rows
@@ -368,7 +369,8 @@ def _taken(A: Rows, edges: list[int]) -> list[Rows]:
     row = 0
     for block in A.blocks():
         for part, (a, b) in zip(parts, pairwise(edges), strict=True):
-            start, stop = max(a - row, 0), min(b - row, block.rows)
+            start = max(a - row, 0)
+            stop = min(b - row, block.rows)
             if start < stop:
                 part.append(block.take(np.arange(start, stop)))
         row += block.rows

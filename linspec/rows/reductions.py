@@ -528,7 +528,8 @@ def _scores(of: Any, block: Block, rows: slice) -> tuple[Array, Array | None]:
     u = place.place(block.times(of.V))
     if "shift" in of.terms:
         u = u - of.terms["shift"][None, :]
-    w, B = of.data.w(of.operator, rows), of.data.B(of.operator, rows)
+    w = of.data.w(of.operator, rows)
+    B = of.data.B(of.operator, rows)
     if B is not None:
         u = u - B @ of.terms["along"]
     root = None if w is None else place.xp.sqrt(w)[:, None]

@@ -642,7 +642,8 @@ def factored(normalizer: Any, backend: Backend, name: str, rank: int, V: Array, 
     require(
         np.array_equal(before, copied(block)), f"{name}: V must stay as it is; it is changed. Work on a copy"
     )
-    q, shapes = copied(Q), ((len(V), rank), (V.shape[1], rank))
+    q = copied(Q)
+    shapes = ((len(V), rank), (V.shape[1], rank))
     kinds = type(Q), Q.dtype, type(T), (q.shape, T.shape)
     wanted = type(block), block.dtype, np.ndarray, shapes
     require(
@@ -652,7 +653,8 @@ def factored(normalizer: Any, backend: Backend, name: str, rank: int, V: Array, 
     room = 2000 * eps if MV is None else 40000 * eps
     off = np.abs(q.T @ (q if MV is None else MV @ T) - np.eye(rank)).max(initial=0.0)
     require(off <= room, f"{name}: Q must be orthonormal; QᵀMQ differs from I by {off:.2g}. Sum in float64")
-    off, size = np.abs(q - before @ T).max(initial=0.0), np.abs(V).max() * np.abs(T).max(initial=0.0)
+    off = np.abs(q - before @ T).max(initial=0.0)
+    size = np.abs(V).max() * np.abs(T).max(initial=0.0)
     require(
         off <= room * max(1.0, size),
         f"{name}: Q must be VT; they differ by {off:.2g}. Return the T of this Q",
@@ -688,7 +690,8 @@ def draws(matrix: Any) -> None:
             np.array_equal(first, second) and not np.array_equal(first, other),
             "draw must be equal for equal generators and change with the generator. Draw from rng alone",
         )
-        sketch, A = matrix.operator(*shape, np.random.default_rng(7)), np.ones((4, shape[0]))
+        sketch = matrix.operator(*shape, np.random.default_rng(7))
+        A = np.ones((4, shape[0]))
         product = copied(sketch.sketch(ls.as_operator(A)))
         require(
             np.array_equal(copied(sketch.dense()), first) and np.allclose(product, A @ first, atol=1e-10),

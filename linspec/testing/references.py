@@ -416,7 +416,8 @@ def held_out_r2(case: Case, ridge: float, gamma: Array) -> Any:
 def many_targets(case: Case) -> Arrays:
     """Return for each target the best held-out score of all ridges and weights of bands, and the weights of its fit."""
     X, Y = centred(case)
-    best, weights = np.full(Y.shape[1], -np.inf), np.zeros((X.shape[1], Y.shape[1]))
+    best = np.full(Y.shape[1], -np.inf)
+    weights = np.zeros((X.shape[1], Y.shape[1]))
     for band_weights, ridge in product(case.parameters["band_weights"], case.parameters["ridges"]):
         gamma = np.array(band_weights)[case.parameters.get("bands", 0)]
         scores = held_out_r2(case, ridge, gamma)

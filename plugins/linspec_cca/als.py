@@ -125,7 +125,8 @@ class Alternating(Solver):
             residual = gains.residual(pairs.residual(metrics, k), pairs.rho[:k])
             yield Iterate(residual, pairs.arrays, final=made == rounds)
             for i in (0, 1):
-                scales, G = pairs.home.column_norms(pairs.CW[i]), pairs.CW[i] if from_zero else pairs.gap(i)
+                scales = pairs.home.column_norms(pairs.CW[i])
+                G = pairs.CW[i] if from_zero else pairs.gap(i)
                 enough = ROUNDED
                 for taken, step in enumerate(solves[i](G)):
                     worst = float((step.lengths / scales)[scales > 0].max(initial=0.0))

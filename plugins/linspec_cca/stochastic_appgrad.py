@@ -162,7 +162,9 @@ class FirstRows:
 
     def _metric(self, i: int, batch: int) -> Array:
         """P (1)."""
-        rows, D, xp = self.chunk[i], self.D[i], Home.of(self.D[i]).xp
+        rows = self.chunk[i]
+        D = self.D[i]
+        xp = Home.of(self.D[i]).xp
         pieces = [(S, S.stop - S.start) for S in equal_slices(rows.rows, max(1, rows.rows // PIECES))]
         s = [rows.column_squares(S) * (self.n / r) for S, r in pieces]
         mean = sum(s) / len(s)

@@ -89,7 +89,8 @@ class WhitenedSVD(GramCCA):
         """Estimated cost of the cross matrix, products with it, and the algebra between them; None for other data."""
         if not (sizes.one_entry and max(sizes.p, sizes.q) > FEWEST_COLUMNS):
             return None
-        pairs, rows = float(sizes.pairs or 0), float(sizes.p + sizes.q)
+        pairs = float(sizes.pairs or 0)
+        rows = float(sizes.p + sizes.q)
         columns = min(BASIS[0] * (sizes.k + 1) + BASIS[1], sizes.p, sizes.q)
         seconds = pairs / PAIR_RATE + 4.0 * columns * (pairs / SPARSE_RATE + rows * columns / DENSE_RATE)
         return Estimate(seconds, 16.0 * pairs + 40.0 * rows * columns, "columns times a sparse matrix")

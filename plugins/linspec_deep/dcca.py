@@ -136,7 +136,8 @@ class DCCA(Solver):
         if start is not None:
             it = Training(**{field.name: start[field.name][()] for field in fields(it)})
         drawn = np.random.default_rng([it.seed, 0]).permutation(n)
-        numbers, judges = np.sort(drawn[aside:]), rows.read(np.sort(drawn[:aside]), 0) if aside else []
+        numbers = np.sort(drawn[aside:])
+        judges = rows.read(np.sort(drawn[:aside]), 0) if aside else []
         batches = max(1, round(len(numbers) / self.batch))
         epochs = self.epochs or max(EPOCHS, -(-STEPS // batches))
         while True:
@@ -166,7 +167,8 @@ class DCCA(Solver):
                 break
             (g,), t = torch.autograd.grad(loss, theta), t + 1
             eta = self.step * (1 + cos(pi * (t - 1) / total)) / 2  # η ∝ 1 + cos(π t/T)
-            m, v = a * m + (1 - a) * g, b * v + (1 - b) * g * g
+            m = a * m + (1 - a) * g
+            v = b * v + (1 - b) * g * g
             step = m / (1 - a**t) / ((v / (1 - b**t)).sqrt() + EPSILON)
             theta = (1 - eta * self.decay) * theta.detach() - eta * step
         theta, means, squares = (x.detach().numpy() for x in (theta, m, v))
@@ -182,7 +184,9 @@ class DCCA(Solver):
         F, G = (
             _features(view, layers) for view, layers in zip(views, layers_of(theta, rows.sizes), strict=True)
         )
-        free, F, G = max(len(F) - 1, 1), F - F.mean(dim=0), G - G.mean(dim=0)
+        free = max(len(F) - 1, 1)
+        F = F - F.mean(dim=0)
+        G = G - G.mean(dim=0)
         ridge = rows.torch.eye(F.shape[1], dtype=F.dtype) * self.ridge
         (Lx, fault_x), (Ly, fault_y) = (linalg.cholesky_ex(Z.T @ Z / free + ridge) for Z in (F, G))
         if int(fault_x) or int(fault_y):

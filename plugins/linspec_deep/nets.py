@@ -94,7 +94,8 @@ class Net:
         if isinstance(packed, Net):
             return packed
         count = int(packed[0])
-        sizes, rest = packed[1 : count + 1].astype(int).tolist(), packed[count + 1 :]
+        sizes = packed[1 : count + 1].astype(int).tolist()
+        rest = packed[count + 1 :]
         (layers,) = layers_of(rest[sizes[0] + 1 :].astype(np.float32), [sizes])
         weights, biases = zip(*layers, strict=True)
         return cls(rest[: sizes[0]], float(rest[sizes[0]]), weights, biases)

@@ -150,7 +150,9 @@ class DeepCCA(ls.Problem[DeepCCASolution], adjusts_rows=False):
         x_net, y_net = self.for_data(moments, arrays).values()
         n, mean, G = _feature_moments(moments, (x_net, y_net))
         k = x_net.sizes[-1]
-        Sx, C, Sy = G[:k, :k], G[:k, k:], G[k:, k:]
+        Sx = G[:k, :k]
+        C = G[:k, k:]
+        Sy = G[k:, k:]
         squares = np.diag(G) + n * mean**2
         Ux, Uy = (
             whitening_above_noise(S, np.diag(H), DEPENDENT, least=1.0)
@@ -187,7 +189,8 @@ class DeepCCA(ls.Problem[DeepCCASolution], adjusts_rows=False):
 
 def _feature_moments(moments: Moments, nets: tuple[Net, Net]) -> tuple[int, HostArray, HostArray]:
     """Number of rows, means of the features of both nets, and their Gram matrix about the means."""
-    n, size = int(moments.operators[0].shape[0]), min(map(rows_at_once, moments.operators))
+    n = int(moments.operators[0].shape[0])
+    size = min(map(rows_at_once, moments.operators))
     first = sums = np.zeros(sum(net.sizes[-1] for net in nets))
     G = np.zeros((len(sums), len(sums)))
     for some in equal_slices(n, size):
@@ -196,5 +199,6 @@ def _feature_moments(moments: Moments, nets: tuple[Net, Net]) -> tuple[int, Host
         if some.start == 0:
             first = F.mean(axis=0)  # sums about a mean of some rows lose no digits
         F = F - first
-        sums, G = sums + F.sum(axis=0), G + F.T @ F
+        sums = sums + F.sum(axis=0)
+        G = G + F.T @ F
     return n, first + sums / n, G - np.outer(sums, sums) / n

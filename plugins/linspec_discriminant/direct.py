@@ -78,7 +78,8 @@ class DirectDiscriminant(Solver):
         """Estimated cost of a Gram matrix of the shorter side, its factor, and singular vectors of a thin matrix."""
         if not sizes.readable:
             return None
-        side, t = float(min(sizes.n, sizes.p)), float(min(max(sizes.q, sizes.k), sizes.p, sizes.n))
+        side = float(min(sizes.n, sizes.p))
+        t = float(min(max(sizes.q, sizes.k), sizes.p, sizes.n))
         rate = SPARSE_RATE if sizes.scattered else DENSE_RATE
         forming = gram_seconds(sizes) if sizes.p <= sizes.n else sizes.shared(sizes.nnz * side / rate)
         factoring = side**3 / 3 / CHOLESKY_RATE + 6 * side * t * (t + side) / FACTOR_RATE

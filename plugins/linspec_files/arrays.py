@@ -270,7 +270,9 @@ class Node:
         found = self.member(chosen) if chosen else self
         node = found.node
         if found.is_array:
-            shape, dtype, read = node.shape or (), np.dtype(node.dtype), found.reader(self.missing)
+            shape = node.shape or ()
+            dtype = np.dtype(node.dtype)
+            read = found.reader(self.missing)
             operator: LinearOperator = dense(found.name, shape, dtype, read, self.path, found.chunks)
         else:
             operator = found._compressed()

@@ -80,13 +80,15 @@ def holds_names(first: Line, below: Sequence[Line]) -> bool | None:
 
 def _stand_out(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     """Whether numbers above columns of numbers differ from those as names of columns may."""
-    x, rows = [float(field) for field in first], [[float(field) for field in row] for row in below]
+    x = [float(field) for field in first]
+    rows = [[float(field) for field in row] for row in below]
     if not x or not rows or len(set(x)) < len(x) or not all(map(math.isfinite, x)):
         return False
     columns, several = list(zip(first, *below, strict=True)), len(x) > 1
     if (several and _is_even([*first, *below[0]])) or (len(rows) > 1 and all(map(_is_even, columns))):
         return False  # as 1,2,3 above 4,5,6, or columns of which each goes on below
-    ours, theirs = list(map(_decimals, first)), [_decimals(field) for row in below for field in row]
+    ours = list(map(_decimals, first))
+    theirs = [_decimals(field) for row in below for field in row]
     low, high = min(map(min, rows)), max(map(max, rows))
     geometric = _is_geometric(x) and 2 * sum(map(_is_geometric, rows)) < len(rows)
     return (
@@ -107,14 +109,16 @@ def _are_years(fields: Sequence[str]) -> bool:
 
 def _sign(x: Sequence[float]) -> int:
     """1 for numbers that rise, -1 for numbers that fall, else 0."""
-    rises, falls = all(a < b for a, b in pairwise(x)), all(a > b for a, b in pairwise(x))
+    rises = all(a < b for a, b in pairwise(x))
+    falls = all(a > b for a, b in pairwise(x))
     return int(rises) - int(falls)
 
 
 def _is_even(fields: Sequence[str]) -> bool:
     """Whether numbers rise or fall by equal steps, up to a unit of their last digit if the steps are many units."""
     x = [float(field) for field in fields]
-    step, unit = (x[-1] - x[0]) / (len(x) - 1), 10.0 ** -max(map(_decimals, fields))
+    step = (x[-1] - x[0]) / (len(x) - 1)
+    unit = 10.0 ** -max(map(_decimals, fields))
     rounding = max(1e-9 * abs(step), 1e-12 * max(map(abs, x)))
     room = max(unit, rounding) if len(x) >= MANY and abs(step) > 10 * unit else rounding
     return _sign(x) != 0 and all(abs(x[0] + i * step - one) <= room for i, one in enumerate(x))

@@ -124,7 +124,9 @@ def _table(files: RowFiles) -> tuple[list[tuple[str, Any]], Any, tuple[str, ...]
         with _opened(path) as file:
             described.append((path, file.metadata))
             schemas.append(file.schema_arrow)
-    first, where, every = schemas[0], printable(described[0][0]), list(schemas[0].names)
+    first = schemas[0]
+    where = printable(described[0][0])
+    every = list(schemas[0].names)
     if files.columns is None or not all(isinstance(one, str) for one in files.columns):
         with called(where):
             every = columns_but_index(first)  # which may be named, but not counted
@@ -202,10 +204,8 @@ class _Reader:
 
     def __call__(self, start: int, stop: int) -> HostArray:
         """Decode the rows of a slab, in column order, as Parquet stores them."""
-        group, end = (
-            int(np.searchsorted(self.starts, start, side="right")) - 1,
-            int(np.searchsorted(self.starts, stop)),
-        )
+        group = int(np.searchsorted(self.starts, start, side="right")) - 1
+        end = int(np.searchsorted(self.starts, stop))
         if start == self.starts[group] and stop == self.starts[end]:
             with _opened(self.path, self.metadata) as file:
                 table = file.read_row_groups(list(range(group, end)), self.columns)

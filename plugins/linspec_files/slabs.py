@@ -323,7 +323,8 @@ def _columns(read: Callable[[int, int], Any], places: Sequence[int], start: int,
 
 def stacked(files: RowFiles, parts: Sequence[LinearOperator]) -> LinearOperator:
     """Make one operator of those of several files; refuse one with other columns, names, dtype or kind by its name."""
-    first, starts = parts[0], [0, *accumulate(part.shape[0] for part in parts)]
+    first = parts[0]
+    starts = [0, *accumulate(part.shape[0] for part in parts)]
     facts = [(part.shape[1], part.sparse, part.stored_dtype, part.column_names) for part in parts]
     for path, here in zip(files.paths, facts, strict=True):
         if here != facts[0]:
@@ -338,7 +339,8 @@ def stacked(files: RowFiles, parts: Sequence[LinearOperator]) -> LinearOperator:
         edges = np.unique(
             np.concatenate([one.edges + start for one, start in zip(sources, starts, strict=False)])
         )
-        reads, paths = [one.read for one in sources], list(chain(*(one.paths for one in sources)))
+        reads = [one.read for one in sources]
+        paths = list(chain(*(one.paths for one in sources)))
         found: LinearOperator = FileRows(
             replace(
                 sources[0], name=files.name, shape=(starts[-1], first.shape[1]), edges=edges, paths=paths,

@@ -126,7 +126,8 @@ def of_svmlight(files: RowFiles) -> LinearOperator:
     """
     if files.part not in ("", "labels", "classes"):
         raise InvalidProblem(f"{files.name} has the parts 'labels' and 'classes'; got {files.part!r}.")
-    rows, front = list[tuple[str, bytes, str]](), re.compile(FRONT)
+    rows = list[tuple[str, bytes, str]]()
+    front = re.compile(FRONT)
     for path in map(Path, files.paths):
         text = _text(path, 4)
         _check_lines(path, text, ROW, "'index:value'")

@@ -38,11 +38,14 @@ class KCCA(Solver):
         moments.settle(context.rng, form="tiled")
         (wx, Ux), (wy, Uy) = (eigen_of(op) for op in moments.operators)
         (rx, ry), home = problem.ridge, moments.home
-        px, py = np.sqrt(wx / (wx + rx)), np.sqrt(wy / (wy + ry))
+        px = np.sqrt(wx / (wx + rx))
+        py = np.sqrt(wy / (wy + ry))
         cross = Ux.T @ Uy
         alpha, rho, beta = leading_svd((px[:, None] * cross) * py, problem.k, HOST)
         count = max(int(np.sum(rho > len(px) * np.finfo(np.float64).eps)), 1)  # the others have no direction
-        alpha, rho, beta = alpha[:, :count], rho[:count], beta[:, :count]
+        alpha = alpha[:, :count]
+        rho = rho[:count]
+        beta = beta[:, :count]
         # Values at the rows are Ky b = √py β, and a = (Kx + rx)⁻¹ Ky b/ρ. Parts of the coefficients outside the
         # range of the kernel are no part of a function, but solve the equations there.
         rho = np.where(rho > ZERO, rho, 1.0)

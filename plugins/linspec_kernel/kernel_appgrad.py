@@ -183,6 +183,8 @@ def pairs(x: DualView, y: DualView, k: int) -> tuple[HostArray, list[Array]]:
     """The leading k correlations of canonical pairs within two blocks, and the residuals of these pairs."""
     U, rho, Vt = np.linalg.svd(on_host(x.values.T @ y.values))
     place, rho = x.op.home.place, rho[:k]
-    T, S = place(U[:, :k]), place(Vt[:k].T)
-    first, second = (x.block @ T, x.values @ T), (y.block @ S, y.values @ S)
+    T = place(U[:, :k])
+    S = place(Vt[:k].T)
+    first = (x.block @ T, x.values @ T)
+    second = (y.block @ S, y.values @ S)
     return rho, gaps_of(first, second, place(rho), (x.ridge, y.ridge))

@@ -132,7 +132,8 @@ class Nystrom:
             return 0.0
         q = min(PROBED, n)
         some = np.sort(random_generator(rng).choice(n, q, replace=False))
-        rows, roots = on_host(_rows(self.L, some, self.place)), to_host(self.op.roots)[some]
+        rows = on_host(_rows(self.L, some, self.place))
+        roots = to_host(self.op.roots)[some]
         E = self.op.block(some) * np.outer(roots, roots) - rows @ rows.T
         size = max(float(np.trace(E)) / q, 0.0)
         largest = max(float(leading_eigenpairs(E, 1)[0][0]), 0.0)
@@ -150,7 +151,8 @@ class Nystrom:
         The bound is that of the span of R and Z (see the module). Z is any block, usually
         the preconditioned residuals; KR and KZ are the products of K with R and Z.
         """
-        W, KW = self.home.concat([R, Z]), self.home.concat([KR, KZ])
+        W = self.home.concat([R, Z])
+        KW = self.home.concat([KR, KZ])
         scale = reciprocal(self.home.column_norms(W))
         # With M = Wᵀ(K + r)W, B = WᵀR and A = WᵀKR the bound is the diagonal of AᵀM⁻¹B.
         M = scale[:, None] * (on_host(W.T @ KW) + self.ridge * on_host(W.T @ W)) * scale

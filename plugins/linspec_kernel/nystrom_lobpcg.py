@@ -107,7 +107,8 @@ class NystromLOBPCG(ByTiles):
             # The pairs within the spans: coefficients with their values at the rows, correlations.
             U, rho, Vt = np.linalg.svd(to_host(x.values.T @ y.values), full_matrices=False)
             count = min(width, len(rho))
-            f, g = x.turned(U[:, :count]), y.turned(Vt[:count].T)
+            f = x.turned(U[:, :count])
+            g = y.turned(Vt[:count].T)
             R = gaps_of(f, g, home.place(rho[:count]), ridges)
             squares = near[0].squares(R[0]) + near[1].squares(R[1])
             total, wanted = float(rho[:k].sum()), min(k, count)
@@ -168,7 +169,8 @@ def first_blocks(near: list[Nystrom], width: int) -> list[Array]:
     They are (z_y/ρ − z_x)/r in the block of X, with the values z of the pair's functions.
     """
     x, y = near
-    C, n = np.zeros((len(x.w), len(y.w))), x.op.shape[0]
+    C = np.zeros((len(x.w), len(y.w)))
+    n = x.op.shape[0]
     for rows in equal_slices(n, BLOCK):
         C += on_host(x.home.place(x.L[rows, :]).T @ y.home.place(y.L[rows, :]))
     C -= n * np.outer(x.mean, y.mean)
@@ -223,7 +225,8 @@ class Space:
         live = np.flatnonzero(np.isfinite(lengths) & (lengths > 0))
         Z = _columns(Z, live, home) / home.place(lengths[live])
         both = self.op.matmat(home.concat([Z, gap]))
-        KZ, KR = both[:, : len(live)], both[:, len(live) :]
+        KZ = both[:, : len(live)]
+        KR = both[:, len(live) :]
         new, values = self._freed(Z, KZ)
         T = home.place(self._independent(Z, KZ, self._gram(new, values)))
         new, values = self._freed(new @ T, values @ T)

@@ -55,7 +55,8 @@ class OfKernels(ls.Problem[S_co], adjusts_rows=False):
 
         It is n − 1 for centred functions of n rows, otherwise n.
         """
-        n, center = min(A.shape[0] for A in self.matrices.values()), getattr(self, "center", False)
+        n = min(A.shape[0] for A in self.matrices.values())
+        center = getattr(self, "center", False)
         return {"rows, centred" if center else "rows": max(n - center, 1)}
 
     def on_rows(self, numbers: HostArray) -> Self:

@@ -183,7 +183,8 @@ class DirectLeastSquares(Solver):
         """Estimated cost of one Gram matrix of the shorter side and its factorisations."""
         if not sizes.readable:
             return None
-        side, ridges = min(sizes.n, sizes.p), max(1, sizes.k // max(sizes.q, 1))
+        side = min(sizes.n, sizes.p)
+        ridges = max(1, sizes.k // max(sizes.q, 1))
         seconds = gram_seconds(sizes) + ridges * side**3 / 3 / CHOLESKY_RATE
         memory = 24.0 * side**2 + 8.0 * sizes.k * (sizes.n + sizes.p)
         return Estimate(seconds, memory, "Gram matrix and its Cholesky factor")
@@ -191,7 +192,8 @@ class DirectLeastSquares(Solver):
 
 def _by_gram(moments: Moments, i: int, ridge: float) -> Apply:
     """G -> (XᵀX + rI)⁻¹ G by the Gram matrix."""
-    S, home = _dense(moments.gram()[i][i]), moments.operators[i].backend.blocks
+    S = _dense(moments.gram()[i][i])
+    home = moments.operators[i].backend.blocks
     apply = factorised(S, ridge)
     if apply is not None:
         return apply

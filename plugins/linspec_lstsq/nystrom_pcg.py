@@ -93,18 +93,14 @@ class NystromPCG(ByProducts):
         Y: Array,
     ) -> NystromSketch:
         """The sketch of Xᵢ, with its columns doubled while that is expected to save more than it costs."""
-        A, squares, product = (
-            moments.operators[i],
-            moments.fitted[i].squares,
-            partial(moments.gram_product, i=i),
-        )
+        A = moments.operators[i]
+        squares = moments.fitted[i].squares
+        product = partial(moments.gram_product, i=i)
         digits = float(np.log(2 / context.tol)) / 2
         outlook = Outlook(partial(price, moments, i), A.shape, width, float(squares.sum()), digits, self.rank)
-        sketch, affords, d = (
-            NystromSketch(Omega, Y, squares, outlook),
-            context.passes.affords,
-            squares + ridge,
-        )
+        sketch = NystromSketch(Omega, Y, squares, outlook)
+        affords = context.passes.affords
+        d = squares + ridge
         uneven = ridge > 0 and d.max() > SPREAD * d.min()
         if uneven and A.readable and moments.subtracts[i] and affords(2):
             Omega = Omega / sketch.roots(ridge)  # the same random numbers
@@ -115,7 +111,8 @@ class NystromPCG(ByProducts):
         while columns < most and affords(2) and sketch.pays(ridge):
             more = self._drawn(A, context, min(columns, most - columns))
             more, concat = more / sketch.roots(ridge) if sketch.scaled else more, Home.of(more).concat
-            Omega, Y = concat([sketch.Omega, more]), concat([sketch.Y, product(more)])
+            Omega = concat([sketch.Omega, more])
+            Y = concat([sketch.Y, product(more)])
             sketch, columns = replace(sketch, Omega=Omega, Y=Y, known={}), Omega.shape[1]
         return sketch
 
@@ -204,7 +201,8 @@ class Nystrom:
         F = Y @ place(whitening(to_host(Omega.T @ Y), cut=10 * EPS))
         values, vectors = np.linalg.eigh(to_host(F.T @ F))
         live = values > 10 * len(values) * EPS * np.max(values, initial=0.0)
-        values, vectors = values[live][::-1], vectors[:, live][:, ::-1]
+        values = values[live][::-1]
+        vectors = vectors[:, live][:, ::-1]
         U = F @ place(vectors / np.sqrt(values))
         # The condition number of FᵀF limits orthonormality: eigenvectors of small eigenvalues have parts of others.
         L = np.linalg.cholesky(to_host(U.T @ U))

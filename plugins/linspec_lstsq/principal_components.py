@@ -78,7 +78,8 @@ class PrincipalComponents:
         G = to_host(W.T @ AtAW)
         theta, C = np.linalg.eigh((G + G.T) / 2)
         live = theta > len(theta) * EPS * np.max(theta, initial=0.0)
-        theta, C = theta[live][::-1], C[:, live][:, ::-1]
+        theta = theta[live][::-1]
+        C = C[:, live][:, ::-1]
         R = C / np.sqrt(theta)  # (1)
         H = AtAW @ place(R)
         squares, U0 = np.linalg.eigh(to_host(H.T @ H))  # (2)

@@ -176,7 +176,8 @@ class SketchPrecondition(Solver):
                     limit = SHARE * unit * np.maximum(lengths, sizes)  # (3)
                 beyond += residual <= context.tol
                 ends = bool((moved <= limit).all()) or beyond == LONGEST
-                arrays, final = partial(_answer, factor, x, Y), ends and number == self.refinements
+                arrays = partial(_answer, factor, x, Y)
+                final = ends and number == self.refinements
                 yield Iterate(residual, arrays, final=final, doubt=DOUBT * bool(self.refinements))
                 if ends:
                     break

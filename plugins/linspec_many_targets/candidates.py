@@ -66,7 +66,8 @@ def checked_bands(given: Any, p: int, names: Sequence[str] | None) -> tuple[tupl
 
 
 def _of_mapping(given: Mapping[Any, Any], p: int, names: Sequence[str] | None) -> HostArray:
-    found, index = np.full(p, -1), {name: i for i, name in enumerate(names or ())}
+    found = np.full(p, -1)
+    index = {name: i for i, name in enumerate(names or ())}
     for number, (band, columns) in enumerate(given.items()):
         listed = range(p)[columns] if isinstance(columns, slice) else columns
         listed = to_host(listed).tolist() if is_array(listed) else listed

@@ -148,7 +148,9 @@ def _scores(
     folds, total = data.images(decomposed, block)
     for fold in folds:
         own = np.array([fold.judged(ridge) for ridge in ridges])
-        errors, ratios, used = errors + own, ratios + own * reciprocal(fold.totals), used + (fold.totals > 0)
+        errors = errors + own
+        ratios = ratios + own * reciprocal(fold.totals)
+        used = used + (fold.totals > 0)
     pooled = (used == 0) | data.lone_rows
     best.partial[block] = (total > 0) & (pooled | (used < len(folds)))
     lost = np.where(pooled, errors * reciprocal(total), ratios * reciprocal(np.maximum(used, 1.0)))

@@ -105,7 +105,8 @@ class Gram(Solver):
         data = MomentFolds(problem, moments)
         best = chosen(data, problem.ridges, problem.settings)
         problem.note(context, best)
-        S, C = to_host(moments.gram()[0][0]), to_host(moments.cross())
+        S = to_host(moments.gram()[0][0])
+        C = to_host(moments.cross())
 
         def basis(number: int) -> tuple[HostArray, HostArray]:
             return _scaled_basis(S, np.sqrt(problem.settings[number])[problem.band_of], data.rank)

@@ -231,7 +231,8 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
         scores = rows.images(A, home.concat(V), "X", confounds)
         there = Home.of(scores)
         kernels = np.split(HOST.place(scores), len(V), axis=1)
-        mixing, found = to_host(self.mixing), np.empty((len(kernels[0]), len(some)))
+        mixing = to_host(self.mixing)
+        found = np.empty((len(kernels[0]), len(some)))
         settings, numbers = np.unique(self.band_weights[some], axis=0, return_inverse=True)
         for number, gamma in enumerate(settings):
             mine = np.flatnonzero(numbers.ravel() == number)
@@ -540,7 +541,8 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         f, place = moments.fitted[0], moments.home.place
         returned = self.X.home.place(f.scaled(given["weights"]), self.X.dtype)
         W = f.unscaled(HOST.place(returned))  # what is judged is what is returned
-        SW, C = to_host(moments.products(place(W), None, onto=(0,))[0][0]), to_host(moments.cross())
+        SW = to_host(moments.products(place(W), None, onto=(0,))[0][0])
+        C = to_host(moments.cross())
         found = np.empty((3, len(ridges)))
         for block in blocks_of(len(ridges), len(W)):
             d = np.sqrt(gammas[block]).T[self.band_of]
@@ -586,7 +588,8 @@ def _is_count(splitter: Any) -> bool:
 def _findings(off: HostArray, scores: HostArray) -> tuple[tuple[Status | None, str], ...]:
     """Report targets whose coefficients may be wrong, and targets that never vary on held-out rows."""
     findings: list[tuple[Status | None, str]] = []
-    wrong, still = np.flatnonzero(off > ERROR), np.flatnonzero(np.isnan(scores))
+    wrong = np.flatnonzero(off > ERROR)
+    still = np.flatnonzero(np.isnan(scores))
     if wrong.size:
         text = (
             f"The coefficients of {wrong.size} of {len(off)} targets, the first is target {wrong[0]}, may have a "

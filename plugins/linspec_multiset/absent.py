@@ -71,7 +71,8 @@ class PresentBlock:
         w = weights * self.mask * other.mask
         G, zeros = self.block.gram(w, other.block), self.place.zeros
         G = self.place.place(G if is_array(G) else G.toarray())
-        left, right = zeros((G.shape[0], other.T.shape[1])), zeros((G.shape[1], self.T.shape[1]))
+        left = zeros((G.shape[0], other.T.shape[1]))
+        right = zeros((G.shape[1], self.T.shape[1]))
         self.block.t_times(A.thin(other.T * w[:, None]), left)
         other.block.t_times(B.thin(self.T * w[:, None]), right)
         both = self.T.T @ (other.T * w[:, None])

@@ -102,7 +102,9 @@ def _within_span(
 ) -> tuple[list[Array], list[Array], list[Array], HostArray]:
     """The k leading Ritz vectors in the span of stacked weights, with their images, and the Ritz values."""
     m, cuts = W[0].shape[1], []
-    H, G, D = np.zeros((m, m)), np.zeros((m, m)), np.zeros((m, m))
+    H = np.zeros((m, m))
+    G = np.zeros((m, m))
+    D = np.zeros((m, m))
     for V, SV, AV, (d, cut) in zip(W, SW, AW, pencil.noise(W, SW), strict=True):
         H = H + to_host(V.T @ AV)
         G = G + to_host(V.T @ SV)

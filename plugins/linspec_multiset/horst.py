@@ -61,13 +61,15 @@ class Horst(Solver):
             u, value, settled = self._ascended(M, u, found, slices, SETTLED * context.tol)
             best = int(np.argmax(value))
             if sums and value[best] > sums[-1] * (1 + ALIKE):
-                found, extra = found[:, :-1], u[:, best : best + 1]
+                found = found[:, :-1]
+                extra = u[:, best : best + 1]
                 del sums[-1], agreeing[-1]
                 continue
             cut = cut or not settled[best]
             agreeing.append(int(np.sum(value >= value[best] * (1 - ALIKE))))
             sums.append(float(value[best]))
-            found, extra = np.hstack([found, u[:, best : best + 1]]), u[:, :0]
+            found = np.hstack([found, u[:, best : best + 1]])
+            extra = u[:, :0]
         if cut:
             context.note(Status.ITERATION_LIMIT, Status.ITERATION_LIMIT.value)
         answer = {

@@ -122,7 +122,8 @@ class LOBPCGMultiset(Solver):
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of some dozens of products, held or swept, and of the algebra between them."""
-        width, side = min(sizes.k + OVERSAMPLED, sizes.p + sizes.q), float(sizes.p + sizes.q)
+        width = min(sizes.k + OVERSAMPLED, sizes.p + sizes.q)
+        side = float(sizes.p + sizes.q)
         _, products = cost.moments_form(sizes, EXPECTED, width)
         between = EXPECTED * side * width**2 * (60.0 / cost.DENSE_RATE + 100.0 / cost.FACTOR_RATE)
         held = 24.0 * side * width * BLOCKS_HELD

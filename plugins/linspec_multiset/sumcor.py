@@ -147,7 +147,9 @@ class SumcorCCA(ls.Problem[SumcorCCASolution]):
         sums = np.minimum.accumulate(np.sum(u * g, axis=0) / 2)  # which rounding alone exchanges
         above = moments.noise * m * m
         count = min(self.k, int(np.sum(np.cumprod(sums > above))))
-        u, g, sums = u[:, :count], g[:, :count], sums[:count]
+        u = u[:, :count]
+        g = g[:, :count]
+        sums = sums[:count]
         lengths = np.array([np.linalg.norm(g[a:b], axis=0) for a, b in pairwise(ends)])
         gaps = np.linalg.norm(g - np.repeat(lengths, np.diff(ends), axis=0) * u, axis=0)
         residual = ratio(float(np.max(gaps, initial=0.0)), 2 * float(np.max(sums, initial=0.0)))

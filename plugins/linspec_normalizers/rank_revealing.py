@@ -152,7 +152,8 @@ def eigen_basis(block: Block, turn: Callable[[HostArray], HostArray] | None = No
         G, scale = block.gram()
         values, vectors = np.linalg.eigh(G)
         keep = values > max(block.cut[0] * values.max(initial=0.0), block.cut[1])
-        values, vectors = values[keep][::-1], vectors[:, keep][:, ::-1]
+        values = values[keep][::-1]
+        vectors = vectors[:, keep][:, ::-1]
         inner = vectors / np.sqrt(values)
         if number > 0 and keep.all():
             inner = inner @ vectors.T  # G is near I and its eigenvectors arbitrary: do not turn the basis

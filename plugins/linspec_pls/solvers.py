@@ -46,7 +46,8 @@ class Gram(Solver):
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of XᵀY, and of its decomposition on the shorter side."""
-        entries, side = float(sizes.p) * sizes.q, float(min(sizes.p, sizes.q))
+        entries = float(sizes.p) * sizes.q
+        side = float(min(sizes.p, sizes.q))
         seconds = 4.0 * sizes.nnz * side / DENSE_RATE + (2 * entries * side + 4 * side**3) / FACTOR_RATE
         return Estimate(seconds, 8.0 * (2 * entries + 4 * side**2), "XᵀY and its decomposition")
 

@@ -94,7 +94,8 @@ class GramSVD(Solver):
         if known is None:
             yield direct(moments, k)
             return
-        U, S = U[:, :known], np.sqrt(values[:known])
+        U = U[:, :known]
+        S = np.sqrt(values[:known])
         if not wide:
             yield Iterate(0.0, partial(dict, Vh=U.T, S=S), final=True)
             return

@@ -342,7 +342,9 @@ def all_pairs(problem: Any, moments: Moments) -> dict[str, Any]:
     """
     moments.metrics = moments.metrics or norms_of_held(moments, problem.ridge, every=True)
     T, k = cross(moments, moments.metrics), problem.k
-    U, rho, V = T[:, :0], np.zeros(0), T.T[:, :0]
+    U = T[:, :0]
+    rho = np.zeros(0)
+    V = T.T[:, :0]
     if all(T.shape):
         U, rho, V = leading_svd(T, k + 1, Home.of(T))
     x, y = moments.metrics

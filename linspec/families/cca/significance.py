@@ -352,7 +352,8 @@ def _bartlett(logs: HostArray, p: Any, q: Any, df: Any) -> Approximation:
 def _pillai(V: HostArray, p: Any, q: Any, df: Any) -> Approximation:
     """Pillai's F for the trace V = Σ r²."""
     s = np.minimum(p, q)
-    free, error = p * q, s * (df - np.maximum(p, q))
+    free = p * q
+    error = s * (df - np.maximum(p, q))
     return _f(V, error / free * V / (s - V), free, error)
 
 
@@ -642,7 +643,8 @@ def _of_steps(R: HostArray) -> HostArray:
     first, second, halves = slice(0, m // 2), slice(m // 2, m), []
     for half, common in ((first, rows[second]), (second, columns[first])):
         kept = np.concatenate([rows[half], columns[half]])
-        A, C = R[np.ix_(common, common)], R[np.ix_(common, kept)]
+        A = R[np.ix_(common, common)]
+        C = R[np.ix_(common, kept)]
         log = _log_dets(A)
         if np.isneginf(log):  # a correlation of 1 to rounding
             halves.append(np.full(len(rows[half]), log))

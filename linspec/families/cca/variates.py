@@ -123,7 +123,8 @@ def cosines(xx: HostArray, yy: HostArray, xy: HostArray) -> HostArray:
 def captured(G: HostArray, cut: float = EPS) -> float:
     """The sum of the canonical correlations of P and Q, of equally many columns, from G = [P, Q]ᵀ[P, Q]."""
     k = len(G) // 2
-    Tx, Ty = whitening(G[:k, :k], cut), whitening(G[k:, k:], cut)
+    Tx = whitening(G[:k, :k], cut)
+    Ty = whitening(G[k:, k:], cut)
     Gx = Tx.T @ G[:k, :k] @ Tx
     C = Tx.T @ G[:k, k:] @ Ty
     Gy = Ty.T @ G[k:, k:] @ Ty

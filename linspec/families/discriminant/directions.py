@@ -362,7 +362,8 @@ def rounding_of(problem: Any, moments: Moments) -> float:
 
 def _rounding_of_weights(problem: Any, moments: Moments, W: Array) -> float:
     """What rounding of the weights to narrow data adds to the residual, up to the next power of two."""
-    unit, place = float(np.finfo(problem.X.dtype).eps), Home.of(W)
+    unit = float(np.finfo(problem.X.dtype).eps)
+    place = Home.of(W)
     if unit < 1e-10 or not W.shape[1]:
         return 0.0
     d = place.place(moments.fitted[0].squares + problem.ridge)[:, None]

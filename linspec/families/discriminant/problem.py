@@ -942,7 +942,8 @@ class LinearClassifier:
 
 def pooled(rows: HostArray, codes: HostArray, weights: HostArray) -> tuple[HostArray, HostArray, HostArray]:
     """Compute sizes and means of classes, whose numbers the rows have, and the scatter about these means."""
-    sizes, means = np.bincount(codes, weights), np.zeros((codes.max() + 1, rows.shape[1]))
+    sizes = np.bincount(codes, weights)
+    means = np.zeros((codes.max() + 1, rows.shape[1]))
     for j, column in enumerate(rows.T):
         means[:, j] = np.bincount(codes, weights * column) / sizes
     rows = rows - means[codes]

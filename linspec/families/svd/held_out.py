@@ -52,7 +52,8 @@ class Reconstruction(HeldOutScore):
         self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
     ) -> Rounded:
         values, V = np.linalg.eigh(split.training["A", "A"])
-        values, V = np.maximum(values[::-1], 0.0) / split.training.count, V[:, ::-1]
+        values = np.maximum(values[::-1], 0.0) / split.training.count
+        V = V[:, ::-1]
         held = split.held_out["A", "A"]
         constant = split.factors("A") == 0  # in training
         squares = float(np.trace(held) + split.unscaled_squares("A")[constant].sum())
@@ -71,8 +72,10 @@ class Reconstruction(HeldOutScore):
                 "the score needs the squares of all entries. Pass data whose rows can be read."
             )
         count = float(solution.rows)
-        along, squares = w @ (rows @ HOST.place(solution.Vh).T) ** 2, float((w @ rows**2).sum())
-        values, total = np.asarray(solution.S) ** 2 / count, solution.total_squares / count
+        along = w @ (rows @ HOST.place(solution.Vh).T) ** 2
+        squares = float((w @ rows**2).sum())
+        values = np.asarray(solution.S) ** 2 / count
+        total = solution.total_squares / count
         known = Along(rows.shape[1], values, total, along, squares, float(w.sum()))
         return np.asarray(self._scored(known, ks)[0])
 

@@ -419,7 +419,9 @@ class SVD(ls.Problem[SVDSolution]):
             turn = place.place(selection_matrix(len(S), order))
             V, AtAV, S = V @ turn, AtAV @ turn, S[order]
         known, findings = self._known(moments, V[:, :k], S[:k])
-        V, AtAV, S = V[:, :known], AtAV[:, :known], S[:known]
+        V = V[:, :known]
+        AtAV = AtAV[:, :known]
+        S = S[:known]
         left: Callable[[HostArray], Any] | None = None
         if self.left:
             left, S, turn = left_vectors(self.A, moments, V, S)
@@ -539,5 +541,6 @@ def _orthonormal(rows: Any, k: int) -> tuple[Any, HostArray]:
         moments = Moments([rows])
         _, s, Yt = np.linalg.svd(moments.triangle(), full_matrices=False)
         kept = np.where(s > EPS * s.max(initial=0.0), s, np.inf)
-        rows, R = moments.scores(Yt.T / kept), (s[:, None] * Yt) @ R
+        rows = moments.scores(Yt.T / kept)
+        R = (s[:, None] * Yt) @ R
     return rows, R

@@ -75,7 +75,8 @@ class Grams:
 
 def share_lost(lost: Any, value: Any) -> HostArray:
     """The quotient lost / value: 0 if nothing is lost, infinite if only the value is 0."""
-    lost, value = np.asarray(lost, dtype=np.float64), np.asarray(value, dtype=np.float64)
+    lost = np.asarray(lost, dtype=np.float64)
+    value = np.asarray(value, dtype=np.float64)
     share = np.divide(lost, value, out=np.full(lost.shape, np.inf), where=value > 0)
     return np.where(lost > 0, share, 0.0)
 
@@ -243,7 +244,9 @@ class Split:
             blocks.append(block)
         K = np.hstack(blocks)
         K = np.vstack([K, -self._slopes @ K])  # weights of unadjusted columns and of confounds
-        gap, size, products = rows.less(*self._point), np.abs(K), rows.gram @ K
+        gap = rows.less(*self._point)
+        size = np.abs(K)
+        products = rows.gram @ K
         means, off = gap @ K, ROUNDING * (np.abs(gap) @ size)
         squares = np.maximum(np.sum(K * products, axis=0), 0.0) + rows.count * means**2
         cancelled = ROUNDING * np.sum(size * (np.abs(rows.gram) @ size), axis=0)
@@ -279,12 +282,11 @@ class Split:
         S is the Gram matrix of [columns, confounds], and Γ = `slopes` holds the regression coefficients. The result is
         [I −Γᵀ] S [I −Γᵀ]ᵀ. Columns beside, whose `squares` are not in S, have no rows in it.
         """
-        own, beside = self._slopes[:, : self._full], self._slopes[:, self._full :]
-        mapped, C, Sz = (
-            self._columns_of(S[: self._full]),
-            S[self._full :],
-            S[self._full :, self._full : self._end],
-        )
+        own = self._slopes[:, : self._full]
+        beside = self._slopes[:, self._full :]
+        mapped = self._columns_of(S[: self._full])
+        C = S[self._full :]
+        Sz = S[self._full :, self._full : self._end]
         if self._confounds:
             half = Sz @ self._slopes - self._columns_of(C)
             mapped = mapped - C[:, : self._full].T @ self._slopes + own.T @ half

@@ -325,7 +325,8 @@ class PredictionScore(HeldOutScore):
         """Score every k of a solution on held-out rows."""
         found = []
         for Y, errors, w in errors_of_rows(problem, solution, ks):
-            error, total = float(np.sum(w @ errors**2)), float(np.sum(squares_about_means(Y, w)))
+            error = float(np.sum(w @ errors**2))
+            total = float(np.sum(squares_about_means(Y, w)))
             found.append(self.of_errors(error, total, float(w.sum()), Y.shape[1]))
         return np.array(found)
 
@@ -381,13 +382,15 @@ class SquaredErrors(PredictionScore):
         metric, most = RidgeMetric(problem, split, "X"), max(k or 0 for k in ks)
         units = reciprocal(split.factors("Y"))  # errors are in the units of Y
         own = float(np.sum(split.unscaled_squares("Y")))  # also of targets that were constant in training
-        total, columns = float(split.spreads["Y"].sum()), int(problem.Y.shape[1])
+        total = float(split.spreads["Y"].sum())
+        columns = int(problem.Y.shape[1])
         scores, rounding = np.empty((2, len(ridges), len(ks)))
         for i, ridge in enumerate(ridges):
             R, Q, magnified = problem.factors_of_moments(metric, training["X", "Y"], ridge, most)
             R = metric.shortest(R, ridge)
             Q = Q * units[:, None]
-            cross, between = (R.T @ (held["X", "Y"] * units)) * Q.T, (R.T @ (held["X", "X"] @ R)) * (Q.T @ Q)
+            cross = (R.T @ (held["X", "Y"] * units)) * Q.T
+            between = (R.T @ (held["X", "X"] @ R)) * (Q.T @ Q)
             for j, k in enumerate(ks):
                 m = slice(0, k)
                 error = max(float(own - 2 * cross[m].sum() + between[m, m].sum()), 0.0)
@@ -529,7 +532,9 @@ def paired_correlations(
 
 def _units(S: HostArray, w: HostArray, *, centred: bool) -> HostArray:
     """Scale scores to weighted length 1, and with `centred` scores that are constant to NaN."""
-    squares, count, rows = w @ (S * S), float(w.sum()), int(np.count_nonzero(w))
+    squares = w @ (S * S)
+    count = float(w.sum())
+    rows = int(np.count_nonzero(w))
     lengths = reciprocal(np.sqrt(squares))
     if centred:
         lengths[still(squares, w @ S / count, count, rows) & (lengths > 0)] = np.nan
@@ -539,7 +544,8 @@ def _units(S: HostArray, w: HostArray, *, centred: bool) -> HostArray:
 def _beyond_rounding(solution: Any, name: str, S: HostArray, w: HostArray) -> HostArray:
     """Scores of the rows of a matrix: 0 where weights are rounding, or only rounding is left of what they multiply."""
     V, axis = weights_by_matrix(solution)[name]
-    V, mean = to_host(V).T if axis else to_host(V), NewRows.of(solution, name).mean
+    V = to_host(V).T if axis else to_host(V)
+    mean = NewRows.of(solution, name).mean
     lengths = np.sum(np.square(V, dtype=np.float64), axis=0)
     unit = np.divide(w @ (S * S), lengths, out=np.zeros(len(lengths)), where=lengths > 0)
     about = 0.0 if mean is None else w.sum() * float(np.sum(np.square(to_host(mean), dtype=np.float64)))

@@ -273,7 +273,8 @@ def _read_again(
     """Recompute, in place and from solutions, scores that may be only rounding errors; return the number of passes."""
     ridges, ks = grid
     lost = made.rounding > LOST
-    splits, some = np.flatnonzero(lost.any(axis=(1, 2))), np.flatnonzero(lost.any(axis=(0, 2)))
+    splits = np.flatnonzero(lost.any(axis=(1, 2)))
+    some = np.flatnonzero(lost.any(axis=(0, 2)))
     if not splits.size:
         return 0.0
     part = replace(folds, splits=tuple(folds.splits[i] for i in splits))

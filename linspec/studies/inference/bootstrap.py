@@ -300,7 +300,9 @@ class Draws:
 
     def result(self, *, interrupted: bool) -> ComponentBootstrap:
         """Compute the intervals."""
-        drawn, values, M = np.array(self.values), values_of(self.solution), np.array(self.crossings)
+        drawn = np.array(self.values)
+        values = values_of(self.solution)
+        M = np.array(self.crossings)
         gaps, ties = gaps_of(values, M)
         corrected, found = self.method == "corrected", np.array(self.found)
         if corrected:
@@ -489,7 +491,8 @@ def gaps_of(values: HostArray, crossings: HostArray) -> tuple[HostArray, HostArr
     i = np.arange(len(values) - 1)
     split = crossings[:, i, i] - crossings[:, i + 1, i + 1]
     turned = crossings[:, i, i + 1] + crossings[:, i + 1, i]
-    v, squares = np.var(split, axis=0) + np.var(turned, axis=0), np.diff(values) ** 2
+    v = np.var(split, axis=0) + np.var(turned, axis=0)
+    squares = np.diff(values) ** 2
     ties = np.exp(-np.divide(squares, v, out=np.where(squares > 0, np.inf, 0.0), where=v > 0))
     return np.sqrt(np.maximum(squares - v, 0.0)), ties
 

@@ -70,7 +70,9 @@ def judged(problem: Any, moments: PreimageMoments, arrays: Mapping[str, Any]) ->
     for view in views:
         view.clear()
     sides = [view.at(U) for view, U in zip(views, points, strict=True)]
-    kept, values, slopes = list[int](), list[float](), list[tuple[Array, Array]]()
+    kept = list[int]()
+    values = list[float]()
+    slopes = list[tuple[Array, Array]]()
     for j in range(points[0].shape[1]):
         x, y = (side.columns(np.array([j]), home) for side in sides)
         # Earlier variates are taken out twice: the second time for what the first has left by rounding.

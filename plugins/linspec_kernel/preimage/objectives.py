@@ -99,7 +99,8 @@ class Objective:
         pair of arrays of shape (n, m)
             Zero for columns of zeros.
         """
-        scaled, n = (_scaled(P, home), _scaled(Q, home)), max(P.shape[0], 1)
+        scaled = (_scaled(P, home), _scaled(Q, home))
+        n = max(P.shape[0], 1)
         slopes = self._slopes(scaled[0][0], scaled[1][0], home)
         x, y = (
             (S - Z * (home.xp.sum(S * Z, axis=0) / n)) * inverse
@@ -157,7 +158,8 @@ class HSIC(Objective):
         """Derivatives of the sum of squared covariances of features of two variates, each n x 1."""
         (M, weights, means), m = _covariances(z, w, home, self.rule), self.rule[1]
         # The derivative of the wave cos jhz is −jh sin jhz, that of sin jhz is jh cos jhz; C has their factors.
-        C, tall = M * weights * weights[:, None], np.tile(_roots(self.rule)[0], 2)[:, None]
+        C = M * weights * weights[:, None]
+        tall = np.tile(_roots(self.rule)[0], 2)[:, None]
         factors, slopes = [], ([], [])  # type: ignore[var-annotated]
         for by, mean in ((tall * C, means[1]), (tall * C.T, means[0])):
             factors.append((home.place(by), home.place((by @ mean)[:, None])))
@@ -194,8 +196,10 @@ def _covariances(
     """
     n, xp = Z.shape[0], home.xp
     D = 2 * rule[1]
-    a, b = D * Z.shape[1], D * W.shape[1]
-    products, sums = home.zeros((a, b)), (home.zeros((a,)), home.zeros((b,)))
+    a = D * Z.shape[1]
+    b = D * W.shape[1]
+    products = home.zeros((a, b))
+    sums = (home.zeros((a,)), home.zeros((b,)))
     for E, G in _features(Z, W, home, rule):
         products = products + E @ G.T
         sums = (sums[0] + xp.sum(E, axis=1), sums[1] + xp.sum(G, axis=1))
@@ -210,11 +214,16 @@ def _waves(Z: Array, home: Home, rule: Rule) -> Array:
     """Cosines and sines of jhz, j = 1, 2, …, as rows, variate after variate, by addition theorems."""
     (step, count), xp, found = rule, home.xp, []
     for j in range(Z.shape[1]):
-        cos, sin = xp.cos(step * Z[:, j])[None, :], xp.sin(step * Z[:, j])[None, :]
+        cos = xp.cos(step * Z[:, j])[None, :]
+        sin = xp.sin(step * Z[:, j])[None, :]
         while (known := cos.shape[0]) < count:
             more = min(known, count - known)
-            C, S, c, s = cos[-1:, :], sin[-1:, :], cos[:more, :], sin[:more, :]
-            cos, sin = xp.concat([cos, c * C - s * S], axis=0), xp.concat([sin, s * C + c * S], axis=0)
+            C = cos[-1:, :]
+            S = sin[-1:, :]
+            c = cos[:more, :]
+            s = sin[:more, :]
+            cos = xp.concat([cos, c * C - s * S], axis=0)
+            sin = xp.concat([sin, s * C + c * S], axis=0)
         found += [cos, sin]
     return xp.concat(found, axis=0)
 

@@ -125,7 +125,8 @@ class PreimageCCASolution(
             raise InvalidProblem(
                 f"{view} must have {points.shape[0]} columns, as the training rows; got {A.shape[1]}."
             )
-        kernel, moments = getattr(self, f"kernel_{side}"), Moments([A.in_blocks(view)], names=[view])
+        kernel = getattr(self, f"kernel_{side}")
+        moments = Moments([A.in_blocks(view)], names=[view])
         rows = PreimageView(moments, 0, kernel, Bound("ratio", 1.0), center=False)
         Z = rows.at(HOST.place(points)).values
         return self.centred(side, Z @ rows.home.place(getattr(self, f"{side}_weights")), A)

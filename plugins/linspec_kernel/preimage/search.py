@@ -180,7 +180,8 @@ class Search:
     def begun(self, W: HostArray) -> Climb:
         """State of an ascent from these points of the sets: one product with each view, and one with its transpose."""
         sides, m = self.moments.at(W), W.shape[1]
-        values, slopes = self.values(sides, np.arange(m)), self.gradients(sides, np.arange(m))
+        values = self.values(sides, np.arange(m))
+        slopes = self.gradients(sides, np.arange(m))
         lengths, steepest = (np.sqrt(self.sums(V * V)) for V in (W, slopes))
         steps = np.where(lengths > 0, lengths, 1.0) / np.where(steepest > 0, steepest, 1.0)
         failed, since, age = np.zeros((3, m), dtype=int)
@@ -213,7 +214,8 @@ class Search:
 
     def _spectral(self, steps: HostArray, s: HostArray, y: HostArray) -> HostArray:
         """Barzilai-Borwein steps for a maximum, where y is the decrease of the gradient along s."""
-        sy, ss = self.sums(s * y), self.sums(s * s)
+        sy = self.sums(s * y)
+        ss = self.sums(s * s)
         falls = sy > 0
         quotient = ss / np.where(falls, sy, 1.0)
         moved = np.where(ss > 0, LONGER * steps, steps)

@@ -135,7 +135,9 @@ class NystromPCG(ByTiles):
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of some passes by tiles, the preconditioner, and the algebra of the blocks."""
-        n, width, m = float(sizes.n), max(sizes.k, COLUMNS), default_landmarks(sizes.n)
+        n = float(sizes.n)
+        width = max(sizes.k, COLUMNS)
+        m = default_landmarks(sizes.n)
         each = n**2 * (PER_ENTRY / 2 + (sizes.p + 3 * width) / DENSE_RATE)
         seconds = EXPECTED * each + 4 * n * m**2 / DENSE_RATE + 10 * float(m) ** 3 / FACTOR_RATE
         held = 16 * n * (m + 3 * width)

@@ -106,8 +106,10 @@ class Components:
         tau_there = home.place(self.tau)
         for _ in range(2):
             c = self.P.T @ r
-            r, Sr = r - self.R @ c, Sr - self.P @ (c * tau_there[:, None])
-        tau, image = float(to_host(r.T @ Sr)[0, 0]), C.T @ w
+            r = r - self.R @ c
+            Sr = Sr - self.P @ (c * tau_there[:, None])
+        tau = float(to_host(r.T @ Sr)[0, 0])
+        image = C.T @ w
         sigma = float(home.column_norms(image)[0])
         if not (tau > 0 and sigma > 0):
             return self
