@@ -27,7 +27,7 @@ from linspec.arrays import Array, HostArray, is_array, to_host
 from linspec.blocks.sparse_loops import SparseMinusThin
 from linspec.certificates.linear import sketch_pays
 from linspec.certificates.metric import SKETCH_ROWS, Metric, NearDiagonal, Preconditioned
-from linspec.linalg import EPS, metric_rounding, raised_diagonal
+from linspec.linalg import EPS, inverse, lengths_of, metric_rounding, raised_diagonal
 from linspec.process.plurals import count_of
 from linspec.rows.moments import Moments
 from linspec.rows.passes import OutOfPasses
@@ -224,6 +224,8 @@ def short_directions(
 def cuts_short_ones(moments: Moments, i: int, metric: Metric) -> bool:
     """Whether rows times directions that a Gram matrix has cut as null are more than rounding, by one product.
 
+    What lies along the images of the shortest directions that are kept does not count.
+
     Parameters
     ----------
     moments : Moments
@@ -243,14 +245,22 @@ def cuts_short_ones(moments: Moments, i: int, metric: Metric) -> bool:
     >>> metric.rank, cuts_short_ones(Moments.of_products({"A": ls.as_operator(A)}, Passes()), 0, metric)
     (1, True)
     """
-    cut, A = metric.null, moments.operators[i]
+    cut = metric.null
+    A = moments.operators[i]
     if cut.shape[1] > CUT:
         cut = cut @ np.random.default_rng(0).standard_normal((cut.shape[1], CUT))
-    rounding = A.rounding / metric.least  # of a null direction, along the shortest that is kept
-    limit = SHORT * math.sqrt(len(cut)) * rounding * np.linalg.norm(metric.D[:, None] * cut, axis=0)
+    c = cut.shape[1]
+    N = to_host(metric.N)
+    far = lengths_of(metric.D[:, None] * N)  # 1 / s: rounding turns null directions by eps / s² to such a one
+    order = np.argsort(-far, kind="stable")
+    rounding = A.rounding * max(1.0, float(far[order[CUT:]].max(initial=1.0)))
+    limit = SHORT * math.sqrt(len(cut)) * rounding * lengths_of(metric.D[:, None] * cut)
     place = A.backend.blocks
     with moments.view(i) as alone:
-        lengths = to_host(place.column_norms(alone.operator().matmat(place.place(cut))))
+        both = alone.operator().matmat(place.place(np.hstack([cut, N[:, order[:CUT]]])))
+    images, kept = both[:, :c], both[:, c:]
+    along = inverse(to_host(kept.T @ kept)) @ to_host(kept.T @ images)
+    lengths = to_host(place.column_norms(images - kept @ place.place(along)))
     return bool((lengths > limit).any())
 
 

@@ -233,3 +233,16 @@ def test_new_rows_tell_shared_directions_from_chance():
     correlations, _ = exact.score(X[200:], Y[200:])
     assert correlations[0] == pytest.approx(1, abs=1e-10)
     assert np.abs(correlations[1:]).max() < 0.7
+
+
+@pytest.mark.parametrize("solver", ["gram", "lobpcg", "als", "auto"])
+def test_directions_far_below_those_that_a_gram_matrix_keeps_are_seen(solver):
+    """Nine rows and columns with singular values of 1, 5e-6 and 3e-11: the correlations are 1."""
+    rng = np.random.default_rng(0)
+    U, V = (np.linalg.qr(rng.standard_normal((9, 9)))[0] for _ in range(2))
+    X, Y = U * np.repeat([1.0, 5e-6, 3e-11], 3) @ V.T, rng.standard_normal((9, 2))
+    found = ls.solve(
+        ls.CCA(X, Y, 1, center=False), solver, **({} if solver in ("gram", "auto") else {"rng": 0})
+    )
+    right = abs(found.correlations[0] - 1) < 1e-6
+    assert right or found.status is ls.Status.ILL_CONDITIONED
