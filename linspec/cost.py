@@ -55,10 +55,6 @@ SPARSE_RATE = 1.5e9
 PAIR_RATE = 1e8
 """Pairs of entries per second when a sparse Gram matrix is formed."""
 
-EIGEN = 4.0
-"""Operations of a symmetric eigendecomposition with all vectors, divided by the cube of its order: 4/3 for the
-tridiagonal form, 4/3 for divide and conquer, 4/3 for the back transformation."""
-
 READING = 16
 """Cost of reading one stored entry, in operations at the rate of the product (`SPARSE_RATE` or `DENSE_RATE`).
 
@@ -143,7 +139,7 @@ class Sizes:
     k : int
         The number of columns of the blocks.
     readable : bool
-        Whether all entries can be read, at least in one sweep.
+        Whether all entries can be read, at least in one pass.
     home : Home, default HOST
         The home of blocks and Gram matrices, whose memory they take.
     one_entry : bool, default False
@@ -331,7 +327,7 @@ def moments_estimates(sizes: Sizes, products: int, columns: int) -> dict[str, Es
     sweep = 4.0 * sizes.nnz * columns * (2 if sizes.q else 1)
     rate = SPARSE_RATE if sizes.scattered else DENSE_RATE
     swept = sizes.shared(products * sweep / rate, products)
-    found = {"implicit": Estimate(swept, 8.0 * columns * (sizes.p + sizes.q) * 4, "sweeps")}
+    found = {"implicit": Estimate(swept, 8.0 * columns * (sizes.p + sizes.q) * 4, "passes")}
     if not sizes.readable:
         return found
     blocks = sizes.shared(_dense_gram_seconds(sizes))
@@ -402,14 +398,14 @@ def sweeps_estimate(sizes: Sizes, products: int, spare: int = 0) -> Estimate:
     --------
     >>> from linspec.cost import Sizes, sweeps_estimate
     >>> sweeps_estimate(Sizes(10**6, 100, 0, 10**8, None, 5, readable=True), products=20).note
-    '20 sweeps with blocks of 5 columns'
+    '20 passes with blocks of 5 columns'
     """
     rate = SPARSE_RATE if sizes.scattered else DENSE_RATE
     each = sizes.shared(sizes.nnz * (READING + 4.0 * sizes.k) / rate)
     each += 10.0 * sizes.p * sizes.k**2 / DENSE_RATE
     once = sizes.shared(sizes.nnz * (READING + 4.0 * spare) / rate)
     held = 8.0 * sizes.p * (8 * sizes.k + 3 * spare)
-    return Estimate(products * each + once, held, f"{products} sweeps with blocks of {sizes.k} columns")
+    return Estimate(products * each + once, held, f"{products} passes with blocks of {sizes.k} columns")
 
 
 def gram_seconds(sizes: Sizes) -> float:

@@ -3,13 +3,13 @@
 Problem: measure the quality of a solution independently of the solver that computed it, on the rows of the solve
 or on other rows.
 Method: unless documented otherwise, a score depends only on the span of the columns, not on the scale, signs or
-rotation of the vectors. Scores of canonical correlations need one sweep over the data, in which the products of
+rotation of the vectors. Scores of canonical correlations need one pass over the data, in which the products of
 all weights are computed together; the rest is k x k algebra in float64. Small angles between subspaces are
 computed from the residual of a projection, and large angles from its cosines.
 Source: Ma, Lu & Foster 2015, ICML, section 4 (total and proportion of correlation captured); Björck & Golub
 1973, doi:10.1090/S0025-5718-1973-0348991-3, and Knyazev & Argentati 2002, doi:10.1137/S1064827500377332
 (angles, also in the inner product of a matrix).
-Where we differ: a block is whitened twice with the products of one sweep. So the error for nearly parallel
+Where we differ: a block is whitened twice with the products of one pass. So the error for nearly parallel
 columns is proportional to their condition number, not to its square. The sines in a metric are computed after a
 rotation to principal vectors and a scaling, because a metric is known only by its products, and squared lengths
 would lose every angle below 1e-8 of the largest.

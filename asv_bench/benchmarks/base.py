@@ -60,7 +60,7 @@ def problem_class(problem: str) -> Any:
 
 
 def sweeping(cls: Any) -> dict[str, str]:
-    """The options with which a solver sweeps the data where it would hold a Gram matrix."""
+    """The options with which a solver passes the data where it would hold a Gram matrix."""
     return {
         field.name: "implicit" for field in dataclasses.fields(cls) if "'implicit'" in str(field.metadata)
     }

@@ -39,7 +39,7 @@ class CCASolvers(SolverBenchmark):
     kind = "cca"
 
     def state(self, first: Any, second: Any) -> Any:
-        """Uncentred, so that sweeps read what is stored and nothing else."""
+        """Uncentred, so that passes read what is stored and nothing else."""
         return problem_class("cca")(first, second, K, ridge=RIDGE, center=False)
 
     def answer(self, solution: Any) -> Any:

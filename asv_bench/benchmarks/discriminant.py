@@ -38,7 +38,7 @@ class DiscriminantSolvers(SolverBenchmark):
     kind = "discriminant"
 
     def state(self, first: Any, second: Any) -> Any:
-        """Uncentred, so that sweeps read what is stored and nothing else."""
+        """Uncentred, so that passes read what is stored and nothing else."""
         return problem_class("discriminant")(first, second, K, ridge=RIDGE, center=False)
 
     def answer(self, solution: Any) -> Any:
@@ -101,7 +101,7 @@ def hard_data(problem: str) -> tuple[Any, Any]:
 
 
 def hard_solve(data: tuple[Any, Any], name: str, budget: float) -> Any:
-    """All directions of one run that sweeps the data, centred, from the same seed every time."""
+    """All directions of one run that passes the data, centred, from the same seed every time."""
     try:
         cls = attribute("linspec", "get_solver")(name, "discriminant")
     except LookupError as error:

@@ -75,7 +75,7 @@ for marker, name in zip("os^D", names, strict=True):
 right.plot(range(1, 5), planted, "_", markersize=24, color="#555555", label="planted")
 right.set(xlabel="component", ylabel="standard deviation", xticks=range(1, 5), ylim=(0, 6.5))
 right.legend(loc="lower left")
-right.set_title("One or two sweeps without refinement\nare a little off the planted directions")
+right.set_title("One or two passes without refinement\nare a little off the planted directions")
 plt.show()
 
 folder.cleanup()

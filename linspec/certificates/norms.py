@@ -249,7 +249,6 @@ def cuts_short_ones(moments: Moments, i: int, metric: Metric) -> bool:
     A = moments.operators[i]
     if cut.shape[1] > CUT:
         cut = cut @ np.random.default_rng(0).standard_normal((cut.shape[1], CUT))
-    c = cut.shape[1]
     N = to_host(metric.N)
     far = lengths_of(metric.D[:, None] * N)  # 1 / s: rounding turns null directions by eps / s² to such a one
     order = np.argsort(-far, kind="stable")
@@ -258,7 +257,7 @@ def cuts_short_ones(moments: Moments, i: int, metric: Metric) -> bool:
     place = A.backend.blocks
     with moments.view(i) as alone:
         both = alone.operator().matmat(place.place(np.hstack([cut, N[:, order[:CUT]]])))
-    images, kept = both[:, :c], both[:, c:]
+    images, kept = both[:, : cut.shape[1]], both[:, cut.shape[1] :]
     along = inverse(to_host(kept.T @ kept)) @ to_host(kept.T @ images)
     lengths = to_host(place.column_norms(images - kept @ place.place(along)))
     return bool((lengths > limit).any())

@@ -250,7 +250,7 @@ def bootstrap(
 
     Notes
     -----
-    Each draw costs a solve and one sweep, for the loadings or scores. The intervals belong to the problem with its
+    Each draw costs a solve and one pass, for the loadings or scores. The intervals belong to the problem with its
     ridge. Loadings and weights of the i-th component belong to the i-th largest value of the source. If this value is
     close to a neighbouring value, the intervals of the loadings and weights are wide (method `groups` of the result).
     The gap between the last computed value and the next smaller value is unknown: compute one component more than you
@@ -305,7 +305,7 @@ class Bootstrap(ComponentBootstrap):
         and the variate of X in the draw, and cy is the cosine for Y. The pairs of the draw are rotated, ordered and
         signed as for the intervals of loadings and weights. If the mean is far below 1, the pair is not stable, and
         its intervals are wide. The length of a variate of the draw is that over the rows of the draw, because its
-        length over all rows would take one more sweep for each draw. So cx and cy are cosines but for a relative error
+        length over all rows would take one more pass for each draw. So cx and cy are cosines but for a relative error
         of about 1/√n in each draw, and a mean above 1 is returned as 1.
     """
 

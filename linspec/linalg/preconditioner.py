@@ -12,7 +12,7 @@ E^(-1/2) F is kept if its squared length is at least `WORTH`.
 
 If the diagonal is known only from random signs Ω, each entry is the mean of z (Sz) over the signs plus twice its
 standard error. An entry that is too large costs almost no iterations. An entry that is too small makes its column
-dominate every search direction. (Measured with 60 signs: plain means cost a third more sweeps than the exact
+dominate every search direction. (Measured with 60 signs: plain means cost a third more passes than the exact
 diagonal, and raised means cost no more.)
 """
 

@@ -64,10 +64,10 @@ class LinearOperator:
     sparse : bool
         Whether zeros are not stored: means and confounds are then subtracted from products, not from entries.
     streamed : bool
-        Whether rows are reached only in a sweep: in slices or blocks.
+        Whether rows are reached only in a pass: in slices or blocks.
     gathers : bool
         Whether a few rows can be selected by their numbers, as minibatches need.
-    sweeps : float
+    passes : float
         Number of times that the rows can be read: 1 for an iterator of slices, infinity for all other data.
     rows_together : int
         Number of neighbouring rows that are best read together: 1 in memory; in a file, for example, the rows of a
@@ -128,7 +128,7 @@ class LinearOperator:
 
     @property
     def streamed(self) -> bool:
-        """Whether rows are reached only in a sweep: in slices or blocks."""
+        """Whether rows are reached only in a pass: in slices or blocks."""
         return self.access in ("slices", "blocks")
 
     @property

@@ -111,7 +111,7 @@ class MappedOperator(DenseOperator):
     """Rows of a memory-mapped file: after each block the pages that were read are released.
 
     Pages of a map that have been read count as resident memory until they are released. Without the release, the
-    memory of a sweep would grow to the size of the file.
+    memory of a pass would grow to the size of the file.
 
     Examples
     --------
@@ -140,7 +140,7 @@ class MappedOperator(DenseOperator):
         return memory_map(self._source)
 
     def release(self) -> None:
-        """Release the pages that sweeps have touched, if the system can; raise if the file was cut."""
+        """Release the pages that passes have touched, if the system can; raise if the file was cut."""
         pages = self._map
         if pages is not None:
             self._check_length()

@@ -28,12 +28,6 @@ from linspec.operators.dense import DenseOperator, MappedOperator, memory_map
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
 
 
-def quacks(source: Any) -> bool:
-    """Whether `source` has the attributes of an operator: `shape`, `dtype`, `matmat` and `rmatmat`."""
-    # Check the methods first: a dataset of a closed file raises when its shape is read.
-    return all(hasattr(source, name) for name in ("matmat", "rmatmat", "shape", "dtype"))
-
-
 class ForeignOperator(LinearOperator):
     """An object that only has `matmat` and `rmatmat`; its products are NumPy arrays.
 
@@ -164,4 +158,6 @@ def known(data: Any) -> LinearOperator | None:
     if is_cupy_sparse(data):
         with on_device(data.data):
             return CupySparseOperator(data)
-    return ForeignOperator(data) if quacks(data) else None
+    # The methods come first: a dataset of a closed file raises when its shape is read.
+    parts = ("matmat", "rmatmat", "shape", "dtype")
+    return ForeignOperator(data) if all(hasattr(data, name) for name in parts) else None

@@ -68,13 +68,13 @@ def as_operator(
           pandas frames of one NumPy dtype. Sparse columns of pandas stay sparse.
         - Slices of rows: dense arrays, SciPy sparse matrices or frames with equally many columns. An iterator of slices
           is read once. A list of slices, and a callable that takes no arguments and returns a new iterator, can be
-          read several times. The first slice is read by this function, and kept for the first sweep. For an iterator
-          or a callable, the number of rows is known after the first sweep, unless `rows` states it; until then
+          read several times. The first slice is read by this function, and kept for the first pass. For an iterator
+          or a callable, the number of rows is known after the first pass, unless `rows` states it; until then
           `shape[0]` is `math.inf`.
     name : str, default "data"
         The name of the data in messages.
     rows : int, optional
-        The number of rows of an iterator or a callable, if it is known before the first sweep.
+        The number of rows of an iterator or a callable, if it is known before the first pass.
     dtype : float32 or float64, optional
         The dtype of products. By default it is float32 for float16, float32, bools and integers of up to 16
         bits, which float32 represents exactly, and float64 for all other dtypes. Nothing is copied: entries

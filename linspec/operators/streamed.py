@@ -73,7 +73,7 @@ class StreamedOperator(LinearOperator):
     ----------
     shape : tuple
         (n, p); n is `math.inf` until it is known.
-    sweeps : float
+    passes : float
         How often the rows can be read: 1 for an iterator, infinity for a callable.
 
     Raises

@@ -74,7 +74,8 @@ class _Hold:
             thread = threading.get_ident()
             self._inside.append(thread)
             for path, library in self._loaded().items():
-                place = path, None if _of_process(library) else thread
+                of_process = library.internal_api == "openblas" and library.threading_layer != "openmp"
+                place = path, None if of_process else thread
                 threads = library.num_threads
                 if place not in self._before and threads not in (None, 1):
                     self._before[place] = threads
@@ -107,11 +108,6 @@ class _Hold:
             for library in ThreadpoolController().select(user_api="blas").lib_controllers:
                 self._libraries.setdefault(library.filepath, library)
         return self._libraries
-
-
-def _of_process(library: Any) -> bool:
-    """Whether the limit of a library applies to the whole process; False (a limit per thread) if this is unknown."""
-    return bool(library.internal_api == "openblas" and library.threading_layer != "openmp")
 
 
 def _set_threads(library: Any, threads: int) -> None:

@@ -3,9 +3,9 @@
 Problem: a callable that returns a fresh iterator of slices may fill one buffer again and again, or seek in one file.
 Two threads that read from one source at once would each get some rows that the other needs, without an error.
 
-If threads share moments, each thread would form them, and the sweeps would be counted wrongly.
+If threads share moments, each thread would form them, and the passes would be counted wrongly.
 
-Method: a thread that uses a source owns it until the sweep ends; other threads wait. Within one thread sweeps may
+Method: a thread that uses a source owns it until the pass ends; other threads wait. Within one thread passes may
 overlap. A turn ends at the latest with its thread, so that other threads do not wait for a thread that has died.
 """
 
@@ -20,7 +20,7 @@ SECONDS = 0.5
 
 _CHANGED = threading.Condition()
 _TURNS: dict[object, tuple[tuple[int, ...], threading.Thread]] = {}
-"""The source and the thread of each running sweep."""
+"""The source and the thread of each running pass."""
 
 
 class in_turn:  # noqa: N801  # a context, read as one: with in_turn(source)

@@ -36,7 +36,7 @@ from linspec.errors import InvalidDeclaration, InvalidOption, UnknownOption, sho
 from linspec.registry.spec import KINDS, resolve
 
 FORMS = ("auto", "dense", "sparse", "implicit")
-"""How `linspec.Moments` may compute products: from held Gram matrices, or by sweeps."""
+"""How `linspec.Moments` may compute products: from held Gram matrices, or by passes."""
 
 PART_KINDS = {name: kind.method for name, kind in KINDS.items() if kind.method}
 """The kinds of parts, and the method that an instance of each must have."""
@@ -330,7 +330,7 @@ def form_option(default: str = "auto") -> Any:
     >>> Mine().form
     'auto'
     """
-    return option(default, "hold Gram matrices or sweep the data", choices=FORMS)
+    return option(default, "hold Gram matrices or pass the data", choices=FORMS)
 
 
 def limit_option(n: int, of: str = "iterations") -> Any:

@@ -63,13 +63,13 @@ class Solution:
     residual : float
         The residual of the returned arrays by the problem's law; 0 is exact.
     residual_kind : str
-        "recomputed" (by a sweep, which is counted), "from-gram" (a Gram matrix was held), "in-pass" (a triangle of the
+        "recomputed" (by a pass, which is counted), "from-gram" (a Gram matrix was held), "in-pass" (a triangle of the
         rows was), or "unavailable" (data that can be read once leave no products for it; then `residual` is NaN). A law
         may name other kinds.
     iterations : int
         Iterations of the solver's outer loop; 0 for direct solvers.
     passes : float
-        The largest number of sweeps over any one matrix of the problem, including set-up and certificate.
+        The largest number of passes over any one matrix of the problem, including set-up and certificate.
     columns : float
         Products with one column, forward and adjoint, over all matrices, including those of the certificate.
     flops : float

@@ -68,10 +68,8 @@ from itertools import count
 from typing import Any
 
 from linspec import Status, form_option, get_solver, limit_option, option, part, tol_option
-from linspec.arrays import Array
 from linspec.families.cca import Gains, block_width, first_blocks, multiplied
 from linspec.iteration import Context, Iterate
-from linspec.linalg import Step
 from linspec.rows import Moments
 from linspec.solving import Solver
 
@@ -83,8 +81,6 @@ ROUNDED = 1e-8
 
 EXPECTED = 200
 """Expected products, for the decision whether to hold Gram matrices."""
-
-Solves = Callable[[Array], Iterator[Step]]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -69,7 +69,7 @@ class CrossSVD(Solver):
     oversample: int = option(10, "columns of a block beyond k", at_least=0)
     test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
     tol: float | None = tol_option()
-    max_iterations: int = limit_option(300, "iterations, a sweep each,")
+    max_iterations: int = limit_option(300, "iterations, a pass each,")
     form: str = form_option()
 
     @abstractmethod

@@ -1,18 +1,18 @@
 """Randomized CCA: a range finder for the cross product, then the exact CCA within the ranges found.
 
-Problem: approximate the k leading canonical pairs in as few sweeps as possible.
+Problem: approximate the k leading canonical pairs in as few passes as possible.
 Method: with C = XᵀY and random Ω,
 
     (1)  Qx = orth(C Ωy),   Qy = orth(CᵀΩx),
-    (2)  Qx ← orth(C Qy),   Qy ← orth(CᵀQx)   in each power sweep,
+    (2)  Qx ← orth(C Qy),   Qy ← orth(CᵀQx)   in each power pass,
     (3)  the exact CCA of X Qx and Y Qy, including the ridge.
 
-Without power sweeps there are two sweeps in all: the last one solves (3), and is that of the certificate.
+Without power passes there are two passes in all: the last one solves (3), and is that of the certificate.
 Source: Mineiro & Karampatziakis 2014, arXiv:1411.3409; the range finder is that of Halko, Martinsson & Tropp 2011,
 doi:10.1137/090771806.
-Where we differ: if C has a rank below k, columns of Sx Ωx and Sy Ωy from the first sweep are added, because
+Where we differ: if C has a rank below k, columns of Sx Ωx and Sy Ωy from the first pass are added, because
 uncorrelated pairs are pairs, too. Limit of the method: the range of C is not whitened. Directions that are correlated
-but short in the data are found late or never, and power sweeps favour the long ones even more. A wider block helps.
+but short in the data are found late or never, and power passes favour the long ones even more. A wider block helps.
 
 RPCCA: exact CCA between principal components.
 
@@ -51,9 +51,7 @@ class Randomized(Solver):
     """Randomized range finder and exact CCA within it (Mineiro & Karampatziakis 2014, arXiv:1411.3409)."""
 
     oversample: int = option(100, "columns beyond k", at_least=0)
-    power_sweeps: int = option(
-        0, "times to multiply by the cross product once more, a sweep each", at_least=0
-    )
+    power_sweeps: int = option(0, "times to multiply by the cross product once more, a pass each", at_least=0)
     test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
     normalizer: Any = part("cholesky-qr", "how bases are made orthonormal", kind="normalizer")
     form: str = form_option()

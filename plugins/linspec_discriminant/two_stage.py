@@ -170,7 +170,7 @@ INNER_TOL = 1e-10
 
 EXPECTED, EXPECTED_SPARSE = 50, 20
 """Expected iterations of stage 1 on dense data and on word counts, for estimates of costs. The second number is lower,
-because a sweep over word counts with a block of targets takes a third of its estimated time (measured)."""
+because a pass over word counts with a block of targets takes a third of its estimated time (measured)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,7 +37,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             name="pcr",
             problem="least-squares",
             target="linspec_lstsq.principal_components:PrincipalComponentRegression",
-            summary="Regression on the leading principal components alone, in two sweeps.",
+            summary="Regression on the leading principal components alone, in two passes.",
             reference="Lu 2015, Fast linear algorithms for machine learning (thesis), chapter 2",
             traits=("randomized", "approximate", "path"),
         ),
@@ -77,7 +77,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             name="sketch-precondition",
             problem="least-squares",
             target="linspec_lstsq.sketch_precondition:SketchPrecondition",
-            summary="LSQR preconditioned by a sketch: accurate as QR on tall ill-conditioned data, dozens of sweeps.",
+            summary="LSQR preconditioned by a sketch: accurate as QR on tall ill-conditioned data, dozens of passes.",
             reference="Avron, Maymon & Toledo 2010, doi:10.1137/090767911; Meng, Saunders & Mahoney 2014, "
             "doi:10.1137/120866580; Epperly, Meier & Nakatsukasa 2024, arXiv:2406.03468",
             needs=Needs(dense=True, rows=True),

@@ -204,7 +204,7 @@ class SketchPrecondition(Solver):
         rows, passes = 4.0 * sizes.p, sweeps_estimate(sizes, EXPECTED)
         sketching = 8.0 * sizes.n * (sizes.p + sizes.q) / SPARSE_RATE + 6.0 * rows * sizes.p**2 / FACTOR_RATE
         memory = passes.bytes + 8.0 * (3 * rows * sizes.p + 4 * sizes.n * sizes.k)
-        return Estimate(passes.seconds + sketching, memory, "SVD of a sketch, and sweeps")
+        return Estimate(passes.seconds + sketching, memory, "SVD of a sketch, and passes")
 
 
 def _answer(factor: SketchedFactor, x: Array, Y: Array) -> dict[str, Array]:

@@ -1,7 +1,7 @@
-"""The choice for many targets from the Gram matrices of the folds, in one sweep.
+"""The choice for many targets from the Gram matrices of the folds, in one pass.
 
 Problem: p columns whose p x p Gram matrix is small beside the data, and any number of targets.
-Method: one sweep forms S = XᵀX, C = XᵀY and the squares of Y for each fold; those of training rows follow by merging.
+Method: one pass forms S = XᵀX, C = XᵀY and the squares of Y for each fold; those of training rows follow by merging.
 With D = diag(√γ) and D S D = V Λ Vᵀ, a target c has z = VᵀD c, and its solution for a ridge r is w = D V (Λ + r)⁻¹ z.
 Its squared error on held-out rows, whose moments are S_v, c_v and y_v², is y_v² − 2 c_vᵀw + wᵀS_v w: no row is read
 again.
@@ -98,7 +98,7 @@ def _scaled_basis(S: HostArray, d: HostArray, rank: int) -> tuple[HostArray, Hos
 
 @dataclass(frozen=True, kw_only=True)
 class Gram(Solver):
-    """One sweep, then an eigendecomposition for each fold and setting (Nunez-Elizalde, Huth & Gallant 2019)."""
+    """One pass, then an eigendecomposition for each fold and setting (Nunez-Elizalde, Huth & Gallant 2019)."""
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Choose for every target, and fit all rows with what was chosen."""

@@ -24,7 +24,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             name="gram",
             problem="ridge-many-targets",
             target="linspec_many_targets.gram:Gram",
-            summary="One sweep forms the Gram matrices of the folds; one decomposition serves all ridges and targets.",
+            summary="One pass forms the Gram matrices of the folds; one decomposition serves all ridges and targets.",
             reference="Nunez-Elizalde, Huth & Gallant 2019, NeuroImage 197, doi:10.1016/j.neuroimage.2019.04.012",
             needs=Needs(entries=True),
             traits=("direct", "one-pass", "automatic"),

@@ -70,7 +70,7 @@ class BlockKrylov(Solver):
     basis: int | None = option(None, "columns of a basis; none: as memory allows", kind=int, at_least=2)
     test_matrix: Any = part("gaussian", "the first block", kind="test-matrix")
     tol: float | None = tol_option()
-    max_iterations: int = limit_option(200, "steps of two sweeps")
+    max_iterations: int = limit_option(200, "steps of two passes")
     form: str = form_option()
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
@@ -113,7 +113,7 @@ class BlockKrylov(Solver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate:
-        """Estimated cost of two sweeps a step, and the memory of the basis."""
+        """Estimated cost of two passes a step, and the memory of the basis."""
         width = min(sizes.k + OVERSAMPLING, sizes.p, sizes.q)
         found = sweeps_estimate(replace(sizes, k=width), 2 * STEPS)
         return replace(found, bytes=found.bytes + 8.0 * BLOCKS * width * (sizes.p + sizes.q))

@@ -71,7 +71,7 @@ class BlockKrylov(Solver):
         None, "columns that are held at most; none: as memory allows", kind=int, at_least=2
     )
     tol: float | None = tol_option()
-    max_iterations: int = limit_option(500, "sweeps")
+    max_iterations: int = limit_option(500, "passes")
     test_matrix: Any = part("gaussian", "the first block", kind="test-matrix")
     form: str = form_option()
 
@@ -127,7 +127,7 @@ class BlockKrylov(Solver):
         sweeps = -(-columns // b)
         seconds = sweeps_estimate(replace(sizes, k=b), sweeps).seconds + 4.0 * side * columns**2 / DENSE_RATE
         held = 8.0 * (side * (2 * columns + 8 * b) + sizes.k * (sizes.n + sizes.p))
-        return Estimate(seconds, held, f"{sweeps} sweeps")
+        return Estimate(seconds, held, f"{sweeps} passes")
 
 
 def searched(

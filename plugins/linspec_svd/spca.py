@@ -125,7 +125,7 @@ LOST = 1e-10
 
 ONCE = (
     "A sketch in one pass, without further data to check it: estimated residual about {:.0e}, from random columns in "
-    "the same sweep. Pass a callable that returns the slices anew: then the answer is judged, and can be improved to a "
+    "the same pass. Pass a callable that returns the slices anew: then the answer is judged, and can be improved to a "
     "tolerance."
 )
 
@@ -137,7 +137,7 @@ SQUARED = (
 
 @dataclass(frozen=True, kw_only=True)
 class LazySPCA(Sketched):
-    """Randomized SVD in one sweep (Wojnowicz 2017, arXiv:1709.07175)."""
+    """Randomized SVD in one pass (Wojnowicz 2017, arXiv:1709.07175)."""
 
     whiten: bool = option(True, "singular values and a true truncation; False: the form of the source")
     form: str = form_option("implicit")
@@ -179,7 +179,7 @@ class LazySPCA(Sketched):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate:
-        """One sweep, for data that can be read only once; for others "auto" chooses no approximate solver."""
+        """One pass, for data that can be read only once; for others "auto" chooses no approximate solver."""
         return sweeps_estimate(replace(sizes, k=min(sizes.k + 10, sizes.p)), 1)
 
 

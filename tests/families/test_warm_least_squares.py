@@ -9,7 +9,7 @@ import linspec as ls
 from linspec.errors import InvalidProblem, NonFiniteData
 
 SWEEPING = {"cg": {"form": "implicit"}, "lsqr": {}, "nystrom-pcg": {"form": "implicit", "rank": 10}}
-"""Solvers that take a start, with options to sweep the data, so that passes count their work."""
+"""Solvers that take a start, with options to pass the data, so that passes count their work."""
 
 SOLVERS = sorted(SWEEPING)
 

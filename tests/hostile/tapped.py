@@ -80,7 +80,7 @@ def problem(name: str, tap: Callable[[], None] | None = None, n: int = 200) -> A
 
 
 def options(kind: str, solver: str) -> dict[str, Any]:
-    """Options by which a solver sweeps the data at every product, and not for long."""
+    """Options by which a solver passes the data at every product, and not for long."""
     fields = {field.name for field in dataclasses.fields(ls.get_solver(solver, kind))}
     wanted: dict[str, Any] = {"form": "implicit", "max_iterations": 40}
     return {name: value for name, value in wanted.items() if name in fields}

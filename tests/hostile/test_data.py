@@ -531,7 +531,7 @@ def test_a_stream_that_turns_to_nan_is_named(sparse, kind):
         solver, options = {"cca": ("als", {}), "least-squares": ("cg", {"random_columns": 0})}[kind]
         ls.solve(
             PROBLEMS[kind](slices), solver, rng=0, tol=1e-14, form="implicit", **options
-        )  # a sweep each product
+        )  # a pass each product
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""max_seconds: it counts the set-up, it is looked at within a sweep, and data without end end by it."""
+"""max_seconds: it counts the set-up, it is looked at within a pass, and data without end end by it."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_the_first_sweep_is_left_in_the_midst_of_it(clock: Any):
     start = clock.now
     with refused("max_seconds", "pass 1"):
         ls.solve(ls.SVD(slowly(clock, A, 2.0), 2), "gram", max_seconds=0.25)
-    holds(clock.now - start < 0.45, f"{clock.now - start:.2f} of a sweep of two seconds, with 0.25 allowed")
+    holds(clock.now - start < 0.45, f"{clock.now - start:.2f} of a pass of two seconds, with 0.25 allowed")
 
 
 def test_a_later_sweep_is_left_with_the_last_iterate(clock: Any):

@@ -99,7 +99,7 @@ def test_npy_files(tmp_path, order, as_text):
 
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_column_views_of_one_map(tmp_path, order):
-    """The two views share map and offset; each is read at its own place in the file, both in one sweep."""
+    """The two views share map and offset; each is read at its own place in the file, both in one pass."""
     whole = mapped(tmp_path, M, order=order, offset=24)
     X, Y = whole[:, :3], whole[:, 3:]
     check(as_operator(X), M[:, :3])

@@ -143,7 +143,7 @@ def test_moments_are_those_of_residuals(kind, form, rows, scale, tmp_path):
     V, W = rng.standard_normal((P, 4)), rng.standard_normal((Q, 4))
     for _ in range(
         2 if kind != "iterator" or form != "implicit" else 1
-    ):  # the first sweep learns, the second knows
+    ):  # the first pass learns, the second knows
         found = moments.products(V, W)
         for i, A in enumerate(wanted):
             for j, (B, block) in enumerate(zip(wanted, (V, W), strict=True)):

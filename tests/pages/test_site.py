@@ -107,12 +107,12 @@ def test_first_uses_of_terms_lead_to_the_glossary(monkeypatch: pytest.MonkeyPatc
     monkeypatch.syspath_prepend(str(DOCS / "site"))
     terms = importlib.import_module("terms")
     page = docutils.publish_doctree(
-        "A sweep\n=======\n\n``ridge=1`` is a ridge. Two sweeps in one pass; a sweep, a ridge."
+        "A pass\n=======\n\n``ridge=1`` is a ridge. Two residuals in one pass; a pass, a ridge."
     )
-    assert terms.link_first_uses(page, "guide/data") == {"sweep", "ridge", "pass"}
+    assert terms.link_first_uses(page, "guide/data") == {"residual", "ridge", "pass"}
     shown = [(link["reftarget"], link.astext()) for link in page.findall(terms.addnodes.pending_xref)]
-    assert shown == [("ridge", "ridge"), ("sweep", "sweeps"), ("pass", "pass")]
-    assert page.astext().endswith("ridge=1 is a ridge. Two sweeps in one pass; a sweep, a ridge.")
+    assert shown == [("ridge", "ridge"), ("residual", "residuals"), ("pass", "pass")]
+    assert page.astext().endswith("ridge=1 is a ridge. Two residuals in one pass; a pass, a ridge.")
 
 
 def test_every_term_that_pages_name_is_defined_in_two_sentences(monkeypatch: pytest.MonkeyPatch) -> None:

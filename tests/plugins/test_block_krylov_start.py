@@ -132,7 +132,7 @@ def test_a_missing_value_just_above_one_that_the_start_has():
 
 @pytest.fixture(scope="module")
 def slow():
-    """A matrix whose leading vectors take many sweeps: the 20th value is near the 21st."""
+    """A matrix whose leading vectors take many passes: the 20th value is near the 21st."""
     return planted(np.arange(1, 401.0) ** -0.5, n=600)[0]
 
 

@@ -150,7 +150,7 @@ def test_budgets_callbacks_and_interrupts_end_a_run(views, ctrl_c, clock):
     budget = quick(X, Y, epochs=50, max_passes=7)
     assert budget.status is ls.Status.BUDGET
     assert budget.passes <= 7
-    assert budget.iterations == 5  # a sweep for the means, and one for the certificate
+    assert budget.iterations == 5  # a pass for the means, and one for the certificate
     with pytest.raises(BudgetTooSmall, match="at least 2 passes"):
         quick(X, Y, max_passes=1)
     stopped = quick(X, Y, epochs=50, callback=lambda p: p.iteration == 3)
@@ -275,7 +275,7 @@ np.save({str(tmp_path / "P.npy")!r}, loaded.transform(np.load({str(tmp_path / "X
 
 
 def test_rows_that_are_not_counted_yet_make_a_problem():
-    """Their number is not known before the first sweep, so it does not limit k."""
+    """Their number is not known before the first pass, so it does not limit k."""
     X = np.ones((20, 3))
     problem = DeepCCA(lambda: iter([X]), lambda: iter([X]), k=5)
     assert problem.k == 5

@@ -51,7 +51,7 @@ def test_the_answer_is_the_iterate_that_met_the_tolerance(seed):
 
 
 def test_centred_data_are_solved_on_the_side_of_the_rows():
-    """A mean of B that is not subtracted would take a step of its own, and means of A a sweep."""
+    """A mean of B that is not subtracted would take a step of its own, and means of A a pass."""
     A, B = wide()
     found = ls.solve(
         ls.LeastSquares(A, B + 100, ridge=[0.5, 20.0], center=True), "cg", form="implicit", tol=1e-10

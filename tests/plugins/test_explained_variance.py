@@ -1,4 +1,4 @@
-"""Explained variance: as scikit-learn's PCA has it, for every kind of data, and without a sweep of its own."""
+"""Explained variance: as scikit-learn's PCA has it, for every kind of data, and without a pass of its own."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ def test_sparse_views_are_swept(form):
     assert found.converged
     assert np.abs(found.eigenvalues - exact.eigenvalues).max() <= found.residual * exact.eigenvalues[0]
     np.testing.assert_allclose(found.eigenvalues, exact.eigenvalues, rtol=1e-10)
-    if form == "implicit":  # the first block, one sweep an iteration, and the certificate
+    if form == "implicit":  # the first block, one pass an iteration, and the certificate
         assert found.passes == found.iterations + 2
 
 

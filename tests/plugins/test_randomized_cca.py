@@ -1,4 +1,4 @@
-"""`randomized`: two sweeps, exact where C has low rank, honest where long directions hide short ones."""
+"""`randomized`: two passes, exact where C has low rank, honest where long directions hide short ones."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_short_directions_hide_behind_long_ones_and_the_status_says_so():
 
 
 def test_power_sweeps_find_long_shared_directions():
-    """Where the signal is the leading part of C, each power sweep squares away more of the noise."""
+    """Where the signal is the leading part of C, each power pass squares away more of the noise."""
     rng = np.random.default_rng(3)
     n, p = 1000, 300
     shared = rng.standard_normal((n, 3))

@@ -6,9 +6,9 @@ import pytest
 from project.first_sentences import RULES, findings
 
 BROKEN = {
-    "What a sweep returns.": "begin with",
+    "What a pass returns.": "begin with",
     "Of every column: its mean.": "begin with",
-    "So that no sweep is wasted.": "begin with",
+    "So that no pass is wasted.": "begin with",
     "That of the other view.": "begin with",
     "Both together.": "begin with",
     "The same for sparse rows.": "begin with",

@@ -25,7 +25,7 @@ def without_float64(A):
 
 
 def swept(problem, solver, **options):
-    """Solve by sweeps, where the solver has a choice."""
+    """Solve by passes, where the solver has a choice."""
     known = {option.name for option in options_of(ls.get_solver(solver, problem))}
     own = {"form": "implicit"}
     return ls.solve(problem, solver, rng=0, **{k: v for k, v in own.items() if k in known}, **options)

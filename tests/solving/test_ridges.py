@@ -39,7 +39,7 @@ def begins_at_an_answer(name):
     return "warm-start" in traits and "approximate" not in traits
 
 
-SLOW = {"appgrad", "stochastic-appgrad", "sparse-appgrad"}  # a thousand sweeps
+SLOW = {"appgrad", "stochastic-appgrad", "sparse-appgrad"}  # a thousand passes
 WARM = [name for name in ls.solvers("cca") if begins_at_an_answer(name) and name not in SLOW]
 
 

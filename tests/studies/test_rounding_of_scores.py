@@ -294,7 +294,7 @@ def test_a_direction_of_rounding_is_no_discriminant() -> None:
 
 
 def test_dependent_columns_are_no_rounding() -> None:
-    """Indicators of all groups add up to one; such columns are dropped. Two sweeps tell that they are dependent."""
+    """Indicators of all groups add up to one; such columns are dropped. Two passes tell that they are dependent."""
     rng = np.random.default_rng(2)
     groups = rng.integers(4, size=N)
     A = np.column_stack([rng.standard_normal((N, 2)), np.eye(4)[groups]])

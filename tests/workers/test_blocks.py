@@ -358,7 +358,7 @@ def test_lsqr_reads_rows_in_blocks_once_a_step(kind, given):
 @pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_array])
 @pytest.mark.slow(keep=1)
 def test_minibatches_of_blocks(kind, given):
-    """Rows come here a few at a time; what is drawn is what the certificate, which sweeps, finds good."""
+    """Rows come here a few at a time; what is drawn is what the certificate, which passes, finds good."""
     A, B = kind(np.where(RNG.random((N, P)) < 0.5, X - 5.0, 0.0)), kind(Y)
     engine = Fetched()
     there = blocks(A, engine=engine), blocks(B, OTHER_EDGES, engine)

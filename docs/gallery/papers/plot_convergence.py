@@ -45,7 +45,7 @@ for solver, marker in (("spca", "s"), ("lazy-spca", "o")):
 ks = [run["k"] for run in runs]
 right.set(
     xlabel="k",
-    ylabel="CPU seconds of one sweep",
+    ylabel="CPU seconds of one pass",
     xticks=ks,
     xticklabels=ks,
     yticks=[0.1, 0.3, 1, 3],

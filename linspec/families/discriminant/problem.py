@@ -6,7 +6,7 @@ posterior probabilities are then a softmax of linear functions of the row. With 
 classifier in the space of all columns, because the part of a row outside their span is equally likely in all classes.
 Source: Hastie, Tibshirani & Friedman 2009, The elements of statistical learning, section 4.3; for the ridge
 Friedman 1989, doi:10.1080/01621459.1989.10478752.
-Where we differ: the covariance is estimated in the subspace, by one sweep or by none. The ridge of the problem is added
+Where we differ: the covariance is estimated in the subspace, by one pass or by none. The ridge of the problem is added
 to it: without the ridge, the fitted rows scatter less than other rows.
 """
 

@@ -15,7 +15,7 @@ times the sum of the magnitudes of its terms. In addition, x has an error: the G
 Errors that may be rounding are recomputed from the rows themselves.
 
 For GCV the same decomposition gives tr H(r) = Σ λ/(λ + r) and the squared errors for every ridge: that of AᵀA, which
-one sweep computes, or of AAᵀ if there are fewer rows than columns. If both are large, one run solves for all
+one pass computes, or of AAᵀ if there are fewer rows than columns. If both are large, one run solves for all
 ridges, and random signs z, which are further right-hand sides of that run, estimate the trace: E zᵀHz = tr H.
 Source: Higham 2002, Accuracy and Stability of Numerical Algorithms, sections 3.1 and 20.4,
 doi:10.1137/1.9780898718027 (inner products, and normal equations); Golub, Heath & Wahba 1979, Technometrics 21:215,
@@ -242,7 +242,7 @@ def _trace(eigen: RidgeMetric, ridge: float) -> float:
 
 
 def _errors_of_rows(problem: Any, x: Sequence[HostArray]) -> tuple[list[float], float]:
-    """Compute ‖B − A x‖² for the coefficients of each ridge from the rows; also return the number of sweeps."""
+    """Compute ‖B − A x‖² for the coefficients of each ridge from the rows; also return the number of passes."""
     moments = moments_of(problem, Passes())
     B, found = _preprocessed_targets(moments), [0.0] * len(x)
     for some, fits in _fits(moments, np.stack(x), B.shape[0]):

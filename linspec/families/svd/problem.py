@@ -63,17 +63,17 @@ class SVDSolution(
     rows : float
         The number of rows of the data, or the sum of their weights.
     column_norms : numpy.ndarray of shape (p,) or None
-        The length of each column of the (centred, scaled) data, which the sweeps of the solve compute at no extra cost.
+        The length of each column of the (centred, scaled) data, which the passes of the solve compute at no extra cost.
         None for operators that only give products. `loadings` divides by it.
     total_squares : float or None
         The sum of the squares of all entries of the (centred, scaled) data, which is also the sum of the squares of all
-        min(n, p) singular values. The sweeps of the solve compute the sum at no extra cost. None for operators that
+        min(n, p) singular values. The passes of the solve compute the sum at no extra cost. None for operators that
         only give products, because the sum would need a product with each column of the identity. Then
         `explained_variance_ratio` is None, too; if you know the sum from elsewhere, divide ``S**2`` by the sum to get
         the ratios. The sum is 0 or infinite if squares underflow or overflow.
     share_of_means : float or None
         Without centring, the share of S[0]**2 that the column means make: 1 if the first component is the same in all
-        rows. It is exact where a sweep has computed the means, and else estimated from at most 1000 evenly spread rows
+        rows. It is exact where a pass has computed the means, and else estimated from at most 1000 evenly spread rows
         of arrays and sparse matrices; None for other data.
     total_norm : float or None
         The square root of total_squares, the Frobenius norm of the data. It is finite if the entries are finite.

@@ -1,7 +1,7 @@
 """Training and held-out rows of each split, and the cells: sets of rows whose unions are these sets.
 
 Problem: splits are given by a number of folds, by labels, by pairs of row numbers or by a splitter of scikit-learn,
-and the moments of all training and held-out sets should be computed in one sweep.
+and the moments of all training and held-out sets should be computed in one pass.
 Method: rows that are on the same side in every split form a cell. Each training set and each held-out set is a union of
 cells, so the moments of the cells are enough (`linspec.rows.cells`), and those of unions are merged. k folds give k
 cells, and k splits of a growing time series k + 1.

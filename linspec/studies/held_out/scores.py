@@ -81,7 +81,7 @@ class Generalized:
         The standard errors of estimated scores; None for exact ones.
     passes : float
     one_pass : bool
-        Whether the scores come from second moments computed in one sweep.
+        Whether the scores come from second moments computed in one pass.
     reason : str
         The cost estimates by which the method was chosen.
     rounding : numpy.ndarray of shape (ridges,) or None

@@ -1,7 +1,7 @@
 """Choice of the ridge and k of a problem by rows that were not fitted.
 
 Problem: fit every ridge on the training rows of every split, and score every k on the held-out rows.
-Method: if Gram matrices fit into memory, one sweep computes the moments of cells of rows; training and held-out sets
+Method: if Gram matrices fit into memory, one pass computes the moments of cells of rows; training and held-out sets
 are unions of cells (`linspec.studies.held_out.folds`). The moments of these sets are merged from those of the
 cells. A split costs an eigendecomposition of each Gram matrix, and a ridge a small decomposition. A k costs only its
 score: the leading columns of a solution are the solution for a smaller k. Held-out scores are functions of the
@@ -10,7 +10,7 @@ a score is no function of second moments, each split is solved for each ridge (`
 largest k, and the leading columns of a solution are scored for the smaller k.
 Source: Stone 1974, J. R. Stat. Soc. B 36:111, doi:10.1111/j.2517-6161.1974.tb00994.x (cross-validatory choice).
 Where we differ: Stone holds out one row at a time, and we hold out sets of rows. One pass is a reading of all
-rows, so a sweep over training rows counts as the fraction of the rows that they are.
+rows, so a pass over training rows counts as the fraction of the rows that they are.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def cross_validate(  # noqa: PLR0913
         "dense" computes all scores from Gram matrices of all sets of rows, which it holds in memory. The next three
         values solve for each ridge and split (least squares: once for all ridges of a split). With "solve",
         `linspec.Moments` chooses how each solve holds moments; with "sparse", each solve holds sparse Gram matrices;
-        with "implicit", each solve holds none and sweeps over the rows. "auto" chooses "solve" if a solver or options
+        with "implicit", each solve holds none and passes over the rows. "auto" chooses "solve" if a solver or options
         are passed; otherwise it chooses "dense" or "solve", whichever is estimated to be faster within half of the
         available memory. If `method` is "gcv", "dense" decomposes the Gram matrix of the columns or of the rows, and
         "solve" estimates the trace by random signs.
@@ -296,7 +296,7 @@ def _of_moments(
     ridges: tuple[Any, ...],
     ks: Ks,
 ) -> tuple[Rounded, float]:
-    """Compute all scores and their rounding from the moments of one sweep; return the number of passes, too."""
+    """Compute all scores and their rounding from the moments of one pass; return the number of passes, too."""
     problem = with_orthogonal_confounds(problem)
     cells, union, passes = cells_of(problem, folds)
     whole = split_of(problem, union, union)
@@ -480,9 +480,9 @@ class CrossValidation:
         Whether higher scores are better.
     method : {"folds", "gcv"}
     one_pass : bool
-        Whether the scores come from second moments computed in one sweep. If False, each ridge and split was solved.
+        Whether the scores come from second moments computed in one pass. If False, each ridge and split was solved.
     passes : float
-        The number of readings of all rows; a sweep over some of the rows counts as a fraction.
+        The number of readings of all rows; a pass over some of the rows counts as a fraction.
     sizes : tuple of (int, int)
         Per split, the numbers of training and of held-out rows.
     problem : Problem

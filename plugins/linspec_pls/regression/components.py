@@ -1,7 +1,7 @@
 """Components of largest covariance, one after the other, by deflation of XᵀY alone.
 
 Problem: the weights w of component a are the leading left singular vector of XₐᵀY, where Xₐ is X without its part along
-the earlier scores t = Xₐ w. Nobody wants to store or to sweep a deflated X.
+the earlier scores t = Xₐ w. Nobody wants to store or to pass a deflated X.
 Method: with S = XᵀX and C = XᵀY, and rotations r that give the scores of the undeflated columns, t = X r,
 
     r = w − R Pᵀw,   τ = rᵀS r,   p = S r / τ,   q = Cᵀr / τ,   C ← C − τ p qᵀ.

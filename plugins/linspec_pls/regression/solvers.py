@@ -1,6 +1,6 @@
 """Components of a PLS regression, from the Gram matrices or each by one product with X.
 
-Problem: k components where p x (p + q) numbers can be held, and where XᵀX is too large or costs more than k sweeps.
+Problem: k components where p x (p + q) numbers can be held, and where XᵀX is too large or costs more than k passes.
 Method: "gram" forms XᵀX and XᵀY in one pass; the components need nothing else of the data (Dayal & MacGregor 1997).
 "nipals" has the components of NIPALS (Wold, Sjöström & Eriksson 2001) by products XᵀX w instead of a deflated X. For
 one right-hand side they are those of Golub & Kahan: with k components, the coefficients are the k-th iterate of LSQR.
@@ -69,7 +69,7 @@ class Nipals(Solver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate:
-        """Estimated cost of the sweep that forms XᵀY, and of one sweep for each component."""
+        """Estimated cost of the pass that forms XᵀY, and of one pass for each component."""
         found = sweeps_estimate(replace(sizes, k=1), sizes.k + 1, sizes.q)
         own = 8.0 * (3.0 * sizes.p * sizes.q + 3.0 * sizes.p * sizes.k)
         return replace(

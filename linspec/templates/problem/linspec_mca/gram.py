@@ -1,7 +1,7 @@
 """Leading singular vectors of XᵀY from the cross product itself.
 
 Problem: the k leading singular triplets of XᵀY where p times q numbers can be held.
-Method: one sweep forms XᵀY; a dense SVD has all triplets (Bookstein 1994).
+Method: one pass forms XᵀY; a dense SVD has all triplets (Bookstein 1994).
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from linspec.solving import Solver
 
 @dataclass(frozen=True, kw_only=True)
 class Gram(Solver):
-    """One sweep and a dense SVD (Bookstein 1994)."""
+    """One pass and a dense SVD (Bookstein 1994)."""
 
     def iterate(self, problem, moments, context, start):
         if problem.sweeps == 1:

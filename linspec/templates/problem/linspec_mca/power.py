@@ -3,7 +3,7 @@
 Problem: the k leading singular triplets of C = XᵀY where p times q numbers are too many to hold.
 Method: Rutishauser (1970), on both sides. U is an orthonormal basis of C V; with UᵀCV = P S Zᵀ the triplets U P, S, V Z
 fulfil C v = σ u exactly, and the norm of Cᵀ u − σ v measures their error. The next V is an orthonormal basis of
-CᵀU. A step takes two sweeps and makes the error smaller by (σ of the first left out / σₖ)².
+CᵀU. A step takes two passes and makes the error smaller by (σ of the first left out / σₖ)².
 Where we differ: the block has some more vectors than are wanted, so that the value left out is farther away.
 """
 

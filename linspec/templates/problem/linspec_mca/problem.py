@@ -41,7 +41,7 @@ class MCA(ls.Problem[MCASolution]):
         """Scale the vectors of a solver to length 1; compute their singular values, order, signs and residual."""
         home = moments.operators[0].backend.blocks
         U, V = (unit_columns(home.place(arrays[name]), home) for name in ("x_weights", "y_weights"))
-        (XtXU, CtU), (CV, YtYV) = moments.products(U, V)  # one sweep, with C = XᵀY
+        (XtXU, CtU), (CV, YtYV) = moments.products(U, V)  # one pass, with C = XᵀY
         # σ is the product of X u and Y v. Below the rounding of this product the vectors are arbitrary.
         squares = [inner_products(W, M, home).max(initial=0.0) for W, M in ((U, XtXU), (V, YtYV))]
         least = moments.noise * float(np.sqrt(np.prod(squares)))
