@@ -15,8 +15,6 @@ from functools import cached_property
 from itertools import combinations, combinations_with_replacement
 from typing import Any
 
-import numpy as np
-
 from linspec.arrays import HOST, Home
 from linspec.blocks.sparse_loops import gram_entries, pair_count
 from linspec.operators import LinearOperator, SparseOperator, StreamedOperator
@@ -109,7 +107,7 @@ class Estimate:
     >>> from linspec.cost import DENSE_RATE, Estimate
     >>> n, p = 100_000, 200
     >>> print(Estimate(n * p**2 / DENSE_RATE, 8 * p**2, "half of AᵀA"))
-    200 ms and 320 kB
+    0.2 s and 320 kB
     """
 
     seconds: float
@@ -117,7 +115,7 @@ class Estimate:
     note: str = ""
 
     def __str__(self) -> str:
-        return f"{human_seconds(self.seconds)} and {human_bytes(self.bytes)}"
+        return f"{self.seconds:.2g} s and {human_bytes(self.bytes)}"
 
 
 @dataclass(frozen=True)
@@ -492,12 +490,3 @@ def human_bytes(count: float) -> str:
             return f"{count:.3g} {unit}"
         count /= 1000
     return f"{count:.3g} TB"
-
-
-def human_seconds(seconds: float) -> str:
-    """Format a number of seconds with a unit."""
-    if seconds < 1e-3:
-        return "under 1 ms"
-    if seconds < 1:
-        return f"{np.ceil(seconds * 1000):.0f} ms"
-    return f"{seconds:.3g} s" if seconds < 7200 else f"{seconds / 3600:.3g} h"

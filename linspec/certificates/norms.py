@@ -27,7 +27,7 @@ from linspec.arrays import Array, HostArray, is_array, to_host
 from linspec.blocks.sparse_loops import SparseMinusThin
 from linspec.certificates.linear import sketch_pays
 from linspec.certificates.metric import SKETCH_ROWS, Metric, NearDiagonal, Preconditioned
-from linspec.linalg import EPS, inverse, lengths_of, metric_rounding, raised_diagonal
+from linspec.linalg import EPS, lengths_of, metric_rounding, raised_diagonal
 from linspec.process.plurals import count_of
 from linspec.rows.moments import Moments
 from linspec.rows.passes import OutOfPasses
@@ -246,21 +246,20 @@ def cuts_short_ones(moments: Moments, i: int, metric: Metric) -> bool:
     (1, True)
     """
     cut = metric.null
-    A = moments.operators[i]
     if cut.shape[1] > CUT:
         cut = cut @ np.random.default_rng(0).standard_normal((cut.shape[1], CUT))
     N = to_host(metric.N)
     far = lengths_of(metric.D[:, None] * N)  # 1 / s: rounding turns null directions by eps / s² to such a one
     order = np.argsort(-far, kind="stable")
-    rounding = A.rounding * max(1.0, float(far[order[CUT:]].max(initial=1.0)))
-    limit = SHORT * math.sqrt(len(cut)) * rounding * lengths_of(metric.D[:, None] * cut)
-    place = A.backend.blocks
+    rounding = moments.operators[i].rounding * far[order[CUT:]].max(initial=1.0)
+    place = moments.operators[i].backend.blocks
     with moments.view(i) as alone:
         both = alone.operator().matmat(place.place(np.hstack([cut, N[:, order[:CUT]]])))
-    images, kept = both[:, : cut.shape[1]], both[:, cut.shape[1] :]
-    along = inverse(to_host(kept.T @ kept)) @ to_host(kept.T @ images)
-    lengths = to_host(place.column_norms(images - kept @ place.place(along)))
-    return bool((lengths > limit).any())
+    images = both[:, : cut.shape[1]]
+    kept = both[:, cut.shape[1] :]
+    lengths = to_host(place.column_norms(images - kept @ (kept.T @ images)))  # the kept ones are orthonormal
+    sizes = SHORT * math.sqrt(len(cut)) * lengths_of(metric.D[:, None] * cut)
+    return bool((lengths > rounding * sizes).any())
 
 
 def rounding_of(moments: Moments, metrics: Sequence[Metric]) -> float:

@@ -119,7 +119,8 @@ def texts(files: RowFiles) -> list[str | None] | None:
 
 def _table(files: RowFiles) -> tuple[list[tuple[str, Any]], Any, tuple[str, ...]]:
     """Return paths and descriptions of files, the schema of the first, and the requested columns, each once in all."""
-    described, schemas = list[tuple[str, Any]](), list[Any]()
+    described = list[tuple[str, Any]]()
+    schemas = list[Any]()
     for path in _in_folders(files.paths):
         with _opened(path) as file:
             described.append((path, file.metadata))

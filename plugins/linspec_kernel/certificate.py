@@ -146,7 +146,8 @@ def judged(problem: Any, moments: Any, arrays: Mapping[str, Any], tol: float) ->
             f, _ = functions(op, f.weights, landmarks[i]).orthonormal(ridges[i])
         views.append(f)
     U, rho, Vt = np.linalg.svd(on_host(views[0].values.T @ views[1].values), full_matrices=False)
-    x, y = views[0].turned(U), views[1].turned(Vt.T)
+    x = views[0].turned(U)
+    y = views[1].turned(Vt.T)
     # A combination of functions may be rounding although none of them is.
     clear = x.clear(ridges[0]) & y.clear(ridges[1])
     known = int(np.argmin(np.append(clear, False)))

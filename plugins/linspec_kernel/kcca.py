@@ -51,7 +51,8 @@ class KCCA(Solver):
         rho = np.where(rho > ZERO, rho, 1.0)
         a = cross @ (py[:, None] * beta) / rho / (wx + rx)[:, None]
         b = cross.T @ (px[:, None] * alpha) / rho / (wy + ry)[:, None]
-        x, y = home.place(Ux @ a), home.place(Uy @ b)
+        x = home.place(Ux @ a)
+        y = home.place(Uy @ b)
         yield Iterate(0.0, lambda: {"x_weights": x, "y_weights": y, **moments.learnt()}, final=True)
 
     @classmethod

@@ -148,7 +148,8 @@ class DualView:
         `linspec_kernel.moments.norms_alone`.
         """
         gradient = self.tilde_values + self.ridge * self.tilde - target
-        bound, given = self.largest + self.ridge, self.solver.step or np.inf
+        bound = self.largest + self.ridge
+        given = self.solver.step or np.inf
         step = given if given * bound < LIMIT else STEP / bound if bound > 0 else 1.0
         self.tilde = self.tilde - step * gradient
         self.tilde_values, products = self._products(self.tilde, beside)

@@ -75,7 +75,8 @@ class KNOI(OnFourierFeatures):
     def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the functions after each epoch."""
         n, rng, matrices = int(problem.X.shape[0]), context.rng, (problem.X, problem.Y)
-        count, batches = self.count(problem), max(1, round(n / self.batch))
+        count = self.count(problem)
+        batches = max(1, round(n / self.batch))
         kernels = moments.settle(rng, start, "tiled")
         seeds = rng.integers(2**63, size=2) if start is None else start["seeds"]
         moments.maps = [

@@ -138,7 +138,9 @@ class NystromLOBPCG(ByTiles):
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of a dozen passes by tiles, the preconditioner, and the algebra of the blocks."""
-        n, width, m = float(sizes.n), sizes.k + EXTRA, default_landmarks(sizes.n)
+        n = float(sizes.n)
+        width = sizes.k + EXTRA
+        m = default_landmarks(sizes.n)
         each = n**2 * (2 * PER_ENTRY + (sizes.p + sizes.q + 6 * width) / DENSE_RATE)
         seconds = EXPECTED * each + 4 * n * m**2 / DENSE_RATE + 20 * float(m) ** 3 / FACTOR_RATE
         held = 16 * n * (m + 2 * (KEEP + 2) * width)

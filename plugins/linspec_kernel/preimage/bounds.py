@@ -130,7 +130,8 @@ def _thresholded(A: HostArray, s: float) -> HostArray:
     p = len(A)
     D = np.sort(1.0 - A, axis=0)  # distances from the largest magnitude, increasing
     count = np.arange(1, p + 1, dtype=np.float64)[:, None]
-    D1, D2 = np.cumsum(D, axis=0), np.cumsum(D * D, axis=0)
+    D1 = np.cumsum(D, axis=0)
+    D2 = np.cumsum(D * D, axis=0)
     # τ = 1 − θ between D[q − 1] and D[q] has q entries in the support; the ratio of lengths grows with τ.
     after = np.vstack([D[1:], np.ones((1, D.shape[1]))])
     sums = count * after - D1
