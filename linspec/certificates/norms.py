@@ -250,7 +250,7 @@ def cuts_short_ones(moments: Moments, i: int, metric: Metric) -> bool:
         cut = cut @ np.random.default_rng(0).standard_normal((cut.shape[1], CUT))
     N = to_host(metric.N)
     far = lengths_of(metric.D[:, None] * N)  # 1 / s: rounding turns null directions by eps / s² to such a one
-    order = np.argsort(-far, kind="stable")
+    order = np.argsort(-far)
     rounding = moments.operators[i].rounding * far[order[CUT:]].max(initial=1.0)
     place = moments.operators[i].backend.blocks
     with moments.view(i) as alone:

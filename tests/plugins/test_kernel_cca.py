@@ -128,7 +128,8 @@ def test_the_law_is_above_the_exact_norm_and_near_it_and_bounds_hold():
             if found.residual > 1e-20:
                 ratios.append(found.residual / law(found))
     assert len(ratios) > 20
-    assert max(ratios) < 1.5
+    assert np.median(ratios) < 1.35
+    assert max(ratios) < 1.6  # with 20 landmarks in the preconditioner
 
 
 def test_landmarks_and_duals_are_two_forms_of_one_function():
