@@ -31,7 +31,6 @@ FORMS = {
     "ridge": r"[Rr]idges?",
     "slices": r"[Ss]lices",
     "status": r"[Ss]tatus",
-    "sweep": r"[Ss]weeps?",
     "trait": r"[Tt]raits?",
     "variates": r"[Vv]ariates?",
     "view": r"[Vv]iews?",
