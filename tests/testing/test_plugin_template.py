@@ -133,7 +133,7 @@ def test_a_problem_of_another_distribution_is_solved_compared_drawn_and_written(
     assert all(format(value, ".5g") in solved for value in exact)
     np.testing.assert_allclose(np.load(site.folder / "answer.npz")["singular_values"], exact)
     rows = linspec("compare", *data, "--plot", "all.png").splitlines()
-    assert [line.split()[0] for line in rows if f"{exact.sum():.6g}" in line] == ["gram", "power"]
+    assert [line.split()[1] for line in rows if f"{exact.sum():.6g}" in line] == ["gram", "power"]
     assert all((site.folder / name).stat().st_size > 10_000 for name in ("run.png", "all.png"))
     assert "linspec-mca:mca" in linspec("describe", "mca/power")
     assert "2 solvers" in linspec("solvers", "mca")
