@@ -39,8 +39,8 @@ CSR: TypeAlias = Any
 """A `scipy.sparse.csr_array` or `csr_matrix`; SciPy ships no types."""
 Block: TypeAlias = NDArray[Any]
 
-# Measurements are by docs/evidence/measure_sparse_constants.py on two busy cores: ratios of processor seconds, with
-# 5 % of noise. Names of matrices are those of the script.
+# Measurements are by b68241bf:docs/evidence/measure_sparse_constants.py on two busy cores: ratios of processor seconds,
+# with 5 % of noise. Names of matrices are those of the script.
 
 SHORTEST_STRETCH = 2**12
 """Fewest rows over which a float32 sum runs before it is added into float64: more are less exact, fewer are slower. A
@@ -66,9 +66,10 @@ PARTS_PER_THREAD = 2
 SAMPLED_COLUMNS = 64
 """The number of columns of a Gram matrix from which the number of its entries is estimated.
 
-docs/evidence/measure_sparse_constants.py measures the relative error of the estimated number: 4 % for the word counts
-of newsgroup posts ("posts" in that script), 11 % for those of product titles ("titles"), and 10 % for generated word
-counts ("zipf"). With 16 columns the error is up to 23 %; with 256 columns the estimate takes 1.4 to 1.6 times as long.
+b68241bf:docs/evidence/measure_sparse_constants.py measures the relative error of the estimated number: 4 % for the word
+counts of newsgroup posts ("posts" in that script), 11 % for those of product titles ("titles"), and 10 % for generated
+word counts ("zipf"). With 16 columns the error is up to 23 %; with 256 columns the estimate takes 1.4 to 1.6 times as
+long.
 """
 
 

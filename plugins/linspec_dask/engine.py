@@ -278,9 +278,9 @@ def as_ours(client: Any, error: BaseException) -> LinspecError:
     killed = type(error).__name__ == "KilledWorker"
     if killed or client.status != "running" or "scheduler-connection-lost" in text:
         return ClusterLost(
-            f"the scheduler and the workers of dask must be reachable; got {text} Workers that die again and again "
-            "mostly run out of memory: give them more, or make the blocks smaller. Else start a cluster, make a new "
-            "client and state the problem again."
+            f"the scheduler and the workers of dask must be reachable; got {text} Start a cluster, make a new client "
+            "and state the problem again. Most workers that died again and again ran out of memory: give them more, "
+            "or make the blocks smaller."
         )
     if isinstance(error, (CancelledError, asyncio.CancelledError)):
         return DataLost(

@@ -120,7 +120,7 @@ def test_answers_and_passes_are_those_of_arrays_in_memory(name):
         if name in DRAWN:
             continue
         if needs.dense:
-            with pytest.raises(MissingCapability, match="Solvers that can take them: "):
+            with pytest.raises(MissingCapability, match="Solvers that can take what was passed: "):
                 answers(problem, name)
             continue
         found = answers(problem, name, **given)

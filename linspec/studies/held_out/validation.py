@@ -442,7 +442,7 @@ def _held(problem: Problem[Any], folds: Folds, form: str) -> tuple[bool, str]:
     if form == "dense" and needed > memory:
         raise NoSuitableSolver(f'{text}. Pass form="implicit", or fewer folds.')
     once = any(A.access != "rows" for A in matrices)
-    few = columns <= min(MOST, 2 * folds.rows) or once
+    few = columns <= min(MOST, 3 * folds.rows) or once
     held = form == "dense" or (form == "auto" and few and needed <= memory)
     return held, f"{'dense' if held else 'solve'}: {text}."
 

@@ -20,8 +20,8 @@ planted components, of which the first is strong, the stepwise test of a CCA fou
 sets, this one by the largest value in 12 %, by sums in 4 %. So the largest value is the default. Columns differ:
 permuted entries keep the lengths of the columns, of which a strong first component has taken a share, so later values
 are compared with too much already. Ranked, a second component is found too often only where the first is barely found
-(`docs/evidence/measure_inference.py`), so this published way is the default for columns. Sums are not offered for them:
-the squares of all values add up to the same number in any order of the entries.
+(`b68241bf:docs/evidence/measure_inference.py`), so this published way is the default for columns. Sums are not offered
+for them: the squares of all values add up to the same number in any order of the entries.
 """
 
 from __future__ import annotations
