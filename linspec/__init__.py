@@ -1,24 +1,6 @@
 """Linear structure in large data: least squares, truncated SVD, canonical correlations, discriminants.
 
-The folders are the layers; a file imports from its own row and from those below::
-
-    estimators   metrics   features
-    families
-    cli   testing   studies   plots
-    solving
-    kernels   targets
-    iteration
-    certificates
-    workers   cost   rows
-    operators
-    blocks
-    arrays   borrowed   linalg   frames   datasets
-    errors   process   registry
-
-To be read in this order: `registry.spec`, `operators.base`, `rows.executor`, `rows.reductions`, `rows.moments`,
-`iteration.solver`, `iteration.loop`, `solving.fields`, `solving.problem`, `solving.solver`, `solving.run`,
-`solving.solution`, `families.svd.problem`, `linspec_cca.gram`, `linspec_cca.als`;
-docs/extend/architecture.md says why.
+docs/extend/architecture.md has the layers, what to read first, and three calls with their frames.
 
 Problem: a library with many methods and several array backends is slow to import, and a shell that completes
 a name or lists the solvers should not wait for an array library.
