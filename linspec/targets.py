@@ -655,18 +655,14 @@ def hsl(
     Returns
     -------
     scipy.sparse.csr_array or array of shape (n, t')
-        Sparse for sparse labels and class vectors on the host; an array of the same library, device and floating
-        dtype (float64 for integers) for dense ones. Labels that no row has are dropped, and so are those with weight
-        zero.
+        Sparse for sparse labels and class vectors on the host; of the library and dtype of dense ones. Labels that no
+        row has, or with weight zero, are dropped.
 
     Raises
     ------
     InvalidProblem
-        Negative labels or weights; a number of weights that differs from the number of labels; no label that has both
-        a row and a positive weight; weights that are not finite; no rows or columns; a number of dimensions other than
-        one or two.
-        Without self-loops also: no label with two rows, where a row of weight 2 counts as two; a `sample_weight`
-        between 0 and 1.
+        Labels or weights that are negative, not finite or of another number; no label with both a row and a weight.
+        Without self-loops also no label with two rows, or a `sample_weight` between 0 and 1.
     InvalidOption
         An unknown Laplacian; `self_loops=False` with a Laplacian other than "clique"; `unlabelled` as for `lda`.
     NonFiniteData, UnsupportedData
@@ -674,10 +670,8 @@ def hsl(
 
     Notes
     -----
-    A row without labels, or with labels of weight zero only, has degree 0 and a zero row in H. A label that every row
-    has is an edge like other labels; a label of a single row joins this row to itself. The eigenvalues of HHᵀ are
-    between 0 and 1, except without self-loops. Then degrees are smaller, while HHᵀ keeps its diagonal, as in Agarwal,
-    Branson & Belongie 2006; edges of a single row add nothing to any degree, and are dropped.
+    A row without labels has a zero row in H. The eigenvalues of HHᵀ are between 0 and 1, except without self-loops,
+    where degrees are smaller and HHᵀ keeps its diagonal (Agarwal, Branson & Belongie 2006).
 
     References
     ----------

@@ -53,68 +53,43 @@ def permutation_test(
 ) -> PermutationTest | ComponentTest:
     """Test by permutations how many components are more than chance: of several matrices, or of the columns of one.
 
-    There are two ways. *Stepwise*: a CCA without a `solver` is tested pair by pair, from one decomposition of its
-    views; before each step, the earlier pairs are removed. `solution` and the statistics "wilks" and
-    "roy" belong to this way. *By solving*: a problem is solved again for each permutation. This is done for a CCA with
-    a `solver`, and for all other problems whose solutions declare the values of their components: covariances of two
-    matrices, whose rows are permuted; principal components of one, whose columns are (parallel analysis). `solver`,
-    `**options` and the statistics "largest", "sum" and "ranked" belong to this way.
+    A CCA without a `solver` is tested *stepwise*: pair by pair, with the earlier pairs removed. A CCA with a `solver`,
+    and any other problem, is *solved again* for each permutation. The guide to CCA says which way suits which question.
 
     Parameters
     ----------
     problem : CCA, SVD, or Problem of two or more matrices
-        Stepwise: the data, centring and confounds of the CCA are used. p + q must be less than n, unless a `solution`
-        is passed. k, ridge and scale are not used: all pairs are tested, without a ridge. Without centring, nonzero
-        means of both views correlate in every permutation. By solving: all fields of the problem are used, such as k,
-        ridge and scale. In both ways `sample_weight` must hold integers: how many equal rows each row stands for.
+        Stepwise, k, ridge and scale are not used. `sample_weight` holds whole numbers of equal rows.
     solver : str or Solver, optional
-        As for `linspec.solve`, with "auto" as the default for all problems but CCA. "auto" chooses once.
+        As for `linspec.solve`; by default "auto" for all problems but CCA.
     solution : CCASolution, optional
-        Stepwise: a solution whose variates on the rows of the problem are tested, instead of the columns themselves.
-        **The solution must have been fitted to other rows.** On its fitted rows the correlations are maximal, while
-        those of permuted rows are not maximised, so the test would find too many pairs. Pass a solution for a test with
-        a ridge, or if p + q is not less than n; set rows aside for the test beforehand. The result is the number of
-        pairs of variates that correlate beyond chance.
+        Stepwise: a solution, **fitted to other rows**, whose variates are tested: for a ridge, or where p + q is not
+        less than n.
     permutations : int, default 999
         The number of permutations; the smallest p-value is 1 / (permutations + 1).
     statistic : {"wilks", "roy"} or {"largest", "sum", "ranked"}, optional
-        Stepwise: "wilks", the default, combines all remaining pairs, which suits many weak pairs. "roy" (Roy's largest
-        root) uses only the first remaining pair, and costs one more singular value decomposition for each step. By
-        solving: "largest", the default for several matrices, compares the value of the j-th component with the largest
-        value of the permuted data. "sum", for several matrices, compares the sum of the values of components j to k
-        with the sum of the k − j + 1 largest values of the permuted rows, which suits many weak components and depends
-        on k. "ranked", for one matrix and its default there, compares the j-th value with the j-th value of the
-        permuted columns.
+        Stepwise: "wilks", the default, combines all remaining pairs; "roy" takes the first. Solved again: "largest",
+        the default for several matrices, compares each value with the largest of the permuted data; "sum" the sum of
+        the values j to k with that of as many permuted ones; "ranked", for one matrix, values of the same rank.
     max_seconds : float, default 3600.0
-        A time limit: the test then ends with the permutations made so far, and a ConvergenceWarning. Ctrl-C ends it
-        early, too.
-    rng : None, int or numpy.random.Generator
-        Random numbers for the permutations and the solver.
-    **options
-        By solving: the solver's options and the other arguments of `linspec.solve`.
+        The test then ends with the permutations made so far, as after Ctrl-C.
+    rng, **options
+        Random numbers for the permutations and the solver; solved again, the other arguments of `linspec.solve`.
 
     Returns
     -------
     PermutationTest or ComponentTest
-        A PermutationTest if the test is stepwise, a ComponentTest if it is by solving. Both classes have `values`,
-        `p_values` and `components`.
+        With `values`, `p_values` and `components`.
 
     Raises
     ------
     InvalidProblem
-        If the problem has one matrix and does not permute its columns, or its solutions declare no values; if the data
-        are Moments, or rows that can be read only once; if weights are not integers. Stepwise: if the ranks of X and Y
-        add up to more than the rank that n rows can have; then some correlations are 1 in any order of the rows. By
-        solving: if a `solution` is passed, or confounds are removed from only some of the matrices.
+        If rows cannot be permuted: no values, Moments, rows that are read once, fractional weights, confounds of only
+        some matrices, or more columns of X and Y together than rows.
     InvalidOption, UnknownOption
-        If `permutations`, `statistic` or `max_seconds` is invalid; if `statistic` or an option belongs to the other
-        way.
-    MissingCapability, NonFiniteData
-        If rows or entries cannot be read, or are not finite.
-    NoSuitableSolver
-        If orthonormal bases of both views, or the residuals of confounds, do not fit into memory.
-    BudgetTooSmall
-        If `max_seconds` have passed before the first permutation is made.
+        If an argument is invalid, or belongs to the other way.
+    MissingCapability, NonFiniteData, NoSuitableSolver, BudgetTooSmall
+        If entries cannot be read, are not finite or do not fit, or no permutation was made in time.
 
     Warns
     -----
@@ -125,22 +100,6 @@ def permutation_test(
     -----
     Rows must be exchangeable: not ordered in time, and not from a few families.
 
-    Stepwise: the data are read once, as a dense float64 matrix for each view. Each permutation takes 2npq operations
-    for one product, and for Wilks' statistics of all K = min(p, q) steps about p²q + p³/3 and a few times K³. Roy's
-    take about K⁴.
-
-    By solving: the rows of every matrix but the first are permuted, each matrix in its own order, so the hypothesis for
-    the first component is that no two matrices are related. Files are read once if their rows fit into memory. Earlier
-    components are not removed from the permuted rows, so later p-values are conservative: beside a strong component a
-    weak one of covariances may stay hidden. Where you know how the problem removes a component, remove it from the
-    matrices, and test the rest. Confounds are removed as by Huh & Jhun (2001), with the entries as dense matrices.
-
-    Of one matrix, an SVD, the entries of each column are permuted over the rows, each column in its own order (Horn
-    1965; Buja & Eyuboglu 1992, doi:10.1207/s15327906mbr2704_2). The hypothesis is that the columns are unrelated. The
-    data must fit into memory; sparse data stay sparse. Centre them: without centring, the means make a first component
-    in every permutation. Scale columns of unequal units: else the first component is the column with the largest
-    numbers, in every permutation, and its large p-value is also that of all later components.
-
     Examples
     --------
     >>> import numpy as np
@@ -150,12 +109,6 @@ def permutation_test(
     >>> X = np.hstack([shared, rng.standard_normal((200, 4))])
     >>> Y = np.hstack([shared + rng.standard_normal((200, 2)), rng.standard_normal((200, 3))])
     >>> ls.permutation_test(ls.CCA(X, Y), permutations=199, rng=0).components()
-    2
-    >>> classes = ls.Discriminant(X, ls.targets.lda(np.arange(200) % 3))
-    >>> ls.permutation_test(classes, permutations=99, rng=0).components()  # classes by number tell nothing
-    0
-    >>> A = np.hstack([X, shared + rng.standard_normal((200, 2))])
-    >>> ls.permutation_test(ls.SVD(A, k=4, center=True, scale=True), permutations=99, rng=0).components()
     2
     """
     if not isinstance(problem, CCA) or solver is not None:
@@ -207,9 +160,7 @@ def bootstrap(
     ----------
     problem : Problem
         Any problem with `sample_weight` whose solution declares column weights and the values of its components: CCA,
-        SVD, Discriminant, problems of your own. Its ridge, centring, scale and confounds are used. `sample_weight` must
-        hold integers: how many equal rows each row stands for. Targets of a Discriminant are used as given. The data
-        are read many times; files are read once if their rows fit into memory.
+        SVD, Discriminant, problems of your own. Weights hold whole numbers of equal rows. The data are read many times.
     solver : str or Solver, default "auto"
         As for `linspec.solve`. "auto" chooses once. Solvers with the trait "warm-start" begin at the solution.
     solution : Solution, optional
@@ -219,11 +170,8 @@ def bootstrap(
     level : float, default 0.95
         The coverage of the intervals.
     method : {"corrected", "percentile"}, default "corrected"
-        "corrected" makes two corrections. Values of samples are too large on average, and values of draws are too large
-        once more; so percentiles of the draws contain this bias (`bias`) twice, and it is subtracted. The differences
-        between neighbouring values are too large as well; so loadings and weights vary too little over the draws, and
-        the differences are reduced before intervals of loadings and weights are computed. "percentile" takes plain
-        percentiles of the draws, for comparison.
+        "corrected" subtracts the bias of the sample, which draws have twice, and narrows the gaps between values before
+        loadings and weights are compared. "percentile" takes plain percentiles of the draws.
     groups : array of shape (n,), optional
         A label for each row. Whole groups are drawn: families, subjects, sites. Rows within a group may depend on each
         other.
@@ -240,9 +188,8 @@ def bootstrap(
     Raises
     ------
     InvalidProblem
-        If solutions of the problem have no component values or column weights; if the problem has no `sample_weight`,
-        or one that does not hold integers; if the data are Moments, or rows that can be read only once; if `groups` or
-        the solution does not fit the problem.
+        If the problem, its data, weights, `groups` or the solution cannot be drawn from: no values or column weights,
+        fractional weights, Moments, rows that are read once.
     InvalidOption
         If `draws`, `level` or `method` is invalid.
     NoSuitableSolver
@@ -250,12 +197,9 @@ def bootstrap(
 
     Notes
     -----
-    Each draw costs a solve and one pass, for the loadings or scores. The intervals belong to the problem with its
-    ridge. Loadings and weights of the i-th component belong to the i-th largest value of the source. If this value is
-    close to a neighbouring value, the intervals of the loadings and weights are wide (method `groups` of the result).
-    The gap between the last computed value and the next smaller value is unknown: compute one component more than you
-    interpret. If a value of the source is 0, a bootstrap shows little about it; `linspec.permutation_test` tests
-    whether there is a component.
+    Each draw costs a solve and one pass. If a value is close to its neighbour, the intervals of its loadings and
+    weights are wide (`groups` of the result); compute one component more than you interpret. Where a value of the
+    source is 0, a bootstrap shows little; `linspec.permutation_test` tests whether there is a component.
 
     Examples
     --------

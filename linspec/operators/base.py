@@ -56,9 +56,8 @@ class LinearOperator:
     home : Home
         The library and device of n-row blocks; float64 p x k blocks are in `home.blocks`.
     access : {"products", "rows", "slices", "blocks"}
-        How rows are reached. "products": not at all, only in products with the whole matrix. "rows": the method `rows`
-        selects some of them. "slices": the method `blocks` yields all of them in order, and the number of rows is
-        `math.inf` until it is known. "blocks": they are in blocks that stay on workers (`linspec.workers`).
+        How rows are reached: only in products with the whole matrix; by the method `rows`; in order, by the method
+        `blocks`, where the number of rows is `math.inf` until it is known; in blocks that stay on workers.
     readable : bool
         Whether `dense` can return the entries.
     sparse : bool
@@ -70,13 +69,9 @@ class LinearOperator:
     passes : float
         Number of times that the rows can be read: 1 for an iterator of slices, infinity for all other data.
     rows_together : int
-        Number of neighbouring rows that are best read together: 1 in memory; in a file, for example, the rows of a
-        chunk that is decoded as a whole.
-    buffer_bytes : int
-        Bytes that reading the rows takes beside the blocks, such as decoded chunks of a file; 0 in memory.
-    decoded_bytes : int
-        Bytes of the rows that every pass decodes or computes anew, such as those of compressed files; 0 in memory, and
-        for files that are mapped. For slices `linspec.cost` assumes all bytes of the rows.
+        Number of neighbouring rows that are best read together, such as those of a chunk of a file; 1 in memory.
+    buffer_bytes, decoded_bytes : int
+        Bytes that reading the rows takes beside the blocks, and that every pass decodes anew; 0 in memory.
     resident : bool
         Whether the entries are in memory.
     column_names : tuple of str or None

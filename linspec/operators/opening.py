@@ -139,49 +139,37 @@ def open_rows(
         ``part.10``); their rows are one matrix. A file whose columns or dtype differ from those of the first is
         refused, with its name in the message.
     columns : sequence of str or int, optional
-        Columns by name, or by place from 0: they become the columns of the matrix, in this order. Delimited text with
-        a line of names, Parquet and AnnData (the names of its variables) have names. By default all, except the index
-        of a pandas frame in a Parquet file, and columns without a name in front of delimited text, which hold labels
-        of rows. Places in text count these, places in Parquet do not. In svmlight, places behind the last feature that
-        occurs are columns of zeros, so that ``columns=range(p)`` gives test rows the width of the training rows.
+        Columns by name, or by place from 0, in this order. By default all, except the index of a pandas frame in a
+        Parquet file, and columns without a name in front of delimited text, which hold labels of rows. In svmlight,
+        ``columns=range(p)`` gives test rows the width of the training rows.
     part : str, optional
         The array or the group within a file: ``"layers/counts"`` or ``"obsm/X_pca"`` of AnnData, whose ``X`` is read
         by default; any path within a zarr group or an HDF5 file, and the name of an array in an `.npz` file, which may
         be left out if the file has one array. For an svmlight file ``"labels"``, the labels as one column, or
         ``"classes"``, one column for each label with 1 in the rows that have it.
     missing : {"warn", "fill", "refuse", "nan"}, default "warn"
-        How to treat missing chunks of zarr or HDF5. These formats read a missing chunk as a fill value, so a chunk that
-        was lost looks like a chunk that was never written. ``"warn"``: the fill value is used, with an
-        `AccuracyWarning`; but a missing chunk of the entries of a sparse matrix is an error. ``"fill"``: the fill value
-        is used without a warning. ``"refuse"``: missing chunks are an error.
-
-        Missing values of text and Parquet (an empty field, ``NA``, a null) raise an error with their row and column;
-        with ``"nan"`` they become NaN, and chunks are treated as with ``"warn"``.
+        What is done about missing chunks of zarr or HDF5, which these formats read as a fill value, also where they
+        were lost: a warning (an error for sparse matrices), nothing, or an error. A missing value of text or Parquet
+        is an error with its row and column, but with "nan".
     header : bool or "auto", default "auto"
         Whether the first line of delimited text holds names of columns. ``"auto"``: texts are names; numbers are names
         where that can be told from the lines below, such as years, or wavelengths that rise evenly. A first line of
         which nobody can tell is an error.
     base : {0, 1}, optional
-        The index of the first feature of svmlight files. By default 0 if the index 0 occurs in one of the files of
-        `path`, else 1.
+        The index of the first feature of svmlight files; by default 0 if that occurs, else 1.
 
     Returns
     -------
     LinearOperator of shape (n, p)
-        It has `column_names` if the files name their columns. Only the metadata of the files is read at first. Every
-        pass reads and decodes the rows again, in slices, and decodes the next slice while the current one is in use.
-        Text, a matrix that is compressed by columns (`csc_matrix`) and arrays in `.npz` files are read as a whole, and
-        kept in memory.
+        Only metadata is read at first. Every pass reads and decodes the rows again, in slices, the next one while the
+        current one is in use. Text, matrices compressed by columns and arrays of `.npz` are read whole, and kept.
 
     Raises
     ------
     InvalidProblem
-        There is no such file, a file is damaged or does not fit into memory, files of one pattern have different
-        columns, or nobody can tell whether a first line holds names.
-    NonFiniteData
-        A value of text or Parquet is missing; the message names its row and column.
-    UnsupportedData
-        A column or an array holds no numbers, or its rows can neither be read in parts nor be held in memory.
+        There is no such file, it is damaged or does not fit, or nobody can tell whether a first line holds names.
+    NonFiniteData, UnsupportedData
+        A value is missing (the message names row and column), or a column holds no numbers.
     MissingPackage
         The library that reads the format is not installed.
 

@@ -63,17 +63,14 @@ class Solution:
     residual : float
         The residual of the returned arrays by the problem's law; 0 is exact.
     residual_kind : str
-        "recomputed" (by a pass, which is counted), "from-gram" (a Gram matrix was held), "in-pass" (a triangle of the
-        rows was), or "unavailable" (data that can be read once leave no products for it; then `residual` is NaN). A law
-        may name other kinds.
+        "recomputed" (by a pass, which is counted), "from-gram" or "in-pass" (what was held), "unavailable" (data that
+        can be read once; `residual` is NaN), or a name of the problem's own.
     iterations : int
         Iterations of the solver's outer loop; 0 for direct solvers.
     passes : float
-        The largest number of passes over any one matrix of the problem, including set-up and certificate.
-    columns : float
-        Products with one column, forward and adjoint, over all matrices, including those of the certificate.
-    flops : float
-        Floating-point operations of the products in `columns`.
+        The largest number of passes over any one matrix of the problem, the certificate's included.
+    columns, flops : float
+        Products with one column over all matrices, and their floating-point operations.
     seconds : float
         Wall time of the run.
     history : numpy structured array
@@ -86,37 +83,20 @@ class Solution:
     frame_library : str
         The library of the first frame among the data, "" where there was none. Tables are made in it.
     row_names : numpy.ndarray of shape (n,) or None
-        The labels of the training rows, if the data had some and the answer has entries of its own for these rows, as
-        left singular vectors and coefficients of kernel functions. Other answers keep none.
+        The labels of the training rows, if the answer has entries of its own for these, such as left singular vectors.
     row_label : str
         The name of the index or column that the labels come from; "" if it has none.
     problem : str
         The name of the problem in the registry; "" if it is not known.
     ridge : float, tuple of float, or None
-        The ridge of the problem: a number, one for each of several matrices as in a CCA, or all ridges of a path. None
-        if the problem has none, or it is not known.
+        The ridge of the problem: a number, one for each matrix, or all of a path; None if it has none.
     tol : float or None
         The tolerance that was in force: the one asked for, or the least one that rounding of the data allows.
     accuracy : str
-        What the certificate claims of the numbers that are read, in words; "" if it claims nothing.
+        What the certificate claims of the numbers, in words; "" if nothing.
     options : dict of str
         The options of the solver, including defaults. A part, such as a normalizer, is given by its name and the
         options that were passed.
-
-    Notes
-    -----
-    Each class declares its fields by `linspec.field`; `layout` has the declarations. Words that belong to the whole
-    answer are keywords of the class: ``class CCASolution(Solution, vector="pair", score="total correlation")``. With
-    ``certified=False`` the residual judges only a part of the answer, and `converged` is always False.
-
-    A class may have a method `score` that takes rows of the problem's matrices, and confounds by name, and returns
-    a number, or an object with `total`: the larger, the better. `linspec.compare` compares by it.
-
-    `save` can write fields that contain arrays, numbers, texts, tuples and mappings. ``saved_types=(…)`` names
-    further classes of objects in fields; objects of derived classes are permitted, too. By default an object is
-    written as the arguments of its constructor, which are read from its attributes of the same names, and a reader
-    calls the constructor. An object with a method `saved_parts` is written as the mapping that this method returns,
-    and the class method `from_saved_parts` makes the object again.
 
     Examples
     --------

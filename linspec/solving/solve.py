@@ -114,32 +114,25 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
     solver : str or Solver, default "auto"
         A name (``"gram"``, ``"cca/gram"``, ``"distribution:gram"``) or an instance. "auto" follows `select`.
     rng : None, int, sequence of int, or numpy.random.Generator
-        Seed of everything random; a seed gives the same numbers on every backend.
+        Seed of everything random.
     max_passes : float, optional
         Ceiling on `solution.passes`, the certificate included.
     max_seconds : float, optional
-        Wall time from the call on, set-up included, after which no further block of rows is read and no further
-        product made: the last iterate is returned. Its certificate may take the same time again. A single product
-        with an array in memory, or with an operator, is not cut short.
+        Wall time, set-up included, after which no further block of rows is read: the last iterate is returned. Its
+        certificate may take the same time again. A single product in memory is not cut short.
     callback : callable, optional
-        Called with a `Progress` after each iteration; returning True (Python's or NumPy's) stops the run. What
-        `progress.current()` returns are copies.
+        Called with a `Progress` after each iteration; returning True stops the run.
     progress : bool, default False
         Show how far the run is, in one line on standard error.
     start : Solution, mapping or array, optional
-        An answer to a similar problem (with another ridge, other rows, fewer pairs) to begin at, for solvers with the
-        trait "warm-start": a solution, a mapping with the arrays of a solution, the path of a saved solution, or the
-        array x for least squares and Vh for an SVD. The path of a checkpoint is accepted, too: it continues the run
-        that wrote the checkpoint. The problem and the options must be those of that run, except for `max_iterations`;
-        `max_passes` and `max_iterations` count both runs.
+        An answer to a similar problem to begin at, for solvers with the trait "warm-start": a solution, its arrays, the
+        path of a saved one, or x of least squares and Vh of an SVD. The path of a checkpoint continues the run that
+        wrote it; `max_passes` and `max_iterations` count both.
     checkpoint : Checkpoint, optional
-        Where to write the state of the run: ``linspec.Checkpoint("run.ckpt", seconds=60)``, or a path alone. Solvers
-        with the trait "resumable" go on from it to the same answer, within the tolerance; others with the trait
-        "warm-start" begin at its iterate.
+        Where to write the state of the run: ``linspec.Checkpoint("run.ckpt", seconds=60)``, or a path alone.
     complete : bool, default False
-        Prove that no component larger than the last returned one is missing. Only problems with `proves_completeness`
-        can, such as a CCA: the certificate forms the Gram matrices, which takes a pass and memory for a matrix of order
-        p + q, and computes all correlations. The status is `INCOMPLETE` if larger ones were missed.
+        Prove that no larger component is missing, from Gram matrices and all correlations; only problems with
+        `proves_completeness`, such as a CCA. The status is `INCOMPLETE` if larger ones were missed.
     **options_
         The solver's options (`linspec.describe` lists them); "auto" takes only ``tol``.
 
@@ -152,28 +145,15 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
     ------
     UnknownName, AmbiguousName, UnknownOption, InvalidOption
         When a name or an option is not valid.
-    NonFiniteData
-        When the data hold NaN or infinities; the message names the entry.
-    MissingCapability
-        When the solver needs something that the data cannot give; SweptOnce, if this is a second reading.
-    NoSuitableSolver
-        When "auto" finds no solver, or the named solver does not fit into memory.
-    BudgetTooSmall
-        When the set-up alone exceeds `max_passes`, or `max_seconds` is over before there is an iterate.
-    OutOfMemory
-        When the memory runs out before there is an iterate.
-    KeyboardInterrupt
-        When Ctrl-C comes before there is an iterate, or for the second time.
+    NonFiniteData, MissingCapability, NoSuitableSolver, OutOfMemory
+        When the data hold NaN or infinities, lack what the solver needs, or do not fit.
+    BudgetTooSmall, KeyboardInterrupt
+        When a limit or Ctrl-C comes before there is an iterate; Ctrl-C also for the second time.
 
     Notes
     -----
-    The first Ctrl-C ends the run at the next block of rows or the next product. The last iterate is returned with its
-    residual and `Status.INTERRUPTED`, even if the answer happens to be complete.
-
-    A second Ctrl-C in the same solve raises KeyboardInterrupt. Ctrl-C in a later solve counts as the first again; so
-    two of them, close together, end a loop of solves.
-
-    A handler of SIGINT other than Python's is called as well. In threads other than the main one, nothing is changed.
+    The first Ctrl-C ends the run at the next block of rows: the last iterate is returned with its residual and
+    `Status.INTERRUPTED`. A second one in the same solve raises KeyboardInterrupt.
 
     Examples
     --------

@@ -333,9 +333,8 @@ ERROR = 1e-2
 class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
     """min ‖y − X w‖² + r Σ_b ‖w_b‖² / γ_b for each target y: r and the weights γ of bands are chosen by its own folds.
 
-    For each target the candidate with the largest mean R² on held-out rows is chosen, and all rows are fitted with it.
-    The mean leaves out folds in which the target does not vary. If a fold has a single row, as in leave-one-out, or if
-    the target varies within no fold, R² is that of the held-out rows of all folds together.
+    For each target the candidate with the largest mean R² on held-out rows is chosen, over the folds in which the
+    target varies, and all rows are fitted with it.
 
     Parameters
     ----------
@@ -348,15 +347,15 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
     bands : array or list of p labels, or mapping from names to columns, optional
         The band of each column of X. A mapping has numbers, slices, or names of columns. By default there is one band.
     band_weights : int or array of shape (settings, bands), optional
-        The candidates for γ, zero or more: a band of weight 0 is left out. A number asks for so many settings with sum
-        1: equal weights, and draws from Dirichlet distributions. By default 20, and 1 if there is one band.
+        The candidates for γ, zero or more. A number asks for so many settings with sum 1: equal weights, and draws from
+        Dirichlet distributions. By default 20, and 1 if there is one band.
     splitter : int, array of n labels, object with a method split, or pairs of row numbers, default 5
         The folds. A number makes folds of successive rows of equal size, as scikit-learn's KFold. Streams whose number
         of rows is not known need labels. Row labels -1 are in every training set.
     groups : array of shape (n,), optional
         Groups of rows that stay together, with a number of folds or a splitter. Groups are dealt to folds at random.
     seed : int, default 0
-        The seed of the drawn weights of bands, and of folds of groups.
+        Of the drawn weights of bands, and of folds of groups.
     center : bool, default True
         Whether to fit an intercept, which no ridge shrinks: means are those of the training rows of each fold. Sparse
         data stay sparse.

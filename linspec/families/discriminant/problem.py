@@ -468,19 +468,10 @@ class Discriminant(ls.Problem[DiscriminantSolution]):
 
     Notes
     -----
-    Residual: ‖XᵀHHᵀXW − MWΛ‖ / ‖XᵀHHᵀXW‖ in the norm ‖R‖² = tr RᵀM⁻¹R. It is linear in the error of W, while the
-    residual of CCA is quadratic; the default tolerance is 1e-6.
-
-    `residual_kind` says where the norm comes from. If it is "exact", an exact eigenvalue lies within `residual` ‖Λ‖ of
-    each returned one, and no larger eigenvalue is missing. "sketched": from random combinations of the rows.
-    "preconditioned": from products with random columns, which may not see very short directions of X.
-
-    Solvers may find a block whose span should contain all eigenvectors, as "two-stage" does. For it a second ratio is
-    computed: ‖XᵀH − MQQᵀXᵀH‖ / ‖XᵀH‖, where the columns of Q span the same space and QᵀMQ = I. The residual is the
-    larger of the two ratios. The square of the second ratio is the fraction of the sum of all eigenvalues that the span
-    misses.
-
-    `converged` is False if a Gram matrix has cut a direction v of X as null although ‖Xv‖ is more than rounding.
+    Residual: ‖XᵀHHᵀXW − MWΛ‖ / ‖XᵀHHᵀXW‖ in the norm ‖R‖² = tr RᵀM⁻¹R; the default tolerance is 1e-6.
+    `residual_kind` says where the norm comes from: "exact", "sketched" (random combinations of the rows) or
+    "preconditioned" (products with random columns). Of a block whose span should contain all eigenvectors, a second
+    ratio is computed, and the larger one counts. The guide to supervised subspaces has both.
 
     For authors of solvers: in the problem that a solver receives, `H` holds the labels, and `factor` is the matrix that
     multiplies the labels, or None.

@@ -92,49 +92,27 @@ def cross_validate(  # noqa: PLR0913
     Parameters
     ----------
     problem : Problem
-        Any problem with a score of held-out rows: the parameter `score` lists the scores. The data, centring, weights,
-        confounds and scale of the problem are used. Means, slopes on confounds and scales of columns are estimated on
-        the training rows of each split. The weights apply to held-out rows, too.
+        Any problem with a score of held-out rows. Means, slopes on confounds and scales of columns are those of the
+        training rows of each split. Weights apply to held-out rows, too.
     ridges : sequence, optional
-        Numbers; for a CCA, numbers or pairs. By default the ridge of the problem, or the ridges of its path.
+        Numbers; for a CCA, numbers or pairs. By default those of the problem.
     ks : sequence of int, optional
-        The values of k, for problems with a k. By default the k of the problem.
+        By default the k of the problem.
     method : {"folds", "gcv"}, default "folds"
-        "gcv" is generalized cross-validation of a `linspec.LeastSquares`: without splits, in one pass. It takes no
-        splitter, groups or y.
+        "gcv" is generalized cross-validation of a `linspec.LeastSquares`, without splits.
     splitter : int, array of n labels, object with a method split, or iterable of pairs, default 5
-        An integer is the number of folds; the rows are put into the folds in random order. Labels give the fold of each
-        row; a row labelled -1 is in all training sets. An object with a method `split` is a splitter of scikit-learn,
-        and its ``split(X, y, groups)`` is called with n rows of zeros as X. A pair holds the numbers of the training
-        rows and the numbers of the held-out rows of one split. For rows in temporal order pass labels of blocks,
-        ``np.arange(n) * 5 // n``, or scikit-learn's ``TimeSeriesSplit``.
-    groups : array of shape (n,), optional
-        Rows of one group are on the same side of every split.
-    y : array of shape (n,), optional
-        Passed to the splitter as y, such as classes to stratify by.
+        A number of folds of rows in random order; the fold of each row, -1 for rows of every training set (rows in
+        temporal order: ``np.arange(n) * 5 // n``); a splitter of scikit-learn; or pairs of training and held-out
+        numbers.
+    groups, y : array of shape (n,), optional
+        Rows of one group are on the same side of every split; y is passed to the splitter, such as classes.
     score : str, optional
-        One of the scores of the problem, by default the first. CCA: "correlations" (the sum of the signed correlations
-        of the pairs), "tcc" (total correlation captured). LeastSquares: "mse" (mean squared error), "r2". SVD:
-        "reconstruction" (the fraction of the sum of squares), "log-likelihood". Discriminant: "pillai" (Pillai's
-        trace), "accuracy" (the share of right classes). A problem of your own may list scores in
-        `Problem.held_out_scores`. If it lists none, there are up to two scores. "score" is the method `score` of its
-        solutions, if they have one. "correlations" is available if solutions have column weights for two or more
-        matrices: for each component and each pair of matrices the correlation of the component scores of the rows, with
-        its sign, summed.
+        One of the scores of the problem, which the guide to choosing lists; by default its first.
     form : {"auto", "dense", "solve", "sparse", "implicit"}, default "auto"
-        "dense" computes all scores from Gram matrices of all sets of rows, which it holds in memory. The next three
-        values solve for each ridge and split (least squares: once for all ridges of a split). With "solve",
-        `linspec.Moments` chooses how each solve holds moments; with "sparse", each solve holds sparse Gram matrices;
-        with "implicit", each solve holds none and passes over the rows. "auto" chooses "solve" if a solver or options
-        are passed; otherwise it chooses "dense" or "solve", whichever is estimated to be faster within half of the
-        available memory. If `method` is "gcv", "dense" decomposes the Gram matrix of the columns or of the rows, and
-        "solve" estimates the trace by random signs.
-    solver : str or Solver, default "auto"
-        As for `linspec.solve`; used if each ridge and split is solved.
-    rng : None, int or numpy.random.Generator
-        Shuffles the rows if the splitter is a number of folds, and seeds each solve.
-    **options
-        Options of the solver and other arguments of `linspec.solve`; used if each ridge and split is solved.
+        "dense" computes all scores from Gram matrices of all sets of rows, held in memory. The others solve for each
+        ridge and split, on moments that `linspec.Moments` chooses ("solve"), sparse ones, or passes ("implicit").
+    solver, rng, **options
+        As for `linspec.solve`, where each ridge and split is solved; `rng` also shuffles the rows.
 
     Returns
     -------
@@ -142,38 +120,21 @@ def cross_validate(  # noqa: PLR0913
 
     Raises
     ------
-    InvalidProblem
-        If k is too large for a training set, ridges or ks are passed for a problem without them, the number of labels
-        is not that of the rows, a side of a split is empty, or all its rows have weight 0.
-    InvalidOption
-        If method, form, score or splitter is unknown, or splitter, groups or y is passed with ``method="gcv"``.
-    MissingCapability
-        If rows cannot be selected; or Gram matrices cannot be held, and the rows come as slices; or the problem has no
-        scores.
-    NoSuitableSolver
-        If ``form="dense"`` and the Gram matrices do not fit into memory.
-    NonFiniteData
-        If an entry is not finite.
+    InvalidProblem, InvalidOption
+        If ridges, ks, labels or options do not fit the problem or each other, or a side of a split has no weight.
+    MissingCapability, NoSuitableSolver, NonFiniteData
+        If rows can be neither selected nor held, Gram matrices do not fit, or an entry is not finite.
 
     Warns
     -----
     AccuracyWarning
-        If some scores may be only rounding errors; `CrossValidation.uncertain` marks them. If held-out rows of a split
-        say nothing, such as those of a target that does not vary over them, or a single row about a correlation: the
-        split has no score (NaN), and is left out of the mean (`CrossValidation.counted`).
+        If scores may be only rounding (`CrossValidation.uncertain`), or held-out rows of a split say nothing, such as
+        those of a target that does not vary over them: its score is NaN (`CrossValidation.counted`).
 
     Notes
     -----
-    To choose k, use "correlations" or "log-likelihood", which have a maximum. More pairs always capture more in total,
-    also by chance, and more vectors reconstruct more: "tcc" and "reconstruction" show what each further k adds, but
-    their best k is the largest. `CrossValidation.one_standard_error` is the simplest setting about as good as the best.
-
-    The Gram matrices of the training rows square their condition number, and terms of scores cancel where a fit is
-    good. The rounding error of each score is estimated (`CrossValidation.rounding`). With ``form="auto"``, scores that
-    may be only rounding errors are recomputed from solutions, if rows can be selected, at the cost of more passes.
-    Where columns are dependent, the rows are read again, because a Gram matrix does not tell dependent columns from
-    nearly dependent ones. What is still doubtful is flagged, also if a solve ended without the digits of its answer
-    (`Status.ILL_CONDITIONED`) or without reaching its tolerance.
+    To choose k, use "correlations" or "log-likelihood"; "tcc" and "reconstruction" grow with k. Scores that may be only
+    rounding (`CrossValidation.rounding`) are recomputed from solutions by ``form="auto"``, in further passes.
 
     Examples
     --------
