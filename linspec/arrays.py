@@ -397,8 +397,7 @@ def to_host(x: Array) -> HostArray:
     if isinstance(x, np.generic):
         return np.asarray(x)
     if compat.is_cupy_array(x):
-        host: HostArray = x.get()
-        return host
+        return x.get()
     if compat.is_torch_array(x):
         x = x.detach().cpu()
         return np.asarray((x.float() if str(x.dtype) == "torch.bfloat16" else x).numpy())

@@ -202,5 +202,4 @@ class ByProducts(Rows):
 
 def _signs(rows: int, columns: int) -> HostArray:
     """Random signs, the same at every call."""
-    signs: HostArray = np.random.default_rng(rows).integers(0, 2, (rows, columns)) * 2.0 - 1.0
-    return signs
+    return np.random.default_rng(rows).integers(0, 2, (rows, columns)) * 2.0 - 1.0

@@ -80,8 +80,7 @@ class SparseBlock(Block):
 
     def origin(self, w: Array | None) -> HostArray:
         shares = first_shares(w, self.rows)
-        mean: HostArray = self.cut(0, len(shares))._wide(None).T @ shares
-        return mean
+        return self.cut(0, len(shares))._wide(None).T @ shares
 
     def about(self, row: Array | None) -> SparseBlock:
         start, stop = self.start, self.start + self.rows
@@ -153,13 +152,11 @@ class SparseBlock(Block):
         row = np.zeros(self.columns) if self.row is None else self.row
         factors = np.ones(self.columns) if D is None else D
         X.data = X.data * (X.data - 2 * row[X.indices]) * factors[X.indices]  # (x - o)² - o²
-        squares: HostArray = np.maximum(np.asarray(X.sum(axis=1)) + float(factors @ row**2), 0.0)
-        return squares
+        return np.maximum(np.asarray(X.sum(axis=1)) + float(factors @ row**2), 0.0)
 
     def dense(self) -> HostArray:
         rows: HostArray = self._wide(None).toarray()
-        about: HostArray = rows if self.row is None else rows - self.row
-        return about
+        return rows if self.row is None else rows - self.row
 
     def cut(self, start: int, stop: int) -> SparseBlock:
         ends = self.start + start, self.start + stop
@@ -177,8 +174,7 @@ class SparseBlock(Block):
         ends = self.matrix.indptr[self.start : self.start + self.rows + 1]
         stored = np.searchsorted(ends, np.linspace(ends[0], ends[-1], parts + 1))
         even = np.linspace(0, self.rows, self.rows // rows + 2).astype(int)
-        edges: list[int] = np.unique([*stored[1:-1], *even]).tolist()
-        return edges
+        return np.unique([*stored[1:-1], *even]).tolist()
 
     @property
     def _multiplied(self) -> Slab:

@@ -334,8 +334,7 @@ class SparseMinusThin:
 
     def diagonal(self) -> HostArray:
         """The diagonal, of shape (p,)."""
-        diagonal: HostArray = self.G.diagonal() - np.sum(self.P * self.Q, axis=1)
-        return diagonal
+        return self.G.diagonal() - np.sum(self.P * self.Q, axis=1)
 
     def toarray(self) -> HostArray:
         """The dense matrix."""

@@ -222,8 +222,7 @@ def of(problem: str | type[Problem[Any]]) -> type[Generic]:
             f"an estimator takes X and y; {found.__name__} has {len(found.stated.matrices)} matrices. Declare them as "
             "linspec.views()."
         )
-    made: type[Generic] = _made(found)
-    return made
+    return _made(found)
 
 
 @lru_cache(maxsize=256)

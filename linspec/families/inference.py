@@ -217,10 +217,7 @@ def bootstrap(
     """
     settings = {"solution": solution, "draws": draws, "level": level, "method": method, "groups": groups}
     kind = DrawnPairs if isinstance(problem, CCA) else Draws
-    found: Bootstrap | ComponentBootstrap = drawn_solves(
-        problem, solver, **settings, rng=rng, options=options, kind=kind
-    )
-    return found
+    return drawn_solves(problem, solver, **settings, rng=rng, options=options, kind=kind)
 
 
 LARGEST = 1 - 1e-15

@@ -366,8 +366,7 @@ def turn_of(chosen: Points, *, differences: bool, own: Array | None = None) -> H
         raise InvalidProblem("the kernel of the landmarks is zero. Take another kernel, or more landmarks.")
     shift = JITTER * unit * size
     lower = _lower(K, (shift, 1e2 * shift, 1e4 * shift))  # rounding of K may be more than the first
-    found: HostArray = scipy.linalg.solve_triangular(lower, Q.T, lower=True).T
-    return found
+    return scipy.linalg.solve_triangular(lower, Q.T, lower=True).T
 
 
 def _lower(K: HostArray, shifts: Sequence[float]) -> HostArray:

@@ -365,8 +365,7 @@ class RBF(_OfDistances):
         squares = _squares(sample)
         sizes = squares[:, None] + squares
         distances = sizes - 2 * _inner(sample, sample)
-        lengths: HostArray = np.sqrt(np.where(distances > SAME_ROWS**2 * sizes, distances, 0.0))
-        return lengths
+        return np.sqrt(np.where(distances > SAME_ROWS**2 * sizes, distances, 0.0))
 
     def statistics(self, X: Any) -> Array | None:
         return _squares(X)
@@ -407,8 +406,7 @@ class Laplacian(_OfDistances):
     called: ClassVar[str] = "a Laplacian kernel"
 
     def _distances(self, sample: Any) -> HostArray:
-        lengths: HostArray = _absolute_differences(sample, sample)
-        return lengths
+        return _absolute_differences(sample, sample)
 
     def tile(self, X: Any, Z: Any, sx: Array | None = None, sz: Array | None = None) -> Array:
         T = _absolute_differences(X, Z)

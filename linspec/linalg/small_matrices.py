@@ -374,8 +374,7 @@ def whitening(G: HostArray, cut: float = EPS) -> HostArray:
     scale = np.divide(1.0, d, out=np.zeros_like(d), where=d > 0)
     values, vectors = eigenpairs((G + G.T) / 2 * np.outer(scale, scale))
     keep = values > len(G) * cut * max(values[-1], 0.0) if len(G) else np.zeros(0, dtype=bool)
-    whitened: HostArray = scale[:, None] * (vectors[:, keep] / np.sqrt(values[keep]))
-    return whitened
+    return scale[:, None] * (vectors[:, keep] / np.sqrt(values[keep]))
 
 
 def inverse_root(G: HostArray, cut: float = EPS) -> tuple[HostArray, float]:
@@ -469,8 +468,7 @@ def lengths_of(X: HostArray) -> HostArray:
     >>> lengths_of(np.array([[3.0], [4.0]]))
     array([5.])
     """
-    lengths: HostArray = np.sqrt(np.add.reduce(X * X, axis=0))
-    return lengths
+    return np.sqrt(np.add.reduce(X * X, axis=0))
 
 
 def orthonormal(S: Array) -> tuple[Array, HostArray]:
@@ -581,8 +579,7 @@ def inverse_triangle(R: HostArray) -> HostArray:
     scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     _, s, Wt = np.linalg.svd(R * scale, full_matrices=False)
     keep = s**2 > len(scale) * EPS * s.max(initial=0.0) ** 2
-    inverse: HostArray = scale[:, None] * (Wt[keep].T / s[keep])
-    return inverse
+    return scale[:, None] * (Wt[keep].T / s[keep])
 
 
 def tall_svd(B: Array) -> tuple[Array, HostArray, HostArray]:

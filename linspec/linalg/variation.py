@@ -88,5 +88,4 @@ def r_squared(errors: Any, about: Any) -> HostArray:
     """
     errors = np.asarray(errors, dtype=np.float64)
     about = np.asarray(about, dtype=np.float64)
-    shares: HostArray = 1 - errors / np.where(about > 0, about, np.nan)
-    return shares
+    return 1 - errors / np.where(about > 0, about, np.nan)

@@ -77,8 +77,7 @@ def mapped(path: str | os.PathLike[str]) -> HostArray:
         )
     if 0 in shape:  # nothing can be mapped
         return np.empty(shape, dtype)
-    array: HostArray = np.memmap(Path(path), dtype, "r", offset, shape, "F" if in_columns else "C")
-    return array
+    return np.memmap(Path(path), dtype, "r", offset, shape, "F" if in_columns else "C")
 
 
 def is_npy(path: str | os.PathLike[str]) -> bool:

@@ -43,8 +43,7 @@ class Sketch:
 
     def dense(self) -> HostArray:
         """The entries."""
-        entries: HostArray = self.entries.toarray() if scipy.sparse.issparse(self.entries) else self.entries
-        return entries
+        return self.entries.toarray() if scipy.sparse.issparse(self.entries) else self.entries
 
     @at_home
     def sketch(self, A: LinearOperator) -> Any:

@@ -372,7 +372,7 @@ def _implementation(entry: Entry) -> type[Any]:
             f"{spec.qualified}, registered by {info.identity}, cannot be used. Its target is {spec.target!r} and "
             f"{fault}. Update {info.distribution}, or tell its authors."
         ) from cause
-    return cls  # type: ignore[no-any-return]
+    return cls
 
 
 @lru_cache(maxsize=256)
@@ -726,7 +726,7 @@ def class_of_problem(name: str, public: Collection[str]) -> type[Any]:
     """
     classes = problem_classes() if name[0].isupper() else {}
     if name in classes:
-        return resolve(classes[name])  # type: ignore[no-any-return]
+        return resolve(classes[name])
     known = {each.casefold(): each for each in (*classes, *public)}
     hints = [f". Use {here}." for foreign, here in COUNTERPARTS.items() if name in foreign.split()]
     hints += [f". Did you mean {known[each]!r}?" for each in get_close_matches(name.casefold(), known, 1)]

@@ -98,20 +98,17 @@ class Cell:
 
     def less(self, origin: HostArray | float, mean: HostArray | float) -> HostArray:
         """Return the column means of these rows minus the point `origin` + `mean`."""
-        gap: HostArray = (self.origin - origin) + (self.mean - mean)
-        return gap
+        return (self.origin - origin) + (self.mean - mean)
 
     def about(self, origin: HostArray, mean: HostArray) -> HostArray:
         """Return the Gram matrix of these rows about the point `origin` + `mean`."""
         gap = self.less(origin, mean)
-        moved: HostArray = self.gram + np.outer(gap[: len(self.gram)] * self.count, gap)
-        return moved
+        return self.gram + np.outer(gap[: len(self.gram)] * self.count, gap)
 
     def squares_about(self, origin: HostArray | float, mean: HostArray | float) -> HostArray:
         """Return the sums of squares of all columns about `origin` + `mean`, positive where they underflow."""
         gap = self.less(origin, mean)
-        squares: HostArray = np.maximum(self.squares + self.count * gap**2, TINY * (gap != 0))
-        return squares
+        return np.maximum(self.squares + self.count * gap**2, TINY * (gap != 0))
 
 
 @dataclass

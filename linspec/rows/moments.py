@@ -235,8 +235,7 @@ class Moments:
         """Sums of squares of the columns; None where products alone have told about them."""
         if self.held is not None:
             G = self.held[i][i]
-            diagonal: HostArray = to_host(G).diagonal() if is_array(G) else G.diagonal()
-            return diagonal
+            return to_host(G).diagonal() if is_array(G) else G.diagonal()
         return self.fitted[i].squares if self.operators[i].readable else None
 
     def least_value(self, i: int = 0) -> float:

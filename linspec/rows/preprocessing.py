@@ -116,8 +116,7 @@ class Preprocessing:
         columns = [np.ones((n, 1))] * self.center + ([] if self.B is None else [self.B])
         L = np.hstack([np.zeros((n, 0)), *columns])
         L = L if self.w is None else L * np.sqrt(self.w)[:, None]
-        unit: HostArray = L / np.linalg.norm(L, axis=0)
-        return unit
+        return L / np.linalg.norm(L, axis=0)
 
     def check_rows(self, rows: float, *, ended: bool) -> None:
         """Raise an error unless weights and confounds have as many rows as the data."""

@@ -108,8 +108,7 @@ def _leaf(value: Any) -> Any:
 def _parts_of(value: Any, name: str) -> Mapping[str, Any]:
     """Return the parts of an object: `saved_parts()`, or else the arguments of its constructor."""
     if hasattr(value, "saved_parts"):
-        parts: Mapping[str, Any] = value.saved_parts()
-        return parts
+        return value.saved_parts()
     try:
         return {part: getattr(value, part) for part in inspect.signature(type(value)).parameters}
     except (AttributeError, ValueError, TypeError) as error:

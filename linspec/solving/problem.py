@@ -271,8 +271,7 @@ class Problem(ABC, Generic[S_co]):
         name : str
             The name of the matrix.
         """
-        weights: HostArray | None = self.sample_weight
-        return weights
+        return self.sample_weight
 
     def sizes(self) -> cost.Sizes:
         """Return the sizes of all matrices, for estimates of time and memory."""

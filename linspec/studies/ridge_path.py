@@ -242,7 +242,7 @@ def ridge_path(
         solved = sorted(found)
         solutions = tuple(found[i] for i in solved)
         scores = None if rows is None else tuple(score_of_rows(solution, rows) for solution in solutions)
-    path: RidgePath[S] = RidgePath(
+    return RidgePath(
         ridges=tuple(checked[i] for i in solved),
         solutions=solutions,
         scores=scores,
@@ -250,7 +250,6 @@ def ridge_path(
         solver=solutions[0].solver,
         interrupted=stop.made,
     )
-    return path
 
 
 def _checked(problem: Any, ridges: Any, form: str) -> tuple[Any, ...]:

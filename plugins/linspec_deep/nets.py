@@ -140,5 +140,4 @@ def counted_rows(
     batch, passes = moments.minibatch(numbers, i), moments.passes
     passes.columns += times * sizes[1] * batch.rows / batch.A.shape[0]
     passes.flops += 2.0 * times * batch.rows * sum(p * q for p, q in pairwise(sizes))
-    rows: HostArray = to_host(batch.block.dense())
-    return rows
+    return to_host(batch.block.dense())

@@ -215,8 +215,7 @@ class Node:
     @property
     def chunks(self) -> tuple[int, ...] | None:
         """The shape of the chunks, or of the shards; None for an array without chunks."""
-        found: tuple[int, ...] | None = getattr(self.node, "shards", None) or self.node.chunks
-        return found
+        return getattr(self.node, "shards", None) or self.node.chunks
 
     def _check_chunks(self, missing: str) -> None:
         """Warn of missing chunks, or refuse them, as `linspec.open_rows` describes."""
@@ -384,8 +383,7 @@ class Node:
 
 
 def _read(array: Any, start: int, stop: int) -> HostArray:
-    found: HostArray = array[start:stop]
-    return found
+    return array[start:stop]
 
 
 def _read_again(path: str, inner: str, start: int, stop: int) -> HostArray:

@@ -259,8 +259,7 @@ def _dtype(kind: Any, name: str, files: RowFiles) -> DType:
     if pa.types.is_null(kind) and files.missing == "nan":
         return np.dtype(np.float32)
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        found: DType = np.dtype(kind.to_pandas_dtype())
-        return found
+        return np.dtype(kind.to_pandas_dtype())
     if pa.types.is_decimal(kind):
         return np.dtype(np.float64)
     holds = "text" if _is_text(kind) else kind

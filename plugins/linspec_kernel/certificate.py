@@ -128,8 +128,7 @@ class JudgedFunctions:
         home, least = self.op.home, least_value(self.op)
         dual, values = home.column_norms(self.dual), home.column_norms(self.values)
         lengths = values**2 + ridge * np.maximum(np.diagonal(self.squares), 0.0)
-        found: HostArray = (values > least * dual) & (ridge * least * dual**2 <= lengths)
-        return found
+        return (values > least * dual) & (ridge * least * dual**2 <= lengths)
 
 
 def judged(problem: Any, moments: Any, arrays: Mapping[str, Any], tol: float) -> Certificate:

@@ -207,8 +207,7 @@ class FeatureView:
 
     def squares(self, U: Array, Z: Array) -> HostArray:
         """Uᵀ φφᵀ U / b + λ UᵀU, computed from Z = φᵀU."""
-        found: HostArray = to_host(Z.T @ Z) / Z.shape[0] + self.penalty * to_host(U.T @ U)
-        return found
+        return to_host(Z.T @ Z) / Z.shape[0] + self.penalty * to_host(U.T @ U)
 
     def move(self, batch: Minibatch, gap: Array) -> None:
         """Take a step: U ← U + ΔU with ΔU ← μ ΔU − η G, where G = φ (Uᵀφ − Cv^(-1/2) Vᵀψ)ᵀ / b + λ U."""

@@ -159,8 +159,7 @@ class Nystrom:
         A, B = (scale[:, None] * on_host(W.T @ V) for V in (KR, R))
         T = whitening((M + M.T) / 2, DEPENDENT)
         found = np.sum((T.T @ A) * (T.T @ B), axis=0)
-        bounded: HostArray = np.clip(found, 0.0, norms_alone(R, KR, self.ridge, self.home))
-        return bounded
+        return np.clip(found, 0.0, norms_alone(R, KR, self.ridge, self.home))
 
     def squares(self, R: Array) -> HostArray:
         """Estimate aᵀK(K + r I)⁻¹a for each column a of R, with the ridge r, by LLᵀ + d I in place of K.
@@ -192,14 +191,12 @@ def norms_alone(R: Array, KR: Array, ridge: float, home: Home) -> HostArray:
 def doubly_centred(K: HostArray) -> HostArray:
     """HKH: K with the means of its columns and of its rows subtracted."""
     K = K - K.mean(axis=0)
-    found: HostArray = K - K.mean(axis=1)[:, None]
-    return found
+    return K - K.mean(axis=1)[:, None]
 
 
 def quotients(t: HostArray, s: HostArray, ridge: float) -> HostArray:
     """ts/(s + ρt) for t = aᵀa and s = aᵀKa of each column a, and the ridge ρ; 0 where s + ρt is 0."""
-    found: HostArray = t * s * reciprocal(s + ridge * t)
-    return found
+    return t * s * reciprocal(s + ridge * t)
 
 
 def _rows(V: Array, index: HostArray, home: Home) -> Array:

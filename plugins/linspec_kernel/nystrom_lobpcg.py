@@ -245,8 +245,7 @@ class Space:
     def _gram(self, Z: Array, KZ: Array) -> HostArray:
         """Gram matrix of a block in the metric K(K + r)."""
         inner = on_host(Z.T @ KZ)
-        G: HostArray = on_host(KZ.T @ KZ) + self.near.ridge * (inner + inner.T) / 2
-        return G
+        return on_host(KZ.T @ KZ) + self.near.ridge * (inner + inner.T) / 2
 
     def _independent(self, Z: Array, KZ: Array, G: HostArray) -> HostArray:
         """T with TᵀGT = I over directions that keep enough of their squared lengths, for columns of Z of length 1.
@@ -260,8 +259,7 @@ class Space:
         cut = max(CUT[self.op.tile_dtype.name], CLEAR**2 * self.noise**2 / self.op.shape[0] * longest**2)
         values, vectors = eigenpairs(G * np.outer(scale, scale))
         keep = values > cut
-        T: HostArray = scale[:, None] * (vectors[:, keep] / np.sqrt(values[keep]))
-        return T
+        return scale[:, None] * (vectors[:, keep] / np.sqrt(values[keep]))
 
 
 def _columns(V: Array, index: HostArray, home: Home) -> Array:

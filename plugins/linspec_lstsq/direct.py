@@ -93,8 +93,7 @@ def _by_cholesky(G: HostArray, ridge: float, *, spare: bool) -> Apply | None:
         rhs = rhs / d[:, None]
         x = lapack.dpotrs(factor, rhs, lower=1)[0]
         x += lapack.dpotrs(factor, rhs - S @ x, lower=1)[0]  # one refinement
-        found: HostArray = x / d[:, None]
-        return found
+        return x / d[:, None]
 
     return apply
 

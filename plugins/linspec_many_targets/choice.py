@@ -168,8 +168,7 @@ def inverse_of(values: HostArray, ridges: Any) -> HostArray:
     """Return 1 / (λ + r), and 0 where λ + r is rounding of the largest eigenvalue: solutions then have least norm."""
     sums = values + ridges
     cut = len(values) * EPS * float(values.max(initial=0.0))
-    found: HostArray = reciprocal(np.where(sums > cut, sums, 0.0))
-    return found
+    return reciprocal(np.where(sums > cut, sums, 0.0))
 
 
 def fitted(

@@ -38,8 +38,7 @@ FOLDS, RIDGES, SETTINGS = 5, 20, 4
 
 def errors_of_moments(cross: HostArray, gram: HostArray, squares: HostArray, c: HostArray) -> HostArray:
     """Return y² − 2 cᵀx + cᵀG c for each target, whose terms cancel where the fit is good."""
-    found: HostArray = np.maximum(squares + np.einsum("ij,ij->j", c, gram @ c - 2 * cross), 0.0)
-    return found
+    return np.maximum(squares + np.einsum("ij,ij->j", c, gram @ c - 2 * cross), 0.0)
 
 
 class MomentFolds:

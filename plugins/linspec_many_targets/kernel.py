@@ -52,8 +52,7 @@ def preprocessed(moments: Moments, i: int, X: HostArray) -> HostArray:
     f, B = moments.fitted[i], moments.pre.B
     X = (X - f.mean) - f.rest
     X = X if B is None or f.slopes is None else X - B @ f.slopes.T
-    found: HostArray = roots_of(moments.pre, len(X))[:, None] * X * f.kept
-    return found
+    return roots_of(moments.pre, len(X))[:, None] * X * f.kept
 
 
 def roots_of(pre: Preprocessing, n: int) -> HostArray:
@@ -68,15 +67,13 @@ def band_kernels(left: HostArray, right: HostArray, band_of: HostArray, bands: i
 
 def sum_of(kernels: HostArray, gamma: HostArray) -> HostArray:
     """Return Σ γ_b K_b."""
-    found: HostArray = np.tensordot(gamma, kernels, axes=1)
-    return found
+    return np.tensordot(gamma, kernels, axes=1)
 
 
 def errors_of_rows(held_out: HostArray, predicts: HostArray, c: HostArray) -> HostArray:
     """Return the squares of the held-out targets less their predictions."""
     gaps = held_out - predicts @ c
-    found: HostArray = np.einsum("ij,ij->j", gaps, gaps)
-    return found
+    return np.einsum("ij,ij->j", gaps, gaps)
 
 
 class FoldOfRows:

@@ -575,8 +575,7 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         """Estimate the rounding of Xᵀy for each target: a product below it is zero."""
         x, y = moments.fitted[0], moments.fitted[1]
         squares = y.squares if moments.subtracts[1] else y.squares + y.total * y.average**2
-        found: HostArray = 10 * float(np.finfo(self.X.dtype).eps) * np.sqrt(x.squares.sum() * squares)
-        return found
+        return 10 * float(np.finfo(self.X.dtype).eps) * np.sqrt(x.squares.sum() * squares)
 
 
 def _is_count(splitter: Any) -> bool:

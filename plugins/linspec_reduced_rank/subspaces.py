@@ -29,13 +29,13 @@ class Direct(Solver):
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the iterates of the solver of directions with the same options."""
         solver: Any = get_solver(self.of_directions, "discriminant")(**vars(self))
-        return solver.iterate(problem, moments, context, start)  # type: ignore[no-any-return]
+        return solver.iterate(problem, moments, context, start)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Estimated cost of the directions."""
         found: Any = get_solver(cls.of_directions, "discriminant")
-        return found.estimate(sizes)  # type: ignore[no-any-return]
+        return found.estimate(sizes)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -202,8 +202,7 @@ def _raised(pairs: Pairs, metrics: Sequence[Metric], outside: float) -> HostArra
     """By how much correlations grow if the blocks do by their residuals, and all beside are at most `outside`."""
     duals = [metric.dual(pairs.gap(i)) for i, metric in enumerate(metrics)]
     coupled = to_host(duals[0].T @ duals[0] + duals[1].T @ duals[1]) / 2
-    raised: HostArray = np.clip(risen(pairs.rho, coupled, outside), pairs.rho, 1.0) - pairs.rho
-    return raised
+    return np.clip(risen(pairs.rho, coupled, outside), pairs.rho, 1.0) - pairs.rho
 
 
 def _found(judged: Judged, tol: float, *, held: bool) -> list[Finding]:

@@ -212,8 +212,7 @@ def _drawn(folds: int, n: int, groups: HostArray | None, rng: Any) -> HostArray:
 
 def _pairs(splitter: Any, n: int, y: Any, groups: HostArray | None) -> Iterable[Any]:
     if callable(getattr(splitter, "split", None)) and not isinstance(splitter, str):
-        made: Iterable[Any] = splitter.split(np.zeros((n, 1)), y, groups)
-        return made
+        return splitter.split(np.zeros((n, 1)), y, groups)
     if isinstance(splitter, Iterable) and not isinstance(splitter, str | bytes | dict):
         return splitter
     raise InvalidOption(

@@ -334,8 +334,7 @@ def _score_of(problem: Problem[Any], name: str | None) -> HeldOutScore:
     if by_fields:
         return by_fields[name]
     module, _, cls = known[name].partition(":")
-    found: HeldOutScore = getattr(import_module(module), cls)()
-    return found
+    return getattr(import_module(module), cls)()
 
 
 def _ridges(problem: Problem[Any], ridges: Any) -> tuple[Any, ...]:

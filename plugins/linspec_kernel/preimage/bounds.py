@@ -148,8 +148,7 @@ def _thresholded(A: HostArray, s: float) -> HostArray:
     for j in np.flatnonzero(tied | (W.sum(axis=0) == 0)):
         W[:, j] = _of_ties(A[:, j], s)
     lengths: HostArray = np.linalg.norm(W, axis=0)
-    found: HostArray = W / lengths
-    return found
+    return W / lengths
 
 
 def _of_ties(a: HostArray, s: float) -> HostArray:

@@ -156,5 +156,4 @@ class Nearness(Search):
             T = U.T @ U
             values = kernel.along(T, kernel.statistics(U.T), U)
             halves.append(kernel.pullback(as_operator(U.T), T, values, np.eye(U.shape[1]), U))
-        found: HostArray = 2 * (slopes - np.vstack(halves))
-        return found
+        return 2 * (slopes - np.vstack(halves))

@@ -219,13 +219,11 @@ class Search:
         falls = sy > 0
         quotient = ss / np.where(falls, sy, 1.0)
         moved = np.where(ss > 0, LONGER * steps, steps)
-        found: HostArray = np.clip(np.where(falls, quotient, moved), steps / RANGE, steps * RANGE)
-        return found
+        return np.clip(np.where(falls, quotient, moved), steps / RANGE, steps * RANGE)
 
     def sums(self, V: HostArray) -> HostArray:
         """Sums over the entries of u, and over those of v, of shape (2, m)."""
-        found: HostArray = np.add.reduceat(V, [0, self.widths[0]], axis=0)
-        return found
+        return np.add.reduceat(V, [0, self.widths[0]], axis=0)
 
     def _judged(self, climb: Climb) -> Climb:
         """State of an ascent with new residuals of its columns, and which of them still climb."""

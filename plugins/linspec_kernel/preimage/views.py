@@ -165,8 +165,7 @@ class PreimageView:
         if not self.basis.shape[1]:
             return np.ones(P.shape[1])
         rest, whole = (self.home.column_norms(V) for V in (P, self.centred(K)))
-        shares: HostArray = rest * reciprocal(whole)
-        return shares
+        return rest * reciprocal(whole)
 
     def gradient(self, functions: PointFunctions, S: Array) -> HostArray:
         """Gradient of a value in the points, from its derivatives S by Hk(X, U): one product with Xᵀ."""
@@ -182,8 +181,7 @@ class PreimageView:
     def distances(self, U: HostArray, G: HostArray) -> HostArray:
         """|Proj(u + b²g) − u| / b for each column u of U and g of G."""
         b = self.bound.radius
-        found: HostArray = np.linalg.norm(self.bound.nearest(U + b * b * G) - U, axis=0) / b
-        return found
+        return np.linalg.norm(self.bound.nearest(U + b * b * G) - U, axis=0) / b
 
     def clear(self) -> None:
         """Remove no variates."""

@@ -64,8 +64,7 @@ class Components:
     def cancelled(self, squares: Array) -> HostArray:
         """Return the factors by which τ = rᵀS r is less than its terms, where `squares` is the diagonal of S."""
         terms = self.home.column_sums(squares[:, None] * self.R * self.R)
-        factors: HostArray = to_host(terms) / self.tau
-        return factors
+        return to_host(terms) / self.tau
 
     @classmethod
     def none(cls, C: Array, home: Home) -> Components:
