@@ -313,7 +313,7 @@ class HeldMoments:
         self._check(batch)
         return batch
 
-    def _check(self, problem: Any) -> None:
+    def _check(self, problem: Problem[Any]) -> None:
         """Refuse a problem that cannot be solved from these moments."""
         problem.check_held()
         if self.rank is not None and problem.scale:

@@ -54,7 +54,7 @@ def checked_ridges(problem: Problem[Any], ridges: Any) -> tuple[Any, ...]:
 
 
 def along_ridges(
-    problem: Any,
+    problem: Problem[Any],
     ridges: Sequence[Any],
     solver: str | Solver,
     form: str,
@@ -101,7 +101,7 @@ def along_ridges(
     return AlongRidges(found, sum(solution.passes for solution in found.values()))
 
 
-def _sharing(problem: Any, ridges: int, form: str) -> Any:
+def _sharing(problem: Problem[Any], ridges: int, form: str) -> Any:
     """Return the problem on moments that the solves for all ridges share, unless it has moments of its own."""
     if problem.shared is not None or problem.moments_of_its_own(Passes()) is not None:
         return problem

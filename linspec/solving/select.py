@@ -237,7 +237,7 @@ def options_it_has(problem: Problem[Any], name: str, given: Mapping[str, Any]) -
     return {option.name: given[option.name] for option in known if option.name in given}
 
 
-def chosen_solver(problem: Any, solver: Any, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+def chosen_solver(problem: Problem[Any], solver: Any, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Choose one solver for several solves; "auto" decides by the first problem.
 
     Parameters

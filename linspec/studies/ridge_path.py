@@ -269,7 +269,7 @@ def _checked(problem: Any, ridges: Any, form: str) -> tuple[Any, ...]:
     return checked_ridges(problem, ridges)
 
 
-def _test_rows(test: Any, problem: Any) -> list[LinearOperator]:
+def _test_rows(test: Any, problem: Problem[Any]) -> list[LinearOperator]:
     """Check the test rows before any work, and return them; targets of new rows may have a different width."""
     names = tuple(problem.matrices)
     if not isinstance(test, tuple | list) or len(test) != len(names):

@@ -67,6 +67,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
+import linspec as ls
 from linspec import Status, form_option, get_solver, limit_option, option, part, tol_option
 from linspec.families.cca import Gains, block_width, first_blocks, multiplied
 from linspec.iteration import Context, Iterate
@@ -94,7 +95,7 @@ class Alternating(Solver):
 
     def alternate(
         self,
-        problem: Any,
+        problem: ls.CCA,
         moments: Moments,
         context: Context,
         start: Any,
@@ -144,7 +145,7 @@ class AlternatingLeastSquares(Alternating):
     oversample: int = option(10, "columns carried beyond k", at_least=0)
     max_iterations: int = limit_option(500)
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: ls.CCA, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield canonical pairs after each iteration."""
         return self.alternate(problem, moments, context, start, self.lstsq, self.oversample)
 
@@ -169,7 +170,7 @@ class FixedRounds(Alternating):
     def lstsq(self) -> Any:
         """The least-squares solver, limited to t₂ steps for each problem."""
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: ls.CCA, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield canonical pairs after each iteration."""
         context.note(Status.APPROXIMATE, ENDED)
         lstsq, zero = self.lstsq(), self.inner_start == "zero"

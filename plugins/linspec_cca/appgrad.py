@@ -45,6 +45,7 @@ from typing import Any
 
 import numpy as np
 
+import linspec as ls
 from linspec import Status, form_option, limit_option, option, part, tol_option
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.certificates import Metric
@@ -66,7 +67,7 @@ class Gradients(Solver):
     form: str = form_option()
 
     def begun(
-        self, problem: Any, moments: Moments, context: Context, start: Any
+        self, problem: ls.CCA, moments: Moments, context: Context, start: Any
     ) -> tuple[Pairs, Pairs, list[Metric]]:
         """The first blocks, those of a start or random ones, as they are and normalised; norms of residuals."""
         moments.expect(EXPECTED, problem.k, self.form)
@@ -82,7 +83,7 @@ class NaiveGradient(Gradients):
     step: float = option(0.05, "step for XᵀX/n", above=0)
     max_iterations: int = limit_option(500)
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: ls.CCA, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield normalised blocks after each step."""
         context.note(Status.APPROXIMATE, TEXT)
         _, pairs, metrics = self.begun(problem, moments, context, start)
@@ -126,7 +127,7 @@ class AppGrad(Gradients):
     )
     max_iterations: int = limit_option(5000)
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: ls.CCA, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the canonical pairs of the spans of Φ and Ψ after each step."""
         _, normal, metrics = self.begun(problem, moments, context, start)
         tilde = fitted(normal, 1.0 if start is not None or self.auxiliary == "start" else 0.0)
@@ -207,7 +208,7 @@ def fitted(normal: Pairs, share: float = 1.0) -> Pairs:
     return normal.turned((M, M.T))
 
 
-def longest_steps(problem: Any, moments: Moments, first: Pairs, D: Sequence[Array]) -> list[Array]:
+def longest_steps(problem: ls.CCA, moments: Moments, first: Pairs, D: Sequence[Array]) -> list[Array]:
     """The steps 1.7/λ D⁻¹ of both views (3), whose power method begins at SxΦ and SyΨ; 0 where D is."""
     steps = []
     for i, (r, SV, d) in enumerate(zip(problem.ridge, first.SW, D, strict=True)):

@@ -34,6 +34,7 @@ from typing import Any
 
 import numpy as np
 
+import linspec as ls
 from linspec import Status, form_option, limit_option, option, part, tol_option
 from linspec.arrays import Array, reciprocal, to_host
 from linspec.errors import AccuracyWarning, warn
@@ -76,7 +77,7 @@ class CrossSVD(Solver):
     def metric(self, diagonal: Array) -> Array:
         """D of a view, from the diagonal of its Gram matrix with the ridge."""
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: ls.CCA, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the leading triplets within a space, after each pass."""
         k, width, (p, _) = problem.k, block_width(problem, self.oversample), moments.widths
         moments.expect(30, width, self.form)
@@ -135,7 +136,7 @@ class DiagonalCCA(DiagonalWhitening):
 
     oversample: int = option(20, "columns of a block beyond k", at_least=0)
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: ls.CCA, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the same triplets, with a warning where the Gram matrices are not diagonal."""
         steps = super().iterate(problem, moments, context, start)
         first = next(steps)

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import linspec as ls
 from linspec.cost import CHOLESKY_RATE, DENSE_RATE, FACTOR_RATE, SPARSE_RATE, Estimate, Sizes, gram_seconds
 from linspec.families.cca import all_pairs
 from linspec.iteration import Context, Iterate
@@ -38,7 +39,7 @@ of rows of a block of data, times the number of its copies."""
 class DirectCCA(Solver):
     """Orthogonal bases of both views and the SVD of their product (Björck & Golub 1973)."""
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: ls.CCA, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
         moments.triangle()
         yield Iterate(0.0, partial(all_pairs, problem, moments), final=True)
@@ -56,7 +57,7 @@ class DirectCCA(Solver):
 class GramCCA(Solver):
     """One pass, Cholesky whitening and a small SVD (Lu 2015, Lemma 4.1.2)."""
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: ls.CCA, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
         moments.gram()
         yield Iterate(0.0, partial(all_pairs, problem, moments), final=True)

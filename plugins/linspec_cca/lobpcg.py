@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import linspec as ls
 from linspec import cost, form_option, limit_option, option, part, tol_option
 from linspec.arrays import Array, HostArray
 from linspec.cost import Estimate, Sizes
@@ -75,7 +76,7 @@ class LOBPCG(Solver):
     test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
     form: str = form_option()
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: ls.CCA, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the canonical pairs within subspaces that grow."""
         k, ridges = problem.k, problem.ridge
         moments.expect(EXPECTED, k + OVERSAMPLED, self.form)

@@ -33,6 +33,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import linspec as ls
 from linspec import SVD, Status, form_option, option, part
 from linspec.families.cca import block_width, first_blocks
 from linspec.iteration import Context, Iterate
@@ -56,7 +57,7 @@ class Randomized(Solver):
     normalizer: Any = part("cholesky-qr", "how bases are made orthonormal", kind="normalizer")
     form: str = form_option()
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: ls.CCA, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
         columns = block_width(problem, self.oversample)
         moments.expect(2 + self.power_sweeps, columns, self.form)
@@ -87,7 +88,7 @@ class PrincipalCCA(Solver):
     svd: Any = part("lazy-spca", "the solver that finds the components", problem="svd")
     form: str = form_option()
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: ls.CCA, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
         wanted, W = max(self.components, problem.k), []
         moments.expect(3, wanted, self.form)

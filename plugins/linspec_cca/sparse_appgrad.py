@@ -37,6 +37,7 @@ from typing import Any
 
 import numpy as np
 
+import linspec as ls
 from linspec import Status, limit_option, option
 from linspec.arrays import Array, Home, reciprocal, to_host
 from linspec.families.cca import Pairs
@@ -80,7 +81,7 @@ class SparseAppGrad(Gradients):
     )
     max_iterations: int = limit_option(2000)
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: ls.CCA, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield steps of AppGrad in the metric of the diagonals, with thresholds after the first `WARM_UP`."""
         context.note(Status.APPROXIMATE, SPARSE)
         first, normal, metrics = self.begun(problem, moments, context, start)

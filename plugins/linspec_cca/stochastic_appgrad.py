@@ -61,6 +61,7 @@ from typing import Any
 
 import numpy as np
 
+import linspec as ls
 from linspec import Status, limit_option, option, part, tol_option
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, to_host_together
 from linspec.certificates import Metric
@@ -251,7 +252,7 @@ class StochasticAppGrad(Solver):
     tol: float | None = tol_option()
     max_iterations: int = limit_option(10_000_000, "steps")
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: ls.CCA, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the mean of the blocks after each step."""
         context.note(Status.APPROXIMATE, TEXT)
         k, n, rng = problem.k, len(counted(moments)), context.rng

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
+import linspec as ls
 from linspec import SVD, part, tol_option
 from linspec.certificates import NearDiagonal, norms_of_held
 from linspec.cost import DENSE_RATE, PAIR_RATE, SPARSE_RATE, Estimate, Sizes
@@ -57,7 +58,7 @@ class WhitenedSVD(GramCCA):
     svd: Any = part("block-krylov", "the solver that finds the singular triplets", problem="svd")
     tol: float | None = tol_option()
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: ls.CCA, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
         wide = max(moments.widths) > FEWEST_COLUMNS
         C = moments.gram(sparse=wide)[0][1]

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+import linspec as ls
 from linspec import get_solver, option
 from linspec.arrays import Home
 from linspec.cost import (
@@ -52,7 +53,9 @@ class DirectDiscriminant(Solver):
         below=1,
     )
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(
+        self, problem: ls.Discriminant, moments: Moments, context: Context, start: Any
+    ) -> Iterator[Iterate]:
         """Yield the answer."""
         X = moments.operators[0]
         once = any(A.readings <= 1 for A in moments.operators)

@@ -49,6 +49,7 @@ from typing import Any
 
 import numpy as np
 
+import linspec as ls
 from linspec import cost, form_option, get_solver, limit_option, part, tol_option
 from linspec.arrays import Array, Home, to_host
 from linspec.certificates import Metric
@@ -134,7 +135,9 @@ EXPECTED_CCA = 40
 class TwoStageCCA(FirstStage):
     """Least squares of a narrow Y on X, then a small CCA (Sun, Ceran & Ye 2010, Algorithm 2)."""
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(
+        self, problem: ls.Discriminant, moments: Moments, context: Context, start: Any
+    ) -> Iterator[Iterate]:
         """Yield the pairs after each iteration of stage 1."""
         place, q = moments.home, moments.widths[1]
         unit = moments.operators[1].backend.blocks.eye(q)
@@ -177,7 +180,9 @@ because a pass over word counts with a block of targets takes a third of its est
 class TwoStage(FirstStage):
     """Least squares, then a small eigenproblem (Sun, Ceran & Ye 2010, Algorithms 1 and 2)."""
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(
+        self, problem: ls.Discriminant, moments: Moments, context: Context, start: Any
+    ) -> Iterator[Iterate]:
         """Yield the span of stage 1 after each of its iterations."""
         n, p = problem.X.shape
         scattered = problem.X.nnz < n * p

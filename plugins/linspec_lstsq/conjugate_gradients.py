@@ -51,6 +51,7 @@ from typing import Any
 
 import numpy as np
 
+import linspec as ls
 from linspec import cost, form_option, option
 from linspec.arrays import Array, Home, HostArray
 from linspec.cost import Estimate, Sizes
@@ -74,7 +75,7 @@ PRODUCTS = 100
 """Number of passes whose time is compared."""
 
 
-def columns_beside(problem: Any, moments: Moments) -> int:
+def columns_beside(problem: ls.LeastSquares, moments: Moments) -> int:
     """Return the number of random columns with the least expected time of all passes; 0 if it gains little."""
     m, ridges = int(problem.B.shape[1]), len(problem.ridges)
     if problem.A.resident or moments.holds:
@@ -116,7 +117,9 @@ class ConjugateGradients(ByProducts):
         at_least=0,
     )
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(
+        self, problem: ls.LeastSquares, moments: Moments, context: Context, start: Any
+    ) -> Iterator[Iterate]:
         """Yield the iterates of all ridges."""
         system = NormalEquations(problem, moments, self.form)
         least = min(problem.ridges)
@@ -149,7 +152,7 @@ class ConjugateGradients(ByProducts):
             answer = _answer(system, X, x0, Z)
             x0, Z = answer["x"], -answer.get("planted", -Z)
 
-    def _scale(self, problem: Any, moments: Moments) -> Array | None:
+    def _scale(self, problem: ls.LeastSquares, moments: Moments) -> Array | None:
         """(aᵢᵀaᵢ + r)^(−1/2) as a column, where steps in (4) are fewer; None elsewhere."""
         A, (r, *others), squares = moments.operators[0], problem.ridges, moments.fitted[0].squares
         d = squares + r

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
+import linspec as ls
 from linspec import option
 from linspec.arrays import Array, Home, HostArray, from_host, namespace, reciprocal, to_host
 from linspec.certificates import Metric
@@ -131,7 +132,9 @@ class DirectLeastSquares(Solver):
         below=1,
     )
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(
+        self, problem: ls.LeastSquares, moments: Moments, context: Context, start: Any
+    ) -> Iterator[Iterate]:
         """Yield the answer."""
         A, B = moments.operators
         once = any(each.readings <= 1 for each in moments.operators)
@@ -151,7 +154,7 @@ class DirectLeastSquares(Solver):
             moments.root = None  # no smaller than the rows, which certificates may read again
         yield Iterate(0.0, partial(dict, x=x, **({} if rank is None else {"rank": rank})), final=True)
 
-    def _by_rows(self, problem: Any, moments: Moments) -> tuple[Array, int]:
+    def _by_rows(self, problem: ls.LeastSquares, moments: Moments) -> tuple[Array, int]:
         """Solve by the reduced rows [R QᵀB]."""
         A, p, triangle = moments.operators[0], moments.widths[0], moments.triangle()
         n = max(int(moments.fitted[0].total), 1)

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import linspec as ls
 from linspec import form_option
 from linspec.arrays import Array, Home
 from linspec.iteration import Context, Iterate
@@ -35,7 +36,9 @@ class GradientDescent(ByProducts):
 
     form: str = form_option()
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(
+        self, problem: ls.LeastSquares, moments: Moments, context: Context, start: Any
+    ) -> Iterator[Iterate]:
         """Yield the iterates of all ridges."""
         moments.expect(EXPECTED, problem.width, self.form)
         place = moments.home

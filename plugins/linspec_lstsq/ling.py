@@ -42,6 +42,7 @@ from typing import Any
 
 import numpy as np
 
+import linspec as ls
 from linspec import Status, option
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.iteration import ROUNDING, Context, Iterate
@@ -107,7 +108,9 @@ class Ling(ByProducts, OnComponents):
     variant: str = option("deflated", "the one that converges, or one of those printed", choices=VARIANTS)
     inner: str = option("cg", "what iterates", choices=tuple(INNER))
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(
+        self, problem: ls.LeastSquares, moments: Moments, context: Context, start: Any
+    ) -> Iterator[Iterate]:
         """Yield the iterates of all ridges."""
         moments.expect(EXPECTED, problem.width, self.form)
         leading, AtB = self.begun(moments, context)

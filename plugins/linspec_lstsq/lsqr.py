@@ -32,6 +32,7 @@ from typing import Any
 
 import numpy as np
 
+import linspec as ls
 from linspec.iteration import Context, Iterate
 from linspec.linalg import golub_kahan, lsqr, stacked
 from linspec.rows import Moments
@@ -42,7 +43,9 @@ from linspec_lstsq.normal_system import ByProducts, NormalEquations
 class SimultaneousLSQR(ByProducts):
     """LSQR for all right-hand sides at once (Paige & Saunders 1982, doi:10.1145/355984.355989)."""
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(
+        self, problem: ls.LeastSquares, moments: Moments, context: Context, start: Any
+    ) -> Iterator[Iterate]:
         """Yield iterates from zero or the start; begin again where rounding has falsified a residual."""
         system = NormalEquations(problem, moments, "implicit")
         place, ridges, Z = system.place, problem.ridges, system.plant(context)

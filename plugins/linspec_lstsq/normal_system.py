@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+import linspec as ls
 from linspec import limit_option, tol_option
 from linspec.arrays import Array, HostArray
 from linspec.certificates import metric_pays, needs_metric
@@ -47,7 +48,7 @@ class ByProducts(Solver):
 
     def solved(
         self,
-        problem: Any,
+        problem: ls.LeastSquares,
         moments: Moments,
         context: Context,
         start: Any,
@@ -78,7 +79,7 @@ class NormalEquations:
         How moments are held.
     """
 
-    def __init__(self, problem: Any, moments: Moments, form: str = "auto") -> None:
+    def __init__(self, problem: ls.LeastSquares, moments: Moments, form: str = "auto") -> None:
         self.moments = moments
         self.ridges = problem.ridges
         self.m = moments.widths[1]

@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+import linspec as ls
 from linspec import cost, form_option, option, part
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.cost import Estimate, Sizes
@@ -66,7 +67,9 @@ class NystromPCG(ByProducts):
     test_matrix: Any = part("gaussian", "what the sketch multiplies", kind="test-matrix")
     form: str = form_option()
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(
+        self, problem: ls.LeastSquares, moments: Moments, context: Context, start: Any
+    ) -> Iterator[Iterate]:
         """Yield the iterates of all ridges."""
         A = moments.operators[0]
         place = A.backend.blocks

@@ -36,6 +36,7 @@ from typing import Any
 
 import numpy as np
 
+import linspec as ls
 from linspec import Status, form_option, option, part
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.iteration import Context, Iterate
@@ -116,7 +117,9 @@ class OnComponents(Solver):
 class PrincipalComponentRegression(OnComponents):
     """Ridge regression on the leading principal components (Lu 2015, chapter 2)."""
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(
+        self, problem: ls.LeastSquares, moments: Moments, context: Context, start: Any
+    ) -> Iterator[Iterate]:
         """Yield the answer."""
         moments.expect(2, self.rank, self.form)
         leading, AtB = self.begun(moments, context)

@@ -40,6 +40,7 @@ from typing import Any
 
 import numpy as np
 
+import linspec as ls
 from linspec import limit_option, option, tol_option
 from linspec.arrays import Array, Home, HostArray, reciprocal
 from linspec.cost import FACTOR_RATE, SPARSE_RATE, Estimate, Sizes, sweeps_estimate
@@ -139,7 +140,9 @@ class SketchPrecondition(Solver):
     tol: float | None = tol_option(1e-8)
     max_iterations: int = limit_option(1000)
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(
+        self, problem: ls.LeastSquares, moments: Moments, context: Context, start: Any
+    ) -> Iterator[Iterate]:
         """Yield iterates of LSQR until its steps are rounding."""
         A, m, ridges = moments.operators[0], moments.widths[1], problem.column_ridges
         home, unit = A.backend.blocks, float(np.finfo(A.dtype).eps)

@@ -60,6 +60,7 @@ from typing import Any
 
 import numpy as np
 
+import linspec as ls
 from linspec import Status, limit_option, option, tol_option
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.iteration import ROUNDING, Context, Iterate, worst
@@ -228,7 +229,9 @@ class SVRG(Solver):
     tol: float | None = tol_option(1e-8)
     max_iterations: int = limit_option(1000, "epochs")
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(
+        self, problem: ls.LeastSquares, moments: Moments, context: Context, start: Any
+    ) -> Iterator[Iterate]:
         """Yield snapshots, the first one at zero."""
         home = moments.home
         ridges, product = problem.ridges, moments.gram_product

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+import linspec as ls
 from linspec import form_option, limit_option, option, part, tol_option
 from linspec.arrays import Array, reciprocal
 from linspec.cost import DENSE_RATE, Estimate, Sizes, sweeps_estimate
@@ -75,7 +76,7 @@ class BlockKrylov(Solver):
     test_matrix: Any = part("gaussian", "the first block", kind="test-matrix")
     form: str = form_option()
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: ls.SVD, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the Ritz pairs of a growing space, as singular triplets."""
         A, k = moments.operators[0], problem.k
         place = A.backend.blocks

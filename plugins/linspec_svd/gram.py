@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+import linspec as ls
 from linspec import Status
 from linspec.arrays import Array, HostArray, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes, gram_seconds
@@ -41,7 +42,7 @@ from linspec_svd.spca import NULL
 class DirectSVD(Solver):
     """Orthogonal reduction of the rows and the SVD of the triangle (Chan 1982)."""
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: ls.SVD, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
         yield direct(moments, problem.k)
 
@@ -83,7 +84,7 @@ DIGITS_LOST = 1e-6
 class GramSVD(Solver):
     """One pass and an eigen-decomposition (Golub & Van Loan 2013, section 8.6)."""
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: ls.SVD, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
         A, k = moments.operators[0], problem.k
         place = A.backend.blocks

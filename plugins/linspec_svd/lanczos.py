@@ -21,6 +21,7 @@ import numpy as np
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, eigsh
 from scipy.sparse.linalg import LinearOperator as SciPyOperator
 
+import linspec as ls
 from linspec import form_option, limit_option, option, tol_option
 from linspec.arrays import HostArray, to_host
 from linspec.iteration import Context, Iterate
@@ -45,7 +46,7 @@ class Lanczos(Solver):
     max_iterations: int = limit_option(500, "restarts of the library,")
     form: str = form_option()
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: ls.SVD, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the pairs of the library, and of the steps that follow."""
         k, (n, p) = problem.k, moments.operators[0].shape
         moments.expect(k + 100, 1, self.form)

@@ -46,6 +46,7 @@ from typing import Any
 
 import numpy as np
 
+import linspec as ls
 from linspec import Status, form_option, option, part
 from linspec.arrays import Array, HostArray, to_host
 from linspec.cost import Estimate, Sizes, sweeps_estimate
@@ -85,7 +86,7 @@ class SPCA(Sketched):
 
     normalizer: Any = part("cholesky-qr", "how the sketch is made orthonormal", kind="normalizer")
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: ls.SVD, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
         Omega = self.drawn(moments, problem.k, context)
         context.note(Status.APPROXIMATE, ENDED)
@@ -150,7 +151,7 @@ class LazySPCA(Sketched):
                 "Pass oversampling=0, or leave whiten out."
             )
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: ls.SVD, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
         V = self.drawn(moments, problem.k, context)
         p, columns = V.shape

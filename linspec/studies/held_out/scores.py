@@ -146,7 +146,7 @@ class HeldOutScore(ABC):
     higher: ClassVar[bool] = True
 
     @abstractmethod
-    def of_solution(self, problem: Any, solution: Any, ks: Ks) -> HostArray:
+    def of_solution(self, problem: Problem[Any], solution: Any, ks: Ks) -> HostArray:
         """Score the leading k components of a solution, for each k in `ks`.
 
         Parameters
@@ -163,7 +163,9 @@ class HeldOutScore(ABC):
         numpy.ndarray of shape (len(ks),)
         """
 
-    def rounding_of_solutions(self, problem: Any, solutions: Sequence[Any], moved: HostArray) -> HostArray:
+    def rounding_of_solutions(
+        self, problem: Problem[Any], solutions: Sequence[Any], moved: HostArray
+    ) -> HostArray:
         """Estimate the relative rounding errors of the scores of solutions that replace those from moments.
 
         By default they are 0. Solutions whose status says that digits are lost are marked without this method.
@@ -201,7 +203,7 @@ class HeldOutScore(ABC):
 
     def generalized(
         self,
-        problem: Any,
+        problem: Problem[Any],
         ridges: Sequence[Any],
         form: str,
         solver: Any,
@@ -237,7 +239,7 @@ class RidgeMetric:
     determine the size of rounding errors.
     """
 
-    def __init__(self, problem: Any, split: Split, name: str) -> None:
+    def __init__(self, problem: Problem[Any], split: Split, name: str) -> None:
         self.split, self.name, self.rounding = split, name, split.rounding
         self.S, self.A = split.training[name, name], problem.matrices[name]
         self._norms: dict[float, Metric] = {}
@@ -300,12 +302,12 @@ def still(squares: HostArray, means: HostArray, count: float, rows: int, eps: fl
     return np.asarray((squares > 0) & (squares - count * means**2 <= rounding * squares))
 
 
-def beside(problem: Any) -> dict[str, Any]:
+def beside(problem: Problem[Any]) -> dict[str, Any]:
     """The confounds of a problem, if it has any, as an argument of `score` and `transform` of its solutions."""
     return {} if problem.confounds is None else {"confounds": problem.confounds}
 
 
-def weighted_rows(block: Any, problem: Any, name: str = "") -> tuple[HostArray, HostArray]:
+def weighted_rows(block: Any, problem: Problem[Any], name: str = "") -> tuple[HostArray, HostArray]:
     """Return rows in float64 on the host, and the weights that the problem gives them (ones without weights).
 
     With `name` the weights are those of the rows of this matrix.
@@ -321,7 +323,7 @@ class PredictionScore(HeldOutScore):
     label = "mean squared error"
     higher = False
 
-    def of_solution(self, problem: Any, solution: Any, ks: Ks) -> HostArray:
+    def of_solution(self, problem: Problem[Any], solution: Any, ks: Ks) -> HostArray:
         """Score every k of a solution on held-out rows."""
         found = []
         for Y, errors, w in errors_of_rows(problem, solution, ks):
@@ -330,7 +332,9 @@ class PredictionScore(HeldOutScore):
             found.append(self.of_errors(error, total, float(w.sum()), Y.shape[1]))
         return np.array(found)
 
-    def rounding_of_solutions(self, problem: Any, solutions: Sequence[Any], moved: HostArray) -> HostArray:
+    def rounding_of_solutions(
+        self, problem: Problem[Any], solutions: Sequence[Any], moved: HostArray
+    ) -> HostArray:
         """Estimate the rounding of squared errors by that of targets and of predictions of their size."""
         found = np.empty_like(moved)
         for i, solution in enumerate(solutions):
@@ -405,7 +409,7 @@ class Explained(RSquared, SquaredErrors):
 
 
 def errors_of_rows(
-    problem: Any, solution: Any, ks: Ks = (None,)
+    problem: Problem[Any], solution: Any, ks: Ks = (None,)
 ) -> Iterator[tuple[HostArray, HostArray, HostArray]]:
     """Yield, for each k, the targets, the errors of their predictions, and the weight of each row.
 
@@ -471,7 +475,7 @@ class OwnScore(HeldOutScore):
     def __init__(self, label: str) -> None:
         self.label = label  # type: ignore[misc]  # of this problem
 
-    def of_solution(self, problem: Any, solution: Any, ks: Ks) -> HostArray:
+    def of_solution(self, problem: Problem[Any], solution: Any, ks: Ks) -> HostArray:
         if "sample_weight" not in inspect.signature(solution.score).parameters:
             problem = with_equal_rows(problem, f"{type(solution).__name__}.score takes no weights, so it")
         named = {"confounds": problem.confounds, "sample_weight": problem.sample_weight}
@@ -485,7 +489,7 @@ class PairedCorrelations(HeldOutScore):
 
     label = "sum of correlations"
 
-    def of_solution(self, problem: Any, solution: Any, ks: Ks) -> HostArray:
+    def of_solution(self, problem: Problem[Any], solution: Any, ks: Ks) -> HostArray:
         names = list(weights_by_matrix(solution))
         scores = solution.transform(*(problem.matrices[name] for name in names), **beside(problem))
         blocks = [weighted_rows(S, problem, name) for S, name in zip(scores, names, strict=True)]

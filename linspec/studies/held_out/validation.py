@@ -224,7 +224,7 @@ def _result(found: CrossValidation) -> CrossValidation:
 
 
 def _read_again(
-    problem: Any,
+    problem: Problem[Any],
     folds: Folds,
     score: HeldOutScore,
     grid: Grid,
@@ -686,7 +686,7 @@ LOST_DIGITS = WARNED | {Status.ILL_CONDITIONED}
 
 
 def scored_by_solving(  # noqa: PLR0913, PLR0917 (the arguments of cross_validate)
-    problem: Any,
+    problem: Problem[Any],
     folds: Folds,
     score: HeldOutScore,
     ridges: Sequence[Any],

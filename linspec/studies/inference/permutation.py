@@ -311,7 +311,7 @@ def _chosen(statistic: str | None, problem: Problem[Any]) -> str:
     return known[0] if statistic is None else statistic
 
 
-def _check(problem: Any) -> None:
+def _check(problem: Problem[Any]) -> None:
     """Raise an error if the argument is not a problem that can be solved on permuted data.
 
     The problem must have a matrix whose columns are permuted, or two or more whose rows can be selected, and its
@@ -339,7 +339,7 @@ def _check(problem: Any) -> None:
             )
 
 
-def check_has_values(problem: Any, function: str) -> None:
+def check_has_values(problem: Problem[Any], function: str) -> None:
     """Raise unless the argument is a problem whose answers declare values of components."""
     kind = type(problem).__name__
     if not isinstance(problem, Problem):
