@@ -43,6 +43,7 @@ from linspec.iteration import Context, Iterate
 from linspec.rows import Moments, equal_slices, random_order
 from linspec.solving import Solver
 from linspec_deep.nets import Net, counted_rows, layers_of
+from linspec_deep.problem import DeepCCA
 
 EPOCHS, STEPS = 10, 200
 """Least number of epochs and of steps without the option `epochs`."""
@@ -121,7 +122,7 @@ class DCCA(Solver):
     threads: int = option(1, "threads of torch; the last digits depend on their number", at_least=1)
     max_iterations: int = limit_option(100_000, "epochs")
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: DeepCCA, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the nets after each epoch."""
         torch, n, k = _imported(), int(problem.X.shape[0]), int(problem.k)
         aside = min(round(self.held_out * n), MOST_HELD_OUT)

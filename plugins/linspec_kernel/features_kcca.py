@@ -23,6 +23,7 @@ from linspec.arrays import to_host
 from linspec.features import fourier, nystrom
 from linspec.iteration import Context, Iterate
 from linspec.solving import Solver, moments_of_rows
+from linspec_kernel.problem import KernelCCA
 
 LANDMARKS = 1000
 """Default number of landmarks."""
@@ -42,7 +43,7 @@ class NystromKCCA(Solver):
     )
     cca: Any = part("gram", "solver of the CCA of the features", problem="cca")
 
-    def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: KernelCCA, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
         n, place = moments.operators[0].shape[0], moments.home.place
         m = min(LANDMARKS if self.landmarks is None else self.landmarks, n)
@@ -61,7 +62,7 @@ class NystromKCCA(Solver):
         yield Iterate(0.0, lambda: arrays, final=True)
 
 
-def features_cca(problem: Any, moments: Any, context: Context, maps: Sequence[Any], solver: Any) -> Any:
+def features_cca(problem: KernelCCA, moments: Any, context: Context, maps: Sequence[Any], solver: Any) -> Any:
     """Solve CCA of the features of both views, whose passes are those of the run."""
     # The data are float64 where float32 does not hold values of the kernel.
     X, Y = (features(op.data) for features, op in zip(maps, moments.operators, strict=True))
@@ -77,7 +78,7 @@ class OnFourierFeatures(Solver):
         None, "random features of each view; none: 1000, or four times the rows", kind=int, at_least=1
     )
 
-    def count(self, problem: Any) -> int:
+    def count(self, problem: KernelCCA) -> int:
         """The number of features of a view."""
         return self.features or min(FEATURES, 4 * int(problem.X.shape[0]))
 
@@ -88,7 +89,7 @@ class FourierKCCA(OnFourierFeatures):
 
     cca: Any = part("gram", "solver of the CCA of the features", problem="cca")
 
-    def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: KernelCCA, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
         count, home = self.count(problem), moments.home
         kernels = moments.settle(context.rng, form="tiled")

@@ -24,6 +24,7 @@ from linspec.errors import InvalidProblem
 from linspec.iteration import Context, Iterate
 from linspec.linalg import eigenpairs, leading_svd
 from linspec.solving import Solver
+from linspec_kernel.problem import KernelCCA
 
 ZERO = 1e-8
 """Correlations below this are too small to divide by."""
@@ -33,7 +34,7 @@ ZERO = 1e-8
 class KCCA(Solver):
     """Two eigendecompositions and an SVD of order n (Bach & Jordan 2002; Hardoon et al. 2004)."""
 
-    def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: KernelCCA, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
         moments.settle(context.rng, form="tiled")
         (wx, Ux), (wy, Uy) = (eigen_of(op) for op in moments.operators)

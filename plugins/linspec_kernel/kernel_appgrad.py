@@ -40,6 +40,7 @@ from linspec.iteration import Context, Iterate
 from linspec.linalg import eigenpairs, ratio, whitening
 from linspec_kernel.certificate import CUT, LEAST_SHARE, gaps_of, least_value
 from linspec_kernel.moments import ByTiles, doubly_centred, norms_alone, on_host
+from linspec_kernel.problem import KernelCCA
 
 STEP, LIMIT = 1.7, 2.0
 """Default step, and limit of stable steps of gradient descent on a quadratic, in units of 1/(λ + r)."""
@@ -62,7 +63,7 @@ class KernelAppGrad(ByTiles):
     tol: float | None = tol_option()
     max_iterations: int = limit_option(5000)
 
-    def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: KernelCCA, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield coefficients of k + `extra` functions of each view."""
         width, k = min(problem.k + self.extra, moments.operators[0].shape[0]), problem.k
         moments.settle(context.rng, start, self.storage)

@@ -43,6 +43,7 @@ from linspec.rows import Minibatch, equal_slices, random_order
 from linspec.solving import moments_of_rows
 from linspec_kernel.certificate import CUT
 from linspec_kernel.features_kcca import OnFourierFeatures
+from linspec_kernel.problem import KernelCCA
 
 BATCH = 250
 """Default number of rows in a minibatch."""
@@ -72,7 +73,7 @@ class KNOI(OnFourierFeatures):
     momentum: float = option(0.9, "share of the last change that the next one keeps", at_least=0, below=1)
     memory: float = option(0.0, "share of the statistics that a step keeps", at_least=0, below=1)
 
-    def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: KernelCCA, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the functions after each epoch."""
         n, rng, matrices = int(problem.X.shape[0]), context.rng, (problem.X, problem.Y)
         count = self.count(problem)

@@ -34,6 +34,7 @@ from linspec.linalg import eigenpairs, ratio, whitening
 from linspec.rows import equal_slices
 from linspec_kernel.certificate import LEAST_SHARE, gaps_of, least_value
 from linspec_kernel.moments import BLOCK, PER_ENTRY, ByTiles, Nystrom, default_landmarks, on_host
+from linspec_kernel.problem import KernelCCA
 
 EXTRA = 40
 """Columns of the block beyond k; any number from 30 to 90 saves passes at little cost."""
@@ -83,7 +84,7 @@ class NystromLOBPCG(ByTiles):
     tol: float | None = tol_option()
     max_iterations: int = limit_option(200)
 
-    def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: KernelCCA, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the best pairs within bases that grow."""
         home, ridges, k, rng = moments.home, problem.ridge, problem.k, context.rng
         n = moments.operators[0].shape[0]

@@ -28,7 +28,7 @@ from linspec.process import pause
 from linspec.rows import Moments
 from linspec.solving import Solver
 from linspec_multiset.pencil import forming, slices_of
-from linspec_multiset.sumcor import most_components, whitened
+from linspec_multiset.sumcor import SumcorCCA, most_components, whitened
 
 SETTLED = 0.01
 """A start has ended if its residual is below this fraction of the tolerance."""
@@ -44,7 +44,9 @@ class Horst(Solver):
     starts: int = option(20, "starts of each component, one of them that of MAXVAR", at_least=1)
     max_iterations: int = limit_option(2000, "steps of each component")
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(
+        self, problem: SumcorCCA, moments: Moments, context: Context, start: Any
+    ) -> Iterator[Iterate]:
         """Yield the components; the first iterate has all of them."""
         pencil, metrics, M = whitened(problem, moments)
         slices = slices_of(metrics)

@@ -192,7 +192,7 @@ def _checked_weights(given: Any, count: int) -> tuple[float, ...]:
     )
 
 
-def _checked_masks(problem: Any, given: Any) -> tuple[HostArray | None, ...] | None:
+def _checked_masks(problem: MultisetCCA, given: Any) -> tuple[HostArray | None, ...] | None:
     """Return a mask for each view, None for a view with all rows; None if all views have all rows."""
     if given is None:
         return None

@@ -37,13 +37,16 @@ from linspec.linalg import RitzBlocks, leading_eigenpairs, lobpcg_steps, ratio
 from linspec.rows import Moments
 from linspec.solving import Solver
 from linspec_multiset.pencil import Pencil, forming
+from linspec_multiset.problem import MultisetCCA
 
 
 @dataclass(frozen=True, kw_only=True)
 class GramMultiset(Solver):
     """One pass, Cholesky whitening and one eigendecomposition (Kettenring 1971)."""
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(
+        self, problem: MultisetCCA, moments: Moments, context: Context, start: Any
+    ) -> Iterator[Iterate]:
         """Yield the answer."""
         pencil = Pencil(moments, problem.ridge, problem.view_weights)
         moments.gram()
@@ -84,7 +87,9 @@ class LOBPCGMultiset(Solver):
     oversample: int = option(OVERSAMPLED, "columns carried beyond k", at_least=0)
     form: str = form_option()
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(
+        self, problem: MultisetCCA, moments: Moments, context: Context, start: Any
+    ) -> Iterator[Iterate]:
         """Yield the Ritz vectors within subspaces that grow."""
         k, width = problem.k, problem.k + self.oversample
         pencil = Pencil(moments, problem.ridge, problem.view_weights)

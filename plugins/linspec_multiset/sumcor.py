@@ -193,7 +193,7 @@ class SumcorCCA(ls.Problem[SumcorCCASolution]):
         return found
 
 
-def whitened(problem: Any, moments: Moments) -> tuple[Pencil, list[Metric], HostArray]:
+def whitened(problem: SumcorCCA, moments: Moments) -> tuple[Pencil, list[Metric], HostArray]:
     """Return the pencil, the norms of all Sᵢ⁻¹, and M; a view that does not vary has rank 0, also with a ridge."""
     moments.gram()
     if moments.metrics is None:

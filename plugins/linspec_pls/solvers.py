@@ -29,13 +29,14 @@ from linspec.iteration import Context, Iterate
 from linspec.linalg import RitzPairs, block_krylov, leading_svd
 from linspec.rows import Moments
 from linspec.solving import Solver
+from linspec_pls.problem import PLS
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gram(Solver):
     """One pass and a dense decomposition (Bookstein 1994)."""
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: PLS, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
         if any(A.readings <= 1 for A in moments.operators):
             moments.gram()  # which leaves the certificate nothing to read
@@ -73,7 +74,7 @@ class BlockKrylov(Solver):
     max_iterations: int = limit_option(200, "steps of two passes")
     form: str = form_option()
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: PLS, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the leading triplets of a growing space."""
         k, (p, q), home = problem.k, moments.widths, moments.operators[1].backend.blocks
         width = int(min(k + OVERSAMPLING if self.block is None else self.block, p, q))

@@ -11,13 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from linspec import form_option, get_solver, limit_option, part, tol_option
 from linspec.cost import Estimate, Sizes
 from linspec.iteration import Context, Iterate
 from linspec.rows import Moments
 from linspec.solving import Solver
+
+if TYPE_CHECKING:
+    from linspec_reduced_rank.problem import ReducedRankRegression
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +29,9 @@ class Direct(Solver):
 
     of_directions: ClassVar[str] = "direct"
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(
+        self, problem: ReducedRankRegression, moments: Moments, context: Context, start: Any
+    ) -> Iterator[Iterate]:
         """Yield the iterates of the solver of directions with the same options."""
         solver: Any = get_solver(self.of_directions, "discriminant")(**vars(self))
         return solver.iterate(problem, moments, context, start)

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+import linspec as ls
 from linspec.arrays import Array, Home, HostArray, to_host, to_host_together
 from linspec.certificates import Metric, noise_of, norms_of_held, with_norms
 from linspec.iteration import Context
@@ -268,7 +269,7 @@ def first_blocks(
     return blocks
 
 
-def block_width(problem: Any, oversample: int) -> int:
+def block_width(problem: ls.CCA, oversample: int) -> int:
     """The number of columns of a block: k plus `oversample`, limited by the shapes of the data.
 
     Examples
@@ -325,7 +326,7 @@ def cross(moments: Moments, metrics: Sequence[Metric]) -> Array:
     return x.dual(moments.held[0][1] @ y.N)  # type: ignore[index]
 
 
-def all_pairs(problem: Any, moments: Moments) -> dict[str, Any]:
+def all_pairs(problem: ls.CCA, moments: Moments) -> dict[str, Any]:
     """The k leading pairs and the next correlation, from held Gram matrices or a held triangle.
 
     Examples

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+import linspec as ls
 from linspec.arrays import HOST, Array, HostArray, host_dtype, to_host
 from linspec.errors import InvalidProblem
 from linspec.families.cca.canonical import Pairs
@@ -250,7 +251,7 @@ class TotalCaptured(HeldOutScore):
     label = "total correlation captured"
 
     def of_moments(
-        self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
+        self, problem: ls.CCA, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
     ) -> Rounded:
         X, Y = (RidgeMetric(problem, split, name) for name in problem.matrices)
         C = split.training["X", "Y"]
@@ -284,7 +285,7 @@ class TotalCaptured(HeldOutScore):
 
     def _scored(
         self,
-        problem: Any,
+        problem: ls.CCA,
         G: HostArray,
         means: HostArray,
         count: float,

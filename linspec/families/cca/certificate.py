@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+import linspec as ls
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.certificates import Metric, digits, rounding_of, short_directions, weakest
 from linspec.certificates.norms import SHORT
@@ -107,7 +108,7 @@ class Judged:
         return text + "; searched for larger ones, found none" * (self.searched and self.missing == 0)
 
 
-def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
+def certify(problem: ls.CCA, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
     """Judge `x_weights` and `y_weights`, and make the solution's fields.
 
     Parameters
@@ -146,7 +147,7 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
     return Certificate(residual, tuple(findings), fields, kind, lost=bool(lost) or misses)
 
 
-def _judged(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Judged:
+def _judged(problem: ls.CCA, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Judged:
     """Turn the weights of a solver to canonical pairs, and measure them."""
     k, homes = problem.k, [A.backend.blocks for A in moments.operators]
     given = [home.place(arrays[name]) for home, name in zip(homes, ("x_weights", "y_weights"), strict=True)]
@@ -234,7 +235,7 @@ def _unit(pairs: Pairs) -> Pairs:
     return replace(pairs.turned(turns), rho=np.minimum(pairs.rho, 1.0))
 
 
-def _rounding_of_weights(problem: Any, pairs: Pairs) -> Any:
+def _rounding_of_weights(problem: ls.CCA, pairs: Pairs) -> Any:
     """What rounding of the weights to narrow data adds to squared lengths of residuals."""
     added = np.zeros(len(pairs.rho))
     for A, V, (d, _) in zip((problem.X, problem.Y), pairs.W, pairs.noise, strict=True):
@@ -244,7 +245,7 @@ def _rounding_of_weights(problem: Any, pairs: Pairs) -> Any:
     return added
 
 
-def _missing(problem: Any, moments: Moments, pairs: Pairs, metrics: Sequence[Metric]) -> float:
+def _missing(problem: ls.CCA, moments: Moments, pairs: Pairs, metrics: Sequence[Metric]) -> float:
     """By how much the sum of correlations is too small, by a search in what is held."""
     (x, y), V = metrics, metrics[1].coordinates(pairs.W[1])
 
@@ -267,7 +268,7 @@ def _every(moments: Moments, metrics: Sequence[Metric]) -> HostArray | None:
     return np.minimum(every, 1.0)
 
 
-def _bounds(problem: Any, moments: Moments, judged: Judged) -> HostArray | None:
+def _bounds(problem: ls.CCA, moments: Moments, judged: Judged) -> HostArray | None:
     """For each pair a distance within which there is an exact correlation; None if there is none.
 
     Between views of different widths [0 C; Cᵀ 0] has eigenvalues 0, which are no correlations.
@@ -287,7 +288,7 @@ def _bounds(problem: Any, moments: Moments, judged: Judged) -> HostArray | None:
     return within
 
 
-def _regressions(problem: Any, moments: Moments, pairs: Pairs) -> dict[str, Array]:
+def _regressions(problem: ls.CCA, moments: Moments, pairs: Pairs) -> dict[str, Array]:
     """Coefficients of the columns of each view on the variates of each view, by least squares without a ridge."""
     found = {}
     names, views = "xy", (problem.X, problem.Y)
@@ -302,7 +303,7 @@ def _regressions(problem: Any, moments: Moments, pairs: Pairs) -> dict[str, Arra
 
 
 def facts_of(
-    problem: Any, rho: HostArray, squares: HostArray, ranks: tuple[int, int] | None, moments: Moments
+    problem: ls.CCA, rho: HostArray, squares: HostArray, ranks: tuple[int, int] | None, moments: Moments
 ) -> list[Finding]:
     """What an answer says of the data: ranks, and correlations of 1."""
     found: list[Finding] = []

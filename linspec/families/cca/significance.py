@@ -50,6 +50,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import chdtrc, fdtrc, gammaincc
 
+import linspec as ls
 from linspec.arrays import Array, Home, HostArray, at_home, random_generator, reciprocal, to_host
 from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem, MissingCapability, warn
 from linspec.families.cca.problem import CCA, CCASolution
@@ -593,7 +594,7 @@ def _basis(name: str, A: LinearOperator, vectors: list[HostArray], *, centred: b
     return Q @ home.place(np.ascontiguousarray(U[:, :rank]))
 
 
-def check_problem(problem: Any, function: str) -> None:
+def check_problem(problem: ls.CCA, function: str) -> None:
     """Raise if the problem is not a CCA."""
     if not isinstance(problem, CCA):
         raise InvalidProblem(

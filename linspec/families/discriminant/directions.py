@@ -22,6 +22,7 @@ from typing import Any, cast
 
 import numpy as np
 
+import linspec as ls
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.certificates import (
     SKETCH_ROWS,
@@ -140,7 +141,9 @@ def directions_of(
     return cast(Directions, moments.metrics)
 
 
-def _held(problem: Any, moments: Moments, cut: float | None, *, by_rows: bool) -> Directions | None:
+def _held(
+    problem: ls.Discriminant, moments: Moments, cut: float | None, *, by_rows: bool
+) -> Directions | None:
     """What is known from Gram matrices or a triangle, which are formed if that takes little time."""
     A, ridge = moments.operators[0], problem.ridge
     tall = A.shape[0] >= A.shape[1]
@@ -172,7 +175,7 @@ def _held(problem: Any, moments: Moments, cut: float | None, *, by_rows: bool) -
     return Directions(metric, C, metric.dual(C), place, problem.resolution, by_gram=not short)
 
 
-def _in_a_pass(problem: Any, moments: Moments) -> Directions:
+def _in_a_pass(problem: ls.Discriminant, moments: Moments) -> Directions:
     """What one pass makes known: C, and a norm that is near that of M⁻¹."""
     A, ridge = moments.operators[0], problem.ridge
     place = A.backend.blocks
@@ -194,7 +197,7 @@ def _in_a_pass(problem: Any, moments: Moments) -> Directions:
     return Directions(metric, C, metric.dual(C), place, problem.resolution)
 
 
-def _turned(problem: Any, L: Array) -> Array:
+def _turned(problem: ls.Discriminant, L: Array) -> Array:
     """Labels times the block that multiplies them."""
     return L if problem.factor is None else L @ Home.of(L).place(problem.factor)
 
@@ -280,7 +283,9 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certif
     return Certificate(1.0 if empty else residual, tuple(findings), fields, known.metric.source, lost=lost)
 
 
-def _of_missing(problem: Any, known: Directions, values: HostArray, residual: float) -> list[Finding]:
+def _of_missing(
+    problem: ls.Discriminant, known: Directions, values: HostArray, residual: float
+) -> list[Finding]:
     """What is said of eigenvalues that an answer lacks, where all are known."""
     findings: list[Finding] = []
     every = known.triplets[1][: problem.k] ** 2
@@ -310,7 +315,7 @@ def _by_coordinates(known: Directions, W: Array, values: HostArray | None) -> tu
 
 
 def _by_products(
-    problem: Any, moments: Moments, known: Directions, W: Array, values: HostArray | None
+    problem: ls.Discriminant, moments: Moments, known: Directions, W: Array, values: HostArray | None
 ) -> tuple[Array, Array, float, HostArray]:
     """The same by one pass, where N is not exact, with their coordinates NᵀMW."""
     place, C, ridge, lack = known.device, known.C, problem.ridge, 0.0
@@ -333,7 +338,7 @@ def _by_products(
     return W @ turn, known.metric.dual((XtXW + W * ridge) @ turn), lack, values
 
 
-def rounding_of(problem: Any, moments: Moments) -> float:
+def rounding_of(problem: ls.Discriminant, moments: Moments) -> float:
     """The largest ‖XᵀH‖ that may be rounding: then the columns of X do not explain the targets.
 
     Parameters
@@ -360,7 +365,7 @@ def rounding_of(problem: Any, moments: Moments) -> float:
     return float(problem.resolution) * math.sqrt(squares * lost) * turned
 
 
-def _rounding_of_weights(problem: Any, moments: Moments, W: Array) -> float:
+def _rounding_of_weights(problem: ls.Discriminant, moments: Moments, W: Array) -> float:
     """What rounding of the weights to narrow data adds to the residual, up to the next power of two."""
     unit = float(np.finfo(problem.X.dtype).eps)
     place = Home.of(W)
@@ -371,7 +376,7 @@ def _rounding_of_weights(problem: Any, moments: Moments, W: Array) -> float:
     return math.ldexp(1.0, math.frexp(size)[1])
 
 
-def _of_rank(problem: Any, moments: Moments, rank: int | None) -> list[Finding]:
+def _of_rank(problem: ls.Discriminant, moments: Moments, rank: int | None) -> list[Finding]:
     """What is said of a rank below the number of columns, or as large as that of the rows."""
     facts: list[Finding] = []
     if rank is None or problem.ridge > 0:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+import linspec as ls
 from linspec.arrays import HOST, HostArray, reciprocal, to_host
 from linspec.errors import MissingCapability
 from linspec.linalg import EPS, leading_svd, whitening
@@ -40,7 +41,7 @@ class PillaiTrace(HeldOutScore):
     label = "Pillai's trace"
 
     def of_moments(
-        self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
+        self, problem: ls.Discriminant, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
     ) -> Rounded:
         training = split.training
         held = split.held_out
@@ -108,7 +109,7 @@ class Accuracy(HeldOutScore):
         )
 
 
-def _turn(problem: Any, squares: HostArray) -> HostArray:
+def _turn(problem: ls.Discriminant, squares: HostArray) -> HostArray:
     """The matrix K for which the labels `problem.H` times K are the targets, scaled for the training rows.
 
     If the problem has a `factor`, K is this factor. If the targets come from classes, K is diagonal and divides each

@@ -35,6 +35,7 @@ from typing import Any
 
 import numpy as np
 
+import linspec as ls
 from linspec import cost
 from linspec.arrays import HOST, HostArray, random_generator, reciprocal, to_host
 from linspec.errors import ConvergenceWarning, InvalidProblem, NoSuitableSolver, warn
@@ -119,7 +120,7 @@ class SquaredErrors(PredictionScore):
     """The mean squared error of predictions, over held-out rows (weighted) and right-hand sides."""
 
     def of_moments(
-        self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
+        self, problem: ls.LeastSquares, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
     ) -> Rounded:
         held = split.held_out
         total = float(split.spreads["B"].sum())
@@ -180,7 +181,7 @@ def generalized(
     return _of_signs(problem, ridges, solver, {"rng": rng, **options}, reason, random_generator(rng))
 
 
-def _way(problem: Any, form: str) -> tuple[str, str]:
+def _way(problem: ls.LeastSquares, form: str) -> tuple[str, str]:
     """Return "rows" or "dense", whose Gram matrix is decomposed, or "solve", and the reason as text."""
     (n, p), memory = problem.A.shape, min(machine.available_memory(), problem.A.home.free_memory()) / 2
     again = problem.sweeps > 1
@@ -203,7 +204,9 @@ def _everything(rows: int) -> Folds:
     return Folds(rows, ((every, every),), (every,), ((0,),), ((0,),))
 
 
-def _of_columns(problem: Any, ridges: Sequence[float], reason: str, *, again: bool) -> Generalized:
+def _of_columns(
+    problem: ls.LeastSquares, ridges: Sequence[float], reason: str, *, again: bool
+) -> Generalized:
     """Score the ridges by an eigendecomposition of AᵀA, which is computed in one pass.
 
     If `again` is True and the estimated rounding error of some squared error ‖B − A x‖² is above the fraction LOST, a
@@ -241,7 +244,7 @@ def _trace(eigen: RidgeMetric, ridge: float) -> float:
     return norm.rank - ridge * float(np.sum(norm.N**2))
 
 
-def _errors_of_rows(problem: Any, x: Sequence[HostArray]) -> tuple[list[float], float]:
+def _errors_of_rows(problem: ls.LeastSquares, x: Sequence[HostArray]) -> tuple[list[float], float]:
     """Compute ‖B − A x‖² for the coefficients of each ridge from the rows; also return the number of passes."""
     moments = moments_of(problem, Passes())
     B, found = _preprocessed_targets(moments), [0.0] * len(x)
@@ -251,7 +254,7 @@ def _errors_of_rows(problem: Any, x: Sequence[HostArray]) -> tuple[list[float], 
     return found, moments.passes.count
 
 
-def _of_rows(problem: Any, ridges: Sequence[float], reason: str) -> Generalized:
+def _of_rows(problem: ls.LeastSquares, ridges: Sequence[float], reason: str) -> Generalized:
     """Score the ridges by AAᵀ = UΛUᵀ, for data with fewer rows than columns.
 
     The squared error is the sum of bᵀ f(K) b over the right-hand sides b, with K = AAᵀ and f(λ) = (r/(λ + r))². For
@@ -287,7 +290,7 @@ def _score(error: float, free: float, count: float) -> float:
 
 
 def _of_signs(
-    problem: Any,
+    problem: ls.LeastSquares,
     ridges: Sequence[float],
     solver: Any,
     options: dict[str, Any],
@@ -347,7 +350,7 @@ def _fits(moments: Moments, x: HostArray, n: int) -> Iterator[tuple[range, list[
 # ---- rows -----------------------------------------------------------------------------------------------------------
 
 
-def _freedom(problem: Any) -> tuple[float, float]:
+def _freedom(problem: ls.LeastSquares) -> tuple[float, float]:
     """The total row weight n, and the degrees of freedom n − s for s directions subtracted from the rows."""
     w = problem.sample_weight
     count = float(problem.B.shape[0] if w is None else w.sum())
@@ -365,7 +368,7 @@ def _preprocessed_targets(moments: Moments) -> HostArray:
     return to_host(moments.operator(1).matmat(place.eye(B.shape[1]))).astype(np.float64)
 
 
-def _right_hand_sides(problem: Any) -> HostArray:
+def _right_hand_sides(problem: ls.LeastSquares) -> HostArray:
     """B in float64 on the host."""
     B = problem.B
     dense = B.dense() if B.readable else B.matmat(B.home.blocks.eye(B.shape[1]))

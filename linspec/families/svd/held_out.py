@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import linspec as ls
 from linspec.arrays import HOST, Home, HostArray, host_dtype
 from linspec.errors import MissingCapability
 from linspec.linalg.variation import varies
@@ -49,7 +50,7 @@ class Reconstruction(HeldOutScore):
     label = "share reconstructed"
 
     def of_moments(
-        self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
+        self, problem: ls.SVD, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
     ) -> Rounded:
         values, V = np.linalg.eigh(split.training["A", "A"])
         values = np.maximum(values[::-1], 0.0) / split.training.count

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,6 +37,9 @@ from linspec.linalg import signs_of_columns
 from linspec.rows import Moments, Preprocessing
 from linspec.solving import fewer_than_asked
 from linspec_kernel.preimage.views import PreimageMoments, PreimageView
+
+if TYPE_CHECKING:
+    from linspec_kernel.preimage.problem import PreimageCCA
 
 FEWER = "variates that earlier pairs do not explain"
 
@@ -63,7 +66,7 @@ UNCERTAIN = 0.01
 """A finding is reported if the cosine that `along_columns` computes exceeds this value."""
 
 
-def judged(problem: Any, moments: PreimageMoments, arrays: Mapping[str, Any]) -> Certificate:
+def judged(problem: PreimageCCA, moments: PreimageMoments, arrays: Mapping[str, Any]) -> Certificate:
     """Pairs of variates of the points, and their residual."""
     home, objective, views = moments.home, problem.value, moments.views
     points = _returned(problem, (arrays["x_preimages"], arrays["y_preimages"]))
@@ -163,7 +166,7 @@ def is_cca(kernel: Any, bound: Any, p: int) -> bool:
     return isinstance(kernel, Linear) and bound.kind == "ratio" and bound.size**2 >= p * (1 - 1e-12)
 
 
-def _returned(problem: Any, preimages: tuple[Array, Array]) -> list[HostArray]:
+def _returned(problem: PreimageCCA, preimages: tuple[Array, Array]) -> list[HostArray]:
     """Points, moved into their sets and rounded to the view's dtype; signs that the objective leaves open are fixed."""
     points = [bound.nearest(HOST.place(U)) for bound, U in zip(problem.bounds, preimages, strict=True)]
     flips = [signs_of_columns(U, Home.of(U)) if U.size else np.ones(U.shape[1]) for U in points]

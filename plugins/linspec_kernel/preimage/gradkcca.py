@@ -44,6 +44,7 @@ from linspec.features import drawn_rows
 from linspec.iteration import Context, Iterate
 from linspec.solving import Solver
 from linspec_kernel.preimage.objectives import HSIC
+from linspec_kernel.preimage.problem import PreimageCCA
 from linspec_kernel.preimage.search import (
     RISES,
     STILL,
@@ -82,7 +83,7 @@ class GradKCCA(Solver):
     tol: float | None = tol_option(1e-4)
     max_iterations: int = limit_option(10_000)
 
-    def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: PreimageCCA, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the pairs found and the best start of the next one, after each step."""
         hunt = PairHunt(self, problem, moments, context, start or {})
         while (j := len(hunt.found)) < problem.k:
@@ -136,7 +137,7 @@ class PairHunt(Hunt):
     """
 
     def __init__(
-        self, solver: GradKCCA, problem: Any, moments: Any, context: Context, start: Mapping[str, Any]
+        self, solver: GradKCCA, problem: PreimageCCA, moments: Any, context: Context, start: Mapping[str, Any]
     ) -> None:
         super().__init__(problem, moments, context, start, solver.repeats)
         n, count, self.few = int(problem.X.shape[0]), solver.sample or SAMPLE, moments

@@ -31,6 +31,7 @@ from linspec.iteration import Context, Iterate
 from linspec.solving import Solver
 from linspec_kernel.certificate import functions
 from linspec_kernel.preimage.objectives import OBJECTIVES
+from linspec_kernel.preimage.problem import PreimageCCA
 from linspec_kernel.preimage.search import (
     Climb,
     Hunt,
@@ -64,7 +65,7 @@ class KCCAPreimage(Solver):
     tol: float | None = tol_option(1e-4)
     max_iterations: int = limit_option(10_000)
 
-    def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: PreimageCCA, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield, after each step, the pairs found and the best points so far of the pair in progress."""
         context.note(Status.APPROXIMATE, NEAR)
         hunt = Hunt(problem, moments, context, {}, self.repeats)
@@ -90,7 +91,7 @@ class KCCAPreimage(Solver):
             hunt.found.append(search.nearest(climb))
         yield hunt.iterate(hunt.found, final=True, doubt="")
 
-    def canonical_functions(self, problem: Any, moments: Any, context: Context) -> list[Array]:
+    def canonical_functions(self, problem: PreimageCCA, moments: Any, context: Context) -> list[Array]:
         """Coefficients of the canonical functions, scaled to unit length."""
         passes, (x, y) = context.passes, (view.kernel for view in moments.views)
         inner: Any = KernelCCA(problem.X, problem.Y, problem.k, x, y, ridge=1.0, center=problem.center)

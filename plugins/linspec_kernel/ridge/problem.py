@@ -341,7 +341,7 @@ class KernelSystem(KernelMoments):
         M = H S K S H.
     """
 
-    def __init__(self, problem: Any, passes: Passes) -> None:
+    def __init__(self, problem: KernelRidge, passes: Passes) -> None:
         super().__init__(problem, passes)
         self.op: KernelOperator = self.operators[0]
         self.Y = problem.Y

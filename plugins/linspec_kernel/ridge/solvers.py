@@ -40,13 +40,14 @@ from linspec.linalg import Steps, cg_steps
 from linspec.solving import Solver
 from linspec_kernel.kcca import eigen_of
 from linspec_kernel.moments import PER_ENTRY, ByTiles, Nystrom, default_landmarks
+from linspec_kernel.ridge.problem import KernelRidge
 
 
 @dataclass(frozen=True, kw_only=True)
 class Direct(Solver):
     """A Cholesky factorisation of M + r I for each ridge (Saunders, Gammerman & Vovk 1998)."""
 
-    def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: KernelRidge, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
         moments.settle(context.rng, form="tiled")
         T = HOST.place(moments.targets.unit)
@@ -108,7 +109,7 @@ class NystromPCG(ByTiles):
     tol: float | None = tol_option(1e-8)
     max_iterations: int = limit_option(500)
 
-    def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: KernelRidge, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the solutions with the smallest residuals so far."""
         op, home, n, rng = moments.op, moments.home, int(problem.X.shape[0]), context.rng
         ridges, held = problem.ridges, int(SHARE * home.free_memory() / (8 * n))

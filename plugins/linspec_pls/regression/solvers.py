@@ -21,13 +21,16 @@ from linspec.iteration import Context, Iterate
 from linspec.rows import Moments
 from linspec.solving import Solver
 from linspec_pls.regression.components import Components, component_seconds, deflated
+from linspec_pls.regression.problem import PLSRegression
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gram(Solver):
     """One pass, then deflation of XᵀY (Dayal & MacGregor 1997)."""
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(
+        self, problem: PLSRegression, moments: Moments, context: Context, start: Any
+    ) -> Iterator[Iterate]:
         """Yield the answer."""
         C = moments.gram()[0][1]
         found = deflated(C, moments.gram_product, problem.k, Home.of(C))
@@ -49,7 +52,9 @@ class Nipals(Solver):
 
     form: str = form_option()
 
-    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(
+        self, problem: PLSRegression, moments: Moments, context: Context, start: Any
+    ) -> Iterator[Iterate]:
         """Yield the components after each one, until there are k or XᵀY has no more."""
         moments.expect(problem.k + 1, 1, self.form)
         C = moments.cross()
