@@ -29,10 +29,9 @@ __all__ = [
     "HOST",
     "Array",
     "DType",
-    "Home",
+    "Device",
     "HostArray",
     "all_finite",
-    "at_home",
     "cast",
     "from_host",
     "host_dtype",
@@ -44,6 +43,7 @@ __all__ = [
     "reciprocal",
     "to_host",
     "to_host_together",
+    "with_device",
     "working_dtype",
 ]
 
@@ -145,7 +145,7 @@ _BARE = frozenset(
 
 
 _ELSEWHERE = frozenset({"cupy", "jax", "torch"})
-"""Libraries whose arrays `at_home` looks for, once they are imported."""
+"""Libraries whose arrays `with_device` looks for, once they are imported."""
 
 _OF_NUMPY: ModuleType = compat.array_namespace(np.empty(0))
 """The namespace of NumPy, computed once because small problems need it dozens of times."""
@@ -205,7 +205,7 @@ def on_device(*things: Any) -> AbstractContextManager[Any]:
 
     Parameters
     ----------
-    *things : array, sparse matrix, or anything with a `home`
+    *things : array, sparse matrix, or anything with a `device`
         For example operators, moments, problems, solutions.
 
     Returns
@@ -223,18 +223,19 @@ def on_device(*things: Any) -> AbstractContextManager[Any]:
     """
     if "cupy" in sys.modules:
         for thing in things:
-            home = _home_of(thing)
-            if isinstance(home, Home) and compat.is_cupy_namespace(home.xp):
-                return _current(home.device)
+            device = _declared_device(thing)
+            if isinstance(device, Device) and compat.is_cupy_namespace(device.xp):
+                return _current(device.native)
     return nullcontext()
 
 
-def _home_of(thing: Any) -> Any:
+def _declared_device(thing: Any) -> Any:
     if compat.is_cupy_array(thing):
-        return Home.of(thing)
+        return Device.of(thing)
     if type(thing).__module__.startswith("cupyx."):
-        return Home.of(thing.data)
-    return getattr(thing, "home", None)
+        return Device.of(thing.data)
+    device = getattr(thing, "device", None)  # arrays of other libraries have devices of these
+    return device if isinstance(device, Device) else None
 
 
 @contextmanager
@@ -245,7 +246,7 @@ def _current(device: Any) -> Iterator[None]:
         yield
 
 
-def at_home(function: Callable[P, R]) -> Callable[P, R]:
+def with_device(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a function so that it runs where its arguments are.
 
     On the device of the first argument that has one: see `on_device`. Arrays that are borrowed, such as those of JAX,
@@ -263,8 +264,8 @@ def at_home(function: Callable[P, R]) -> Callable[P, R]:
     Examples
     --------
     >>> import numpy as np
-    >>> from linspec.arrays import at_home, namespace
-    >>> @at_home
+    >>> from linspec.arrays import with_device, namespace
+    >>> @with_device
     ... def lengths(V):
     ...     xp = namespace(V)
     ...     return xp.sqrt(xp.sum(V * V, axis=0))
@@ -410,12 +411,12 @@ def to_host(x: Array) -> HostArray:
     return np.asarray(compat.to_device(x, devices[0]))
 
 
-@at_home
+@with_device
 def to_host_together(*arrays: Array) -> list[HostArray]:
-    """Return small arrays of one home and one dtype as NumPy arrays, in one transfer.
+    """Return small arrays of one device and one dtype as NumPy arrays, in one transfer.
 
     A transfer waits for the device, however small it is. So the small matrices of a step are transferred together;
-    `Home.place_together` transfers in the other direction.
+    `Device.place_together` transfers in the other direction.
 
     Parameters
     ----------
@@ -477,7 +478,7 @@ def plain_array(x: Array, what: str = "data") -> Array:
     return x.detach() if x.requires_grad else x
 
 
-@at_home
+@with_device
 def copied(x: Array) -> Array:
     """A copy of `x` in new memory."""
     return np.array(x) if isinstance(x, np.ndarray) else namespace(x).asarray(plain_array(x), copy=True)
@@ -510,10 +511,10 @@ def cast(x: Array, dtype: Any) -> Array:
 
 
 @dataclass(frozen=True)
-class Home:
+class Device:
     """The library and device of arrays, and whether the device has float64.
 
-    Solvers iterate on p x k blocks of float64. On a device without float64, the home of these blocks is the host.
+    Solvers iterate on p x k blocks of float64. On a device without float64, the device of these blocks is the host.
 
     Parameters
     ----------
@@ -525,65 +526,68 @@ class Home:
     Examples
     --------
     >>> import numpy as np
-    >>> from linspec.arrays import Home
-    >>> home = Home.of(np.ones((3, 2), dtype=np.float32))
-    >>> str(home), home.on_host, home.blocks == home
+    >>> from linspec.arrays import Device
+    >>> device = Device.of(np.ones((3, 2), dtype=np.float32))
+    >>> str(device), device.on_host, device.blocks == device
     ('numpy on cpu', True, True)
-    >>> home.column_norms(home.place(np.array([[3.0, 0.0], [4.0, 2.0]])))
+    >>> device.column_norms(device.asarray(np.array([[3.0, 0.0], [4.0, 2.0]])))
     array([5., 2.])
     """
 
     xp: Any
-    device: Any
+    native: Any
 
     def __hash__(self) -> int:
-        return hash((self.xp.__name__, str(self.device)))  # devices of CuPy have no hash
+        return hash((self.xp.__name__, str(self.native)))  # devices of CuPy have no hash
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _home_by_name, (self.xp.__name__, self.device)  # the name, because a module cannot be pickled
+        return _device_by_name, (
+            self.xp.__name__,
+            self.native,
+        )  # the name, because a module cannot be pickled
 
     @classmethod
-    def of(cls, x: Array) -> Home:
+    def of(cls, x: Array) -> Device:
         """The library and device of the array `x`; `HOST` for a NumPy array."""
         return HOST if isinstance(x, np.ndarray) else cls(namespace(x), device_of(x))
 
     @property
-    def home(self) -> Home:
+    def device(self) -> Device:
         """The object itself, so that `on_device` accepts it."""
         return self
 
     @cached_property
     def on_host(self) -> bool:
-        """Whether arrays in this home are NumPy arrays."""
+        """Whether arrays in this device are NumPy arrays."""
         return self is HOST or bool(compat.is_numpy_namespace(self.xp))
 
     @cached_property
-    def blocks(self) -> Home:
-        """The home of float64 blocks for data in this home."""
+    def blocks(self) -> Device:
+        """The device of float64 blocks for data in this device."""
         if self.on_host:
             return HOST
         if compat.is_array_api_strict_namespace(self.xp):
-            dtypes = self.xp.__array_namespace_info__().dtypes(device=self.device, kind="real floating")
+            dtypes = self.xp.__array_namespace_info__().dtypes(device=self.native, kind="real floating")
             return self if "float64" in dtypes else HOST
-        return HOST if getattr(self.device, "type", "") == "mps" else self
+        return HOST if getattr(self.native, "type", "") == "mps" else self
 
     def free_memory(self) -> int:
-        """The bytes that can be allocated in this home; on a device including the free part of its memory pool."""
+        """The bytes that can be allocated in this device; on a device including the free part of its memory pool."""
         if compat.is_cupy_namespace(self.xp):
             import cupy
 
-            with self.device:
+            with self.native:
                 pooled = cupy.get_default_memory_pool().free_bytes()
-            return int(self.device.mem_info[0] + pooled)
-        if getattr(self.device, "type", "") == "cuda":
+            return int(self.native.mem_info[0] + pooled)
+        if getattr(self.native, "type", "") == "cuda":
             import torch
 
-            pooled = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
-            return int(torch.cuda.mem_get_info(self.device)[0] + pooled)
+            pooled = torch.cuda.memory_reserved(self.native) - torch.cuda.memory_allocated(self.native)
+            return int(torch.cuda.mem_get_info(self.native)[0] + pooled)
         return machine.available_memory()
 
-    def place(self, x: Array, dtype: Any = np.float64) -> Array:
-        """Move an array of the host or of this library to this home, converted to `dtype`.
+    def asarray(self, x: Array, dtype: Any = np.float64) -> Array:
+        """Move an array of the host or of this library to this device, converted to `dtype`.
 
         Parameters
         ----------
@@ -593,7 +597,7 @@ class Home:
         Returns
         -------
         array
-            `x` itself if it has this home and dtype.
+            `x` itself if it has this device and dtype.
 
         Raises
         ------
@@ -608,33 +612,33 @@ class Home:
             if isinstance(x, np.ndarray):
                 name = np.dtype(dtype).name
                 host = np.array(x, dtype=name)  # a copy: some libraries refuse read-only memory
-                return self.xp.asarray(host, dtype=getattr(self.xp, name), device=self.device)
+                return self.xp.asarray(host, dtype=getattr(self.xp, name), device=self.native)
             if namespace(x) is not self.xp:
                 raise UnsupportedData(
                     f"an array of {type(x).__module__.split('.')[0]} cannot be multiplied with data of "
                     f"{self.xp.__name__}. Convert one of them first."
                 )
-            if device_of(x) != self.device:
+            if device_of(x) != self.native:
                 # Convert to float32 before the transfer, and to float64 after it: a device may lack float64.
                 if np.dtype(dtype).itemsize < host_dtype(x).itemsize:
                     with on_device(x):
                         x = cast(x, dtype)
-                x = compat.to_device(x, self.device)
+                x = compat.to_device(x, self.native)
             return cast(x, dtype)
 
-    @at_home
-    def place_together(self, *arrays: HostArray) -> list[Array]:
-        """Move small NumPy arrays to this home as float64, in one transfer: see `to_host_together`."""
+    @with_device
+    def asarrays(self, *arrays: HostArray) -> list[Array]:
+        """Move small NumPy arrays to this device as float64, in one transfer: see `to_host_together`."""
         if self.on_host or len(arrays) < 2:
-            return [self.place(x) for x in arrays]
-        packed = self.place(np.concatenate([np.ravel(x) for x in arrays]))
+            return [self.asarray(x) for x in arrays]
+        packed = self.asarray(np.concatenate([np.ravel(x) for x in arrays]))
         return list(_unpacked(packed, [x.shape for x in arrays]))
 
     def norm(self, V: Array) -> float:
-        """The Frobenius norm of an array of this home."""
+        """The Frobenius norm of an array of this device."""
         return float(self.column_norms(self.xp.reshape(V, (-1, 1)))[0])
 
-    @at_home
+    @with_device
     def column_norms(self, V: Array) -> HostArray:
         """Euclidean norms of columns, on the host. They are correct even if squares overflow or underflow.
 
@@ -653,11 +657,11 @@ class Home:
             return norms
         sizes = to_host(self.xp.max(self.xp.abs(V), axis=0))
         units = np.where((sizes > 0) & np.isfinite(sizes), sizes, 1.0)
-        scaled = V / self.place(units)[None, :]
+        scaled = V / self.asarray(units)[None, :]
         return units * np.sqrt(to_host(self.column_sums(scaled * scaled)))
 
     def column_sums(self, U: Array) -> Array:
-        """The sum of each column of an array of this home, in float64 if the device has it.
+        """The sum of each column of an array of this device, in float64 if the device has it.
 
         On a device it is a product with ones: CuPy's reduction over rows takes ten times as long.
         """
@@ -666,14 +670,14 @@ class Home:
         with on_device(self):
             if self.blocks != self:
                 return self.xp.sum(U, axis=0)
-            return (self.ones((1, U.shape[0])) @ self.place(U))[0, :]
+            return (self.ones((1, U.shape[0])) @ self.asarray(U))[0, :]
 
     def zeros(self, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
-        """An array of zeros in this home."""
+        """An array of zeros in this device."""
         return np.zeros(shape, dtype) if self.on_host else self._made(self.xp.zeros, dtype, shape)
 
     def ones(self, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
-        """An array of ones in this home."""
+        """An array of ones in this device."""
         return np.ones(shape, dtype) if self.on_host else self._made(self.xp.ones, dtype, shape)
 
     def eye(self, n: int, columns: int | None = None, first: int = 0, dtype: Any = np.float64) -> Array:
@@ -685,27 +689,27 @@ class Home:
             else self._made(self.xp.eye, dtype, n, columns, k=-first)
         )
 
-    @at_home
+    @with_device
     def _made(self, function: Callable[..., Array], dtype: Any, *sizes: Any, **words: Any) -> Array:
         """An array that a function of the library makes on the device."""
-        return function(*sizes, dtype=getattr(self.xp, np.dtype(dtype).name), device=self.device, **words)
+        return function(*sizes, dtype=getattr(self.xp, np.dtype(dtype).name), device=self.native, **words)
 
-    @at_home
+    @with_device
     def concat(self, blocks: list[Array]) -> Array:
         """Concatenate blocks by columns: shapes (p, a) and (p, b) give (p, a + b)."""
         return blocks[0] if len(blocks) == 1 else self.xp.concat(blocks, axis=1)
 
     def __str__(self) -> str:
-        return f"{self.xp.__name__.split('.')[-1]} on {self.device}"
+        return f"{self.xp.__name__.split('.')[-1]} on {self.native}"
 
 
-def _home_by_name(library: str, device: Any) -> Home:
-    """Restore a pickled home."""
-    return Home(importlib.import_module(library), device)
+def _device_by_name(library: str, device: Any) -> Device:
+    """Restore a pickled device."""
+    return Device(importlib.import_module(library), device)
 
 
-HOST = Home(compat.array_namespace(np.empty(0)), "cpu")
-"""The home of SciPy sparse matrices, files and foreign operators."""
+HOST = Device(compat.array_namespace(np.empty(0)), "cpu")
+"""The device of SciPy sparse matrices, files and foreign operators."""
 
 
 def from_host(host: HostArray, *, like: Array) -> Array:
@@ -728,12 +732,12 @@ def from_host(host: HostArray, *, like: Array) -> Array:
     >>> from_host(np.ones(2), like=np.zeros(3, dtype=np.float32))
     array([1., 1.])
     """
-    home = Home.of(like)
-    narrow = host.dtype == np.float64 and home.blocks != home
-    return home.place(host, dtype=np.float32 if narrow else host.dtype)
+    device = Device.of(like)
+    narrow = host.dtype == np.float64 and device.blocks != device
+    return device.asarray(host, dtype=np.float32 if narrow else host.dtype)
 
 
-@at_home
+@with_device
 def reciprocal(d: Array) -> Array:
     """1/d where d is a positive normal number, 0 elsewhere: a column of zeros gets the weight 0, not infinity.
 
@@ -759,7 +763,7 @@ def reciprocal(d: Array) -> Array:
     return xp.where(live, 1.0 / xp.where(live, d, xp.ones_like(d)), xp.zeros_like(d))
 
 
-@at_home
+@with_device
 def all_finite(x: Array) -> bool:
     """Whether every entry is finite. For a NumPy array of finite entries the test costs one sum.
 
@@ -790,7 +794,7 @@ def all_finite(x: Array) -> bool:
     return bool(to_host(xp.all(xp.isfinite(x))))
 
 
-@at_home
+@with_device
 def largest_magnitude(x: Array) -> float:
     """The largest absolute value of the entries: the larger of the maximum and of minus the minimum.
 
@@ -846,7 +850,7 @@ def column_magnitudes(x: Array) -> Array:
     return xp.maximum(xp.max(x, axis=0), -xp.min(x, axis=0))
 
 
-@at_home
+@with_device
 def triangular_factor(M: Array) -> Array:
     """R of the QR factorisation of a matrix, without forming Q; the array API standard has no function for this."""
     if isinstance(M, np.ndarray):

@@ -3,8 +3,8 @@
 Problem: an array of JAX cannot be written to, sparse tensors of torch have few products, and many libraries follow no
 standard. Solvers need more. But the entries of all these arrays may be in the memory of the host.
 Method: one conversion where data enter (`linspec.as_operator`, the constructors of problems, and functions that
-`linspec.arrays.at_home` decorates): a NumPy array, or a SciPy sparse matrix, on the same memory. All computations are
-those with NumPy, and all results are NumPy arrays.
+`linspec.arrays.with_device` decorates): a NumPy array, or a SciPy sparse matrix, on the same memory. All computations
+are those with NumPy, and all results are NumPy arrays.
 Source: the protocol DLPack, https://dmlc.github.io/dlpack; the array API standard, section on data interchange.
 Where we differ: a library is never imported, unless an array of it was passed.
 """

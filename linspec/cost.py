@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import combinations, combinations_with_replacement
 from typing import Any
 
-from linspec.arrays import HOST, Home
+from linspec.arrays import HOST, Device
 from linspec.blocks.sparse_loops import gram_entries, pair_count
 from linspec.operators import LinearOperator, SparseOperator, StreamedOperator
 
@@ -72,7 +72,7 @@ WORTH_SAMPLING = 2**22
 """Upper limit of the entries of the sparse Gram matrices above which their number is estimated from samples."""
 
 MOMENTS_SHARE = 3 / 8
-"""Fraction of the free memory (`Home.free_memory`) that the Gram matrices of `linspec.Moments` may take.
+"""Fraction of the free memory (`Device.free_memory`) that the Gram matrices of `linspec.Moments` may take.
 
 The automatic choice of a solver admits one half of the free memory for all arrays of the solver, Gram matrices
 included.
@@ -138,8 +138,8 @@ class Sizes:
         The number of columns of the blocks.
     readable : bool
         Whether all entries can be read, at least in one pass.
-    home : Home, default HOST
-        The home of blocks and Gram matrices, whose memory they take.
+    device : Device, default HOST
+        The device of blocks and Gram matrices, whose memory they take.
     one_entry : bool, default False
         Whether the views are sparse and no row has more than one entry, as in one-hot rows. The Gram matrices of the
         views are then diagonal, and only the cross matrix must be formed.
@@ -169,7 +169,7 @@ class Sizes:
     pairs: int | None
     k: int
     readable: bool
-    home: Home = HOST
+    device: Device = HOST
     one_entry: bool = False
     workers: int = 1
     round_seconds: float = 0.0
@@ -178,15 +178,15 @@ class Sizes:
     views: tuple[SparseOperator, ...] = ()
 
     def free_memory(self) -> int:
-        """The free memory of the home of blocks, on the host less the buffers; at least a quarter of it.
+        """The free memory of the device of blocks, on the host less the buffers; at least a quarter of it.
 
         Returns
         -------
         int
             Bytes. Rows that are read keep their buffers whatever a solver does, so what they leave is for solvers.
         """
-        free = self.home.free_memory()
-        return max(free - self.buffers, free // 4) if self.home is HOST else free
+        free = self.device.free_memory()
+        return max(free - self.buffers, free // 4) if self.device is HOST else free
 
     def shared(self, seconds: float, passes: float = 1) -> float:
         """The seconds of some passes over rows by all workers.
@@ -277,7 +277,7 @@ def sizes_of(matrices: Sequence[LinearOperator], k: int) -> Sizes:
         pairs=pairs,
         k=k,
         readable=all(view.readable or view.streamed for view in views),
-        home=views[0].home.blocks,
+        device=views[0].device.blocks,
         one_entry=one_entry,
         workers=1 if leader is None else leader.workers,
         round_seconds=0.0 if leader is None else leader.round_seconds,
@@ -447,12 +447,12 @@ def least_time(estimates: dict[str, Estimate], memory: float) -> str:
     return min(fitting, key=lambda name: fitting[name].seconds) if fitting else ""
 
 
-def spare_bytes(home: Home = HOST) -> int:
-    """The memory that a solver may use by default in a home: a quarter of the free memory.
+def spare_bytes(device: Device = HOST) -> int:
+    """The memory that a solver may use by default in a device: a quarter of the free memory.
 
     Parameters
     ----------
-    home : Home, default HOST
+    device : Device, default HOST
 
     Returns
     -------
@@ -465,7 +465,7 @@ def spare_bytes(home: Home = HOST) -> int:
     >>> spare_bytes() >= 0
     True
     """
-    return home.free_memory() // 4
+    return device.free_memory() // 4
 
 
 def human_bytes(count: float) -> str:

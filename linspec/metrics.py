@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import HOST, Array, Home, HostArray, at_home, host_dtype, to_host
+from linspec.arrays import HOST, Array, Device, HostArray, host_dtype, to_host, with_device
 from linspec.errors import InvalidProblem, NonFiniteData
 from linspec.families.cca.captured import correlations, pcc, tcc
 from linspec.linalg.small_matrices import EPS, whitening
@@ -53,7 +53,7 @@ Product = Callable[[Array], Array]
 """Function that maps V to S V."""
 
 
-@at_home
+@with_device
 def subspace_distance(W: Any, Z: Any, metric: Any = None) -> float:
     """Sine of the largest principal angle between two spans: ‖P_W − P_Z‖₂.
 
@@ -89,7 +89,7 @@ def subspace_distance(W: Any, Z: Any, metric: Any = None) -> float:
     return float(_sines_and_cosines(W, Z, metric)[0][0])
 
 
-@at_home
+@with_device
 def chordal_distance(W: Any, Z: Any, metric: Any = None) -> float:
     """Chordal distance of two spans: ‖sin θ‖₂ = ‖P_W − P_Z‖_F / √2.
 
@@ -118,7 +118,7 @@ def chordal_distance(W: Any, Z: Any, metric: Any = None) -> float:
     return float(np.linalg.norm(_sines_and_cosines(W, Z, metric)[0]))
 
 
-@at_home
+@with_device
 def principal_angles(W: Any, Z: Any, metric: Any = None) -> HostArray:
     """Principal angles between two spans: small ones from their sines, large ones from their cosines.
 
@@ -159,8 +159,8 @@ def _sines_and_cosines(W: Any, Z: Any, metric: Any) -> tuple[HostArray, HostArra
         raise InvalidProblem(
             f"W and Z must have equally many rows; got shapes {tuple(W.shape)} and {tuple(Z.shape)}."
         )
-    home, product = _metric(metric, W, Z)
-    (Q, SQ), (P, SP) = (_basis(V, home, product, name) for V, name in ((W, "W"), (Z, "Z")))
+    device, product = _metric(metric, W, Z)
+    (Q, SQ), (P, SP) = (_basis(V, device, product, name) for V, name in ((W, "W"), (Z, "Z")))
     if Q.shape[1] != P.shape[1]:
         raise InvalidProblem(
             "W and Z must span equally many dimensions; got "
@@ -172,11 +172,11 @@ def _sines_and_cosines(W: Any, Z: Any, metric: Any) -> tuple[HostArray, HostArra
     gap = P - Q @ cross
     # Rounding leaves a part in span(W) after the first projection; a second projection removes it.
     gap = gap - Q @ (SQ.T @ gap)
-    sines = _lengths(gap, home, product, turn.T)
+    sines = _lengths(gap, device, product, turn.T)
     return np.clip(sines, 0.0, 1.0), np.clip(cosines[::-1], 0.0, 1.0)
 
 
-def _lengths(V: Array, home: Home, product: Product | None, turn: HostArray) -> HostArray:
+def _lengths(V: Array, device: Device, product: Product | None, turn: HostArray) -> HostArray:
     """The singular values of V in a metric, in decreasing order.
 
     V is the residual of one basis after projection onto the other basis, and `turn` holds the principal vectors in
@@ -186,8 +186,8 @@ def _lengths(V: Array, home: Home, product: Product | None, turn: HostArray) -> 
     lengths.
     """
     if product is None:
-        return to_host(home.xp.linalg.svd(V, full_matrices=False)[1])
-    V = V @ home.place(turn)
+        return to_host(device.xp.linalg.svd(V, full_matrices=False)[1])
+    V = V @ device.asarray(turn)
     G = to_host(V.T @ product(V))
     d = np.sqrt(np.maximum(np.diag(G), 0.0))
     inverse = np.divide(1.0, d, out=np.zeros_like(d), where=d > 0)
@@ -195,11 +195,11 @@ def _lengths(V: Array, home: Home, product: Product | None, turn: HostArray) -> 
     return np.linalg.svd(d[:, None] * vectors * np.sqrt(np.maximum(values, 0.0)), compute_uv=False)
 
 
-def _basis(V: Array, home: Home, product: Product | None, name: str) -> tuple[Array, Array]:
+def _basis(V: Array, device: Device, product: Product | None, name: str) -> tuple[Array, Array]:
     """An orthonormal basis Q of the span of the columns (in the metric S), and S Q."""
     eps = float(np.finfo(host_dtype(V)).eps)
-    V = home.place(V)
-    Q, SQ = _plain_basis(V, home, eps) if product is None else _metric_basis(V, product, home, eps)
+    V = device.asarray(V)
+    Q, SQ = _plain_basis(V, device, eps) if product is None else _metric_basis(V, product, device, eps)
     if Q.shape[1] == 0:
         raise InvalidProblem(
             f"{name} must have a column that is not of length zero; got {V.shape[1]} that are."
@@ -207,13 +207,13 @@ def _basis(V: Array, home: Home, product: Product | None, name: str) -> tuple[Ar
     return Q, SQ
 
 
-def _plain_basis(V: Array, home: Home, eps: float) -> tuple[Array, Array]:
+def _plain_basis(V: Array, device: Device, eps: float) -> tuple[Array, Array]:
     """(Q, Q) for the plain inner product, where Q is an orthonormal basis of the span of the columns of V.
 
     Each column of V is divided by its largest |entry|. Q holds the left singular vectors of the result, as many as its
     numerical rank.
     """
-    xp = home.xp
+    xp = device.xp
     largest = xp.max(xp.abs(V), axis=0)
     safe = xp.where(largest > 0, largest, xp.ones_like(largest))
     U, s, _ = xp.linalg.svd(V / safe[None, :], full_matrices=False)
@@ -222,13 +222,13 @@ def _plain_basis(V: Array, home: Home, eps: float) -> tuple[Array, Array]:
     return Q, Q
 
 
-def _metric_basis(V: Array, product: Product, home: Home, eps: float) -> tuple[Array, Array]:
+def _metric_basis(V: Array, product: Product, device: Device, eps: float) -> tuple[Array, Array]:
     """(Q, S Q) for a metric S, by whitening with the Gram matrix twice: the second step is accurate."""
     for _ in range(2):
         SV = product(V)
         G = to_host(V.T @ SV)
         _check_metric(G)
-        T = home.place(whitening(G, max(EPS, eps**2)))
+        T = device.asarray(whitening(G, max(EPS, eps**2)))
         V, SV = V @ T, SV @ T
     return V, SV
 
@@ -247,18 +247,18 @@ def _check_metric(G: HostArray) -> None:
         )
 
 
-def _metric(metric: Any, W: Array, Z: Array) -> tuple[Home, Product | None]:
-    """Return the home of the computation, and the function V -> S V, or None for the plain inner product."""
-    home = next((Home.of(V).blocks for V in (W, Z) if not isinstance(V, np.ndarray)), HOST)
+def _metric(metric: Any, W: Array, Z: Array) -> tuple[Device, Product | None]:
+    """Return the device of the computation, and the function V -> S V, or None for the plain inner product."""
+    device = next((Device.of(V).blocks for V in (W, Z) if not isinstance(V, np.ndarray)), HOST)
     if metric is None:
-        return home, None
+        return device, None
     product = metric
     if hasattr(metric, "shape") or not callable(metric):
         rows = W.shape[0]
         S = as_operator(finite_array(metric, "metric") if isinstance(metric, list) else metric, "metric")
         if S.shape != (rows, rows):
             raise InvalidProblem(f"metric must have shape ({rows}, {rows}); got {S.shape}.")
-        home, product = S.home.blocks, S.matmat
+        device, product = S.device.blocks, S.matmat
 
     def placed(V: Array) -> Array:
         SV = product(V)
@@ -267,9 +267,9 @@ def _metric(metric: Any, W: Array, Z: Array) -> tuple[Home, Product | None]:
                 f"metric must return a block of the same shape as its argument, {tuple(V.shape)}; got "
                 f"{getattr(SV, 'shape', type(SV).__name__)}."
             )
-        return home.place(SV)
+        return device.asarray(SV)
 
-    return home, placed
+    return device, placed
 
 
 def f1(u: Any, support: Any, threshold: float = 0.05) -> float:

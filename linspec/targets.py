@@ -34,17 +34,17 @@ import scipy.sparse
 from linspec.arrays import (
     HOST,
     Array,
+    Device,
     DType,
-    Home,
     HostArray,
     all_finite,
-    at_home,
     check_bare,
     host_dtype,
     is_array,
     plain_array,
     reciprocal,
     to_host,
+    with_device,
     working_dtype,
 )
 from linspec.blocks.base import row_blocks
@@ -75,20 +75,20 @@ class Labels:
     Attributes
     ----------
     matrix : array, or scipy.sparse.csr_array, of shape (n, t)
-        The labels, dense at `home.blocks`. No sparse entry is stored twice, and none is zero. They may be the user's
+        The labels, dense at `device.blocks`. No sparse entry is stored twice, and none is zero. They may be the user's
         own array, so they are never modified.
     often : numpy.ndarray of shape (n,)
         How often each row counts.
     dtype : numpy.dtype
         The dtype of H.
-    home : Home
+    device : Device
         The library and device of H.
     """
 
     matrix: Any
     often: HostArray
     dtype: DType
-    home: Home = HOST
+    device: Device = HOST
 
     @property
     def sparse(self) -> bool:
@@ -102,11 +102,11 @@ class Labels:
         """Numbers of the rows, spread over the entries."""
         if self.sparse:
             return np.repeat(numbers, np.diff(self.matrix.indptr))
-        return self.home.blocks.place(numbers)[:, None]
+        return self.device.blocks.asarray(numbers)[:, None]
 
     def by_column(self, numbers: HostArray) -> Array:
         """Numbers of the columns, spread over the entries."""
-        return numbers[self.matrix.indices] if self.sparse else self.home.blocks.place(numbers)[None, :]
+        return numbers[self.matrix.indices] if self.sparse else self.device.blocks.asarray(numbers)[None, :]
 
     def of(self, entries: Array) -> Labels:
         """The labels with other entries in the same places."""
@@ -119,34 +119,34 @@ class Labels:
         """The smallest and the largest entry of each column."""
         if self.sparse:
             return self.matrix.min(axis=0).toarray().ravel(), self.matrix.max(axis=0).toarray().ravel()
-        xp = self.home.blocks.xp
+        xp = self.device.blocks.xp
         return to_host(xp.min(self.matrix, axis=0)), to_host(xp.max(self.matrix, axis=0))
 
     def sums(self) -> HostArray:
         """The weighted sum of each column."""
-        return to_host(self.home.blocks.place(self.often) @ self.matrix)
+        return to_host(self.device.blocks.asarray(self.often) @ self.matrix)
 
     def times(self, numbers: HostArray) -> Array:
         """The matrix times a vector."""
-        return self.matrix @ self.home.blocks.place(numbers)
+        return self.matrix @ self.device.blocks.asarray(numbers)
 
     def take(self, keep: HostArray) -> Labels:
         """Select the columns for which the mask `keep` is True."""
         if keep.all():
             return self
-        blocks, columns = self.home.blocks, np.flatnonzero(keep)
+        blocks, columns = self.device.blocks, np.flatnonzero(keep)
         if self.sparse:
             return replace(self, matrix=self.matrix[:, columns])
-        return self.of(blocks.xp.take(self.matrix, blocks.place(columns, np.int64), axis=1))
+        return self.of(blocks.xp.take(self.matrix, blocks.asarray(columns, np.int64), axis=1))
 
     def result(self, H: Any) -> Any:
         """The matrix H in the dtype and library in which it is returned, with arrays of its own."""
-        return H.astype(self.dtype) if self.sparse else self.home.place(H, self.dtype)
+        return H.astype(self.dtype) if self.sparse else self.device.asarray(H, self.dtype)
 
     # ---- about the means ---------------------------------------------------------------------------
 
     def centered(self) -> Any:
-        """The labels minus their weighted column means: an array at `home.blocks`, or an operator in `dtype`."""
+        """The labels minus their weighted column means: an array at `device.blocks`, or an operator in `dtype`."""
         if self.sparse:
             matrix = SparseOperator(self.matrix.astype(self.dtype, copy=False), checked=True)
             return CombinedColumns(matrix, self.sums() / self.often.sum())
@@ -159,14 +159,14 @@ class Labels:
         centred = self.centered()
         if self.sparse:
             return CombinedColumns(centred.operator, centred.mean, self._factor(self._gram()))
-        blocks = self.home.blocks
-        H = centred @ blocks.place(self._factor(self._gram_of(centred, self.often)))
+        blocks = self.device.blocks
+        H = centred @ blocks.asarray(self._factor(self._gram_of(centred, self.often)))
         # A second step, because the error of the first grows with the condition number of the Gram matrix.
-        return self.result(H @ blocks.place(whitening(self._gram_of(H, self.often))))
+        return self.result(H @ blocks.asarray(whitening(self._gram_of(H, self.often))))
 
     def _gram_of(self, rows: Array, weights: HostArray) -> HostArray:
         """The weighted Gram matrix of dense rows."""
-        rows = rows * self.home.blocks.place(np.sqrt(weights))[:, None]
+        rows = rows * self.device.blocks.asarray(np.sqrt(weights))[:, None]
         return to_host(rows.T @ rows)
 
     def _gram(self) -> HostArray:
@@ -230,32 +230,32 @@ def vector_or_matrix(given: Any) -> Any:
     return given
 
 
-def form_of(given: Any) -> tuple[Home | None, DType]:
+def form_of(given: Any) -> tuple[Device | None, DType]:
     """The library and device of dense targets, None for sparse ones; and the dtype of targets of labels.
 
     Targets are sparse for sparse matrices and for NumPy's class vectors. The dtype is float32 for floats of at most 32
     bits and on devices without float64, otherwise float64.
     """
     sparse = is_scipy_sparse(given) or (given.ndim == 1 and isinstance(given, np.ndarray))
-    home = HOST if sparse else Home.of(given)
+    device = HOST if sparse else Device.of(given)
     dtype = given.dtype if is_scipy_sparse(given) else host_dtype(given)
-    narrow = (dtype.kind == "f" and dtype.itemsize <= 4) or home.blocks != home
-    return None if sparse else home, np.dtype(np.float32 if narrow else np.float64)
+    narrow = (dtype.kind == "f" and dtype.itemsize <= 4) or device.blocks != device
+    return None if sparse else device, np.dtype(np.float32 if narrow else np.float64)
 
 
 def label_matrix(given: Any, named: frozenset[Any], often: HostArray | None = None) -> Labels:
     """Labels of `vector_or_matrix` as a matrix of finite numbers; a class vector becomes its indicators."""
-    home, dtype = form_of(given)
+    device, dtype = form_of(given)
     often = np.ones(given.shape[0]) if often is None else often
     if given.ndim == 1:
         codes, names = numbered(to_host(given), named)
-        return Labels(one_hot(codes, np.ones(len(names)), home), often, dtype, home or HOST)
+        return Labels(one_hot(codes, np.ones(len(names)), device), often, dtype, device or HOST)
     if named:
         raise InvalidOption(
             "unlabelled names entries of a class vector; got it with a label matrix. A row of zeros there is a row "
             "without labels."
         )
-    if home is None:
+    if device is None:
         with called("a label matrix"):
             given = scipy.sparse.csr_array(checked_rows(given)).astype(np.float64, copy=False)
         if not given.has_canonical_format or not given.data.all():
@@ -264,8 +264,8 @@ def label_matrix(given: Any, named: frozenset[Any], often: HostArray | None = No
             given.eliminate_zeros()
     else:
         working_dtype(host_dtype(given), "a label matrix")
-        given = home.blocks.place(given)
-    labels = Labels(given, often, dtype, home or HOST)
+        given = device.blocks.asarray(given)
+    labels = Labels(given, often, dtype, device or HOST)
     if not all_finite(labels.entries):
         stored = scipy.sparse.coo_array(given if labels.sparse else to_host(given))
         at = np.argmin(np.isfinite(stored.data))
@@ -276,18 +276,18 @@ def label_matrix(given: Any, named: frozenset[Any], often: HostArray | None = No
     return labels
 
 
-def one_hot(codes: HostArray, entries: HostArray, home: Home | None = None) -> Any:
-    """A matrix with entries[c] in column c of the rows with the code c, sparse or at `home.blocks`; -1 is no column."""
-    if home is None:
+def one_hot(codes: HostArray, entries: HostArray, device: Device | None = None) -> Any:
+    """A matrix with entries[c] in column c of the rows with the code c, sparse or on `device.blocks`; -1 is none."""
+    if device is None:
         there = codes >= 0
         index = np.int32 if len(codes) < 2**31 else np.int64
         columns = codes[there].astype(index)
         starts = np.zeros(len(codes) + 1, index)
         np.cumsum(there, out=starts[1:])
         return scipy.sparse.csr_array((entries[columns], columns, starts), shape=(len(codes), len(entries)))
-    place, row = home.blocks.place, home.blocks.place(entries)
-    there = place(codes, np.int64)[:, None] == place(np.arange(len(entries)), np.int64)[None, :]
-    return home.blocks.xp.astype(there, row.dtype) * row
+    asarray, row = device.blocks.asarray, device.blocks.asarray(entries)
+    there = asarray(codes, np.int64)[:, None] == asarray(np.arange(len(entries)), np.int64)[None, :]
+    return device.blocks.xp.astype(there, row.dtype) * row
 
 
 # ---- classes ---------------------------------------------------------------------------------------
@@ -340,7 +340,7 @@ def coded(given: Any, named: frozenset[Any]) -> Codes:
     labels = label_matrix(given, named)
     columns = np.arange(given.shape[1])
     held = np.diff(labels.matrix.indptr) if labels.sparse else to_host(labels.times(np.ones(len(columns))))
-    strange = labels.home.blocks.xp.any((labels.entries != 0) & (labels.entries != 1))
+    strange = labels.device.blocks.xp.any((labels.entries != 0) & (labels.entries != 1))
     if to_host(strange) or held.max(initial=0) > 1:
         raise InvalidProblem(
             "lda takes a class vector, or a matrix of zeros and ones with at most one in each row. A column of class "
@@ -434,7 +434,7 @@ SMALLEST, LARGEST = 1e-50, 1e50
 # ---- the four targets ------------------------------------------------------------------------------
 
 
-@at_home
+@with_device
 def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     """H for linear discriminant analysis: the indicator of each class, divided by the square root of its size.
 
@@ -494,13 +494,13 @@ def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     labels = vector_or_matrix(y)
     codes = coded(labels, named_entries(unlabelled))
     weights, _ = weights_and_confounds(sample_weight, None, len(codes[0]))
-    classes, (home, dtype) = _with_rows(codes, weights, 2), form_of(labels)
-    if home is not None:
-        return home.place(_rows_of(classes, codes, home), dtype)
+    classes, (device, dtype) = _with_rows(codes, weights, 2), form_of(labels)
+    if device is not None:
+        return device.asarray(_rows_of(classes, codes, device), dtype)
     return _in_order_of(y, _of_classes(codes, classes, weights, dtype))
 
 
-@at_home
+@with_device
 def opls(Y: Any, *, unlabelled: Any = ()) -> Any:
     """H for orthonormalised partial least squares: the labels minus their column means.
 
@@ -552,7 +552,7 @@ def opls(Y: Any, *, unlabelled: Any = ()) -> Any:
     return _in_order_of(Y, H if labels.sparse else labels.result(H))
 
 
-@at_home
+@with_device
 def cca(Y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     """H for canonical correlations with labels: the centred labels, whitened.
 
@@ -615,7 +615,7 @@ def cca(Y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     return _in_order_of(Y, labels.whitened())
 
 
-@at_home
+@with_device
 def hsl(
     Y: Any,
     laplacian: str = "zhou",
@@ -709,7 +709,7 @@ def hsl(
                 "self_loops=False takes sample_weight of 0 or at least 1, because a row that counts less than once has "
                 "no tie to itself to leave out; got numbers between. Multiply them by a constant."
             )
-        members = labels.of(labels.home.blocks.xp.astype(labels.entries != 0, labels.entries.dtype))
+        members = labels.of(labels.device.blocks.xp.astype(labels.entries != 0, labels.entries.dtype))
         keep &= members.sums() > 1
     if not keep.any():
         raise InvalidProblem(
@@ -806,13 +806,13 @@ def _with_rows(codes: Codes, weights: HostArray | None, least: int) -> Sizes:
     return names[there], sizes[there]
 
 
-def _rows_of(of: Sizes, codes: Codes, home: Home | None = None) -> Any:
-    """The rows of H: each has 1/√(size of its class) in the column of the class; dense at a `home`."""
+def _rows_of(of: Sizes, codes: Codes, device: Device | None = None) -> Any:
+    """The rows of H: each has 1/√(size of its class) in the column of the class; dense at a `device`."""
     (names, sizes), (numbers, classes) = of, codes
     columns = np.minimum(np.searchsorted(names, classes), len(names) - 1)
     columns = np.where(names[columns] == classes, columns, -1)  # a class whose rows all have weight 0
     return one_hot(
-        np.append(columns, -1)[numbers], 1.0 / np.sqrt(sizes), home
+        np.append(columns, -1)[numbers], 1.0 / np.sqrt(sizes), device
     )  # the last one is for no class
 
 

@@ -280,7 +280,7 @@ def claims_on_differences(way: str, rows: Rows) -> Iterator[Claim]:
         some = [row for row in rows if (row["ridge"] >= 1) == large]
         worst = max(some, key=lambda row: row["relative"] / row["allowed"])
         met = sum(row["relative"] <= row["allowed"] for row in some)
-        told = f"nearest to the bound: {worst['relative']:.1e} of {worst['allowed']:.1e}, {place(worst)}"
+        told = f"nearest to the bound: {worst['relative']:.1e} of {worst['allowed']:.1e}, {asarray(worst)}"
         yield Claim(f"{way}: relative difference {text}", met == len(some), f"{met} of {len(some)}; {told}")
     if "rank" in rows[0]:
         as_many = sum(row["rank"] == row["columns"] for row in rows)
@@ -290,16 +290,16 @@ def claims_on_differences(way: str, rows: Rows) -> Iterator[Claim]:
     for name, figures in printed("Sun, Ceran & Ye 2010, Table 2").items():
         pairs = zip(RIDGES, figures.split(), strict=True)
         source |= {f"{name} γ = {ridge:g}": float(figure) for ridge, figure in pairs}
-    ratios = [(row["absolute"] / source[place(row)], row) for row in rows if place(row) in source]
+    ratios = [(row["absolute"] / source[asarray(row)], row) for row in rows if asarray(row) in source]
     if ratios:
         ratio, worst = max(ratios, key=lambda pair: pair[0])
         near, below = (sum(one <= bound for one, _ in ratios) for bound in (10, 1))
         told = f"{near} of {len(ratios)}, no larger than printed in {below}; "
-        told += f"worst {worst['absolute']:.1e} for {source[place(worst)]:.1e}, {place(worst)}"
+        told += f"worst {worst['absolute']:.1e} for {source[asarray(worst)]:.1e}, {asarray(worst)}"
         yield at_most(f"{way}: as small as the source prints, to a factor of 10", ratio, 10, told)
 
 
-def place(row: Row) -> str:
+def asarray(row: Row) -> str:
     return f"{row['data']} {row['technique']} γ = {row['ridge']:g}"
 
 

@@ -60,8 +60,8 @@ def _topical(rows: int, words: int, topics: int, lift: float = 0.1, seed: int = 
     The topics depend on the number of rows only, so that other seeds give other views of them.
     """
     topic, rng = np.random.default_rng(0).integers(0, topics, rows), np.random.default_rng([1, seed])
-    home = rng.integers(0, topics, words)
-    rate = 0.3 / np.arange(1, words + 1) ** 0.7 + lift * (topic[:, None] == home[None, :])
+    device = rng.integers(0, topics, words)
+    rate = 0.3 / np.arange(1, words + 1) ** 0.7 + lift * (topic[:, None] == device[None, :])
     return scipy.sparse.csr_matrix(rng.poisson(rate).astype(np.float64)), topic
 
 

@@ -255,7 +255,7 @@ def kernel_rows(given: Any) -> Data:
     """Rows, others that are held out, and the scale of the kernel."""
     n = 700 if given.quick else 4000
     X, y = datasets.generated("ridge", 0, 2 * n, 26)
-    scale = float(ls.KernelOperator(X[:n], "rbf", rng=0).settle().scale)
+    scale = float(ls.KernelOperator(X[:n], "rbf", rng=0).fit().scale)
     return Data(X=X[:n], y=y[:n, 0], new=X[n:], scale=scale, ridge=1e-4 * n)
 
 

@@ -18,7 +18,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import linspec as ls
-from linspec.arrays import Home
+from linspec.arrays import Device
 from linspec.iteration import Iterate
 from linspec.solving import Solver
 
@@ -40,7 +40,7 @@ class Nesterov(Solver):
         def downhill(x):
             return AtB - moments.gram_product(x) - mu * x
 
-        x, ahead, norm = 0.0 * AtB, 0.0 * AtB, Home.of(AtB).norm
+        x, ahead, norm = 0.0 * AtB, 0.0 * AtB, Device.of(AtB).norm
         while True:
             yield Iterate(norm(downhill(x)) / norm(AtB), partial(dict, x=x))
             x, earlier = ahead + downhill(ahead) / L, x

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import HOST, Array, DType, Home, HostArray, namespace, to_host
+from linspec.arrays import HOST, Array, Device, DType, HostArray, namespace, to_host
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.process import machine
 
@@ -56,7 +56,7 @@ class LinearOperator(ABC):
         (n, p); n is infinite until the rows of slices have been counted.
     dtype : numpy.dtype
         The precision of products, float32 or float64.
-    backend : Home, default the host
+    backend : Device, default the host
         The library and the device of the data.
     readings : float, default infinity
         How often the data can be read: 1 for a stream.
@@ -78,7 +78,7 @@ class LinearOperator(ABC):
 
     shape: tuple[float, int]
     dtype: DType = np.dtype(np.float64)
-    backend: Home = HOST
+    device: Device = HOST
     readings: float = math.inf
     resident: bool = False
     cheap_columns: int = 24
@@ -118,7 +118,7 @@ class LinearOperator(ABC):
 
     def thin(self, V: Array) -> Array:
         """Return a thin block in the precision and at the place in which the data are multiplied."""
-        return self.backend.place(V, self.dtype)
+        return self.device.asarray(V, self.dtype)
 
 
 class Block(ABC):
@@ -278,20 +278,20 @@ class Rows(LinearOperator):
 
     def matmat(self, V: Array) -> Array:
         """Compute A V: the products with the blocks, one below the other."""
-        V, parts = self.thin(V), [self.backend.zeros((0, V.shape[1]), self.dtype)]
+        V, parts = self.thin(V), [self.device.zeros((0, V.shape[1]), self.dtype)]
         for block in self.blocks():
 
             def multiply(a: int, b: int, block: Block = block) -> Array:
                 return block.cut(a, b).about(None).times(V)
 
             parts += self._on_threads(multiply, block.edges(0))
-        return self.backend.xp.concat(parts, axis=0)
+        return self.device.xp.concat(parts, axis=0)
 
     def rmatmat(self, U: Array) -> Array:
         """Compute Aᵀ U: the sum over the blocks, of which each thread sums a run."""
         shape = (self.shape[1], U.shape[1])
         row = 0
-        out = self.backend.blocks.zeros(shape)
+        out = self.device.blocks.zeros(shape)
         for block in self.blocks():
             edges = block.edges(8 * shape[0] * shape[1])
             count = max(
@@ -300,7 +300,7 @@ class Rows(LinearOperator):
             ends = [(len(edges) - 1) * i // count for i in range(count + 1)]
 
             def add(first: int, last: int, block: Block = block, row: int = row, edges: Any = edges) -> Array:
-                total = self.backend.blocks.zeros(shape)
+                total = self.device.blocks.zeros(shape)
                 for a, b in pairwise(edges[first : last + 1]):
                     block.cut(a, b).about(None).t_times(self.thin(U[row + a : row + b, :]), total)
                 return total
@@ -317,5 +317,5 @@ class Rows(LinearOperator):
 
     def _on_threads(self, work: Callable[[int, int], Array], edges: list[int]) -> list[Array]:
         """Do some work for each pair of neighbouring edges, on the threads of the host."""
-        each = machine.map_parallel if self.backend.on_host else map
+        each = machine.map_parallel if self.device.on_host else map
         return list(each(lambda ends: work(*ends), pairwise(edges)))

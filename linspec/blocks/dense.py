@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from linspec.arrays import Array, DType, Home, HostArray, host_dtype, to_host, working_dtype
+from linspec.arrays import Array, Device, DType, HostArray, host_dtype, to_host, working_dtype
 from linspec.blocks.base import FEWEST_ROWS, Block, Rows, first_shares, rows_per_block
 from linspec.errors import InvalidProblem
 
@@ -29,28 +29,28 @@ EXACT = 2**24
 class DenseBlock(Block):
     """Some rows of an array, less a row; `array` is as it was passed until `about` has made the working copy."""
 
-    def __init__(self, array: Array, dtype: DType, backend: Home, less: Array | None = None) -> None:
-        self.array, self.dtype, self.backend, self.less = array, dtype, backend, less
+    def __init__(self, array: Array, dtype: DType, device: Device, less: Array | None = None) -> None:
+        self.array, self.dtype, self.device, self.less = array, dtype, device, less
         self.rows, self.columns = array.shape
         self.entries = self.rows * self.columns
 
     def origin(self, w: Array | None) -> Array:
-        shares = self.backend.place(first_shares(w, self.rows), self.dtype)
-        some = self.backend.place(self.array[: shares.shape[0], :], self.dtype)
+        shares = self.device.asarray(first_shares(w, self.rows), self.dtype)
+        some = self.device.asarray(self.array[: shares.shape[0], :], self.dtype)
         gaps = some - some[0, :]  # so a column that does not vary is met exactly
         row = some[0, :] + shares @ gaps
         return row if self.less is None else row - self.less
 
     def about(self, row: Array | None) -> DenseBlock:
         if self.less is not None:  # both rows are subtracted as one: large ones cancel, and cost no digits
-            row = self.less if row is None else self.less + self.backend.blocks.place(row)
-            array = self.backend.place(self.dense() - row, self.dtype)
+            row = self.less if row is None else self.less + self.device.blocks.asarray(row)
+            array = self.device.asarray(self.dense() - row, self.dtype)
         elif isinstance(self.array, np.ndarray) and row is not None:
             array = np.subtract(self.array, row, dtype=self.dtype)
         else:
-            array = self.backend.place(self.array, self.dtype)
+            array = self.device.asarray(self.array, self.dtype)
             array = array if row is None else array - row
-        return type(self)(array, self.dtype, self.backend)
+        return type(self)(array, self.dtype, self.device)
 
     def times(self, V: Array) -> Array:
         return self.array @ V
@@ -59,11 +59,11 @@ class DenseBlock(Block):
         out += self._summed(self.array.T @ U)
 
     def sums(self, w: Array | None, *, squares: bool, exact: bool) -> tuple[Array, Array | None]:
-        place = self.backend.blocks.place
-        total = place(self.backend.column_sums(self.array)) if w is None else w @ self.dense()
+        asarray = self.device.blocks.asarray
+        total = asarray(self.device.column_sums(self.array)) if w is None else w @ self.dense()
         if not squares:
             return total, None
-        X, xp = self.dense(), self.backend.blocks.xp
+        X, xp = self.dense(), self.device.blocks.xp
         weighted = X if w is None else X * w[:, None]
         on_host = isinstance(X, np.ndarray)
         about = np.einsum("ij,ij->j", weighted, X) if on_host else xp.sum(weighted * X, axis=0)
@@ -74,27 +74,27 @@ class DenseBlock(Block):
             return other.gram(w, self).T
         if other is not self:
             return (self.dense() if w is None else self.dense() * w[:, None]).T @ other.dense()
-        X = self.dense() if w is None else self.dense() * self.backend.blocks.xp.sqrt(w)[:, None]
+        X = self.dense() if w is None else self.dense() * self.device.blocks.xp.sqrt(w)[:, None]
         return self._with_positive_diagonal(X.T @ X, w)
 
     def cut(self, start: int, stop: int) -> DenseBlock:
-        return type(self)(self.array[start:stop, :], self.dtype, self.backend, self.less)
+        return type(self)(self.array[start:stop, :], self.dtype, self.device, self.less)
 
     def take(self, rows: HostArray) -> DenseBlock:
-        numbers = self.backend.xp.asarray(rows, device=self.backend.device)
-        chosen = self.backend.xp.take(self.array, numbers, axis=0)
-        return type(self)(chosen, self.dtype, self.backend, self.less)
+        numbers = self.device.xp.asarray(rows, device=self.device.native)
+        chosen = self.device.xp.take(self.array, numbers, axis=0)
+        return type(self)(chosen, self.dtype, self.device, self.less)
 
     def edges(self, sum_bytes: int) -> list[int]:
-        height = rows_per_block(self.columns * self.dtype.itemsize, sum_bytes, on_host=self.backend.on_host)
+        height = rows_per_block(self.columns * self.dtype.itemsize, sum_bytes, on_host=self.device.on_host)
         return [*range(0, self.rows, height), self.rows]
 
     def dense(self) -> Array:
-        return self.backend.blocks.place(self.array)
+        return self.device.blocks.asarray(self.array)
 
     def _positive(self, squares: Array, w: Array | None) -> Array:
         """Squares of columns of rows that count, with a positive number where they underflow."""
-        xp = self.backend.blocks.xp
+        xp = self.device.blocks.xp
         if squares.all() if isinstance(squares, np.ndarray) else to_host(xp.all(squares != 0)):
             return squares
         met = self.dense() != 0
@@ -102,13 +102,13 @@ class DenseBlock(Block):
         return xp.where(squares == 0, xp.astype(met, squares.dtype) * TINY, squares)
 
     def _with_positive_diagonal(self, G: Array, w: Array | None) -> Array:
-        squares = G.diagonal() if isinstance(G, np.ndarray) else self.backend.blocks.xp.linalg.diagonal(G)
+        squares = G.diagonal() if isinstance(G, np.ndarray) else self.device.blocks.xp.linalg.diagonal(G)
         positive = self._positive(squares, w)
-        return G if positive is squares else G + self.backend.blocks.eye(self.columns) * (positive - squares)
+        return G if positive is squares else G + self.device.blocks.eye(self.columns) * (positive - squares)
 
     def _summed(self, product: Array) -> Array:
         """A product as it is added into float64; NumPy converts on the way."""
-        return product if isinstance(product, np.ndarray) else self.backend.blocks.place(product)
+        return product if isinstance(product, np.ndarray) else self.device.blocks.asarray(product)
 
 
 class IntegerBlock(DenseBlock):
@@ -164,10 +164,10 @@ class Dense(Rows):
                 f"{name} must be a matrix; got shape {tuple(array.shape)}. Pass a vector as one column, x[:, None]."
             )
         self.array, self.shape, self.resident, self.name = array, tuple(array.shape), True, name
-        self.dtype, self.backend = working_dtype(host_dtype(array), name), Home.of(array)
+        self.dtype, self.device = working_dtype(host_dtype(array), name), Device.of(array)
 
     def widen(self) -> bool:
-        self.backend = self.backend.blocks  # blocks are brought to the host where their device has no float64
+        self.device = self.device.blocks  # blocks are brought to the host where their device has no float64
         return super().widen()
 
     def blocks(self) -> Iterator[Block]:
@@ -175,4 +175,4 @@ class Dense(Rows):
             isinstance(self.array, np.ndarray) and self.array.dtype.kind in "iub" and self.dtype == np.float32
         )
         kind = IntegerBlock if narrow and self.less is None else DenseBlock
-        yield kind(self.array, self.dtype, self.backend, self.less)
+        yield kind(self.array, self.dtype, self.device, self.less)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from linspec.arrays import Array, Home, HostArray, on_device, working_dtype
+from linspec.arrays import Array, Device, HostArray, on_device, working_dtype
 from linspec.blocks.base import Block, Rows, first_shares, rows_per_block
 from linspec.blocks.dense import TINY
 
@@ -27,14 +27,14 @@ class DeviceSparseBlock(Block):
     subtracts = False
 
     def __init__(self, X: Any, XT: Any = None, row: Array | None = None) -> None:
-        self.X, self.row, self.place = X, row, Home.of(X.data)
+        self.X, self.row, self.asarray = X, row, Device.of(X.data)
         (self.rows, self.columns), self.entries = X.shape, int(X.nnz)
         self.XT = X.T.tocsr() if XT is None else XT
         X.has_canonical_format = self.XT.has_canonical_format = True  # CuPy looks again otherwise
 
     def origin(self, w: Array | None) -> Array:
         shares = first_shares(w, self.rows)
-        return self.X[: len(shares), :].astype("float64").T @ self.place.place(shares)
+        return self.X[: len(shares), :].astype("float64").T @ self.asarray.asarray(shares)
 
     def about(self, row: Array | None) -> DeviceSparseBlock:
         return DeviceSparseBlock(self.X, self.XT, row)
@@ -44,14 +44,14 @@ class DeviceSparseBlock(Block):
         return self.X @ V.copy(order="F") - shift
 
     def t_times(self, U: Array, out: Array) -> None:
-        out += self.place.place(self.XT @ U.copy(order="F"))
+        out += self.asarray.asarray(self.XT @ U.copy(order="F"))
 
     def sums(self, w: Array | None, *, squares: bool, exact: bool) -> tuple[Array, Array | None]:
-        ones = self.place.ones((self.rows,))
-        one = self.place.ones((self.entries,))
-        counts, xp = ones if w is None else w, self.place.xp
-        row = self.place.zeros((self.columns,)) if self.row is None else self.place.place(self.row)
-        gaps = self.place.place(self.X.data) - row[self.X.indices]
+        ones = self.asarray.ones((self.rows,))
+        one = self.asarray.ones((self.entries,))
+        counts, xp = ones if w is None else w, self.asarray.xp
+        row = self.asarray.zeros((self.columns,)) if self.row is None else self.asarray.asarray(self.row)
+        gaps = self.asarray.asarray(self.X.data) - row[self.X.indices]
         absent = xp.sum(counts) - self._by_column(one, counts)
         absent = xp.where(self._by_column(one, ones) == self.rows, 0.0, absent)
         total = self._by_column(gaps, counts) - absent * row
@@ -68,14 +68,14 @@ class DeviceSparseBlock(Block):
         return self.XT.astype("float64") @ Y.copy(order="F")
 
     def dense(self) -> Array:
-        X = self.place.place(self.X.toarray())
+        X = self.asarray.asarray(self.X.toarray())
         return X if self.row is None else X - self.row[None, :]
 
     def cut(self, start: int, stop: int) -> DeviceSparseBlock:
         return self if stop - start == self.rows else DeviceSparseBlock(self.X[start:stop, :], None, self.row)
 
     def take(self, rows: HostArray) -> Block:
-        return DeviceSparseBlock(self.X[self.place.xp.asarray(rows)])
+        return DeviceSparseBlock(self.X[self.asarray.xp.asarray(rows)])
 
     def edges(self, sum_bytes: int) -> list[int]:
         dense = sum_bytes >= 8 * self.columns**2  # a Gram matrix takes dense rows
@@ -95,7 +95,7 @@ class DeviceSparse(Rows):
     """
 
     def __init__(self, matrix: Any, name: str = "data") -> None:
-        self.dtype, self.backend, self.name = working_dtype(matrix.dtype, name), Home.of(matrix.data), name
+        self.dtype, self.device, self.name = working_dtype(matrix.dtype, name), Device.of(matrix.data), name
         self.shape, self.resident, n = tuple(matrix.shape), True, matrix.shape[0]
         with on_device(matrix):
             height = rows_per_block(matrix.nnz * ENTRY_BYTES // max(n, 1), on_host=False)

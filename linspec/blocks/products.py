@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray, all_finite, to_host, working_dtype
+from linspec.arrays import Array, Device, HostArray, all_finite, to_host, working_dtype
 from linspec.blocks.base import Block, LinearOperator, Rows, first_shares
 from linspec.errors import InvalidProblem, NonFiniteData
 
@@ -37,14 +37,14 @@ class ProductsBlock(Block):
     divisible = False
 
     def __init__(self, operator: ByProducts, row: Array | None = None) -> None:
-        self.operator, self.row, self.place = operator, row, operator.backend.blocks
+        self.operator, self.row, self.asarray = operator, row, operator.device.blocks
         self.rows, self.columns = int(operator.shape[0]), operator.shape[1]
         self.entries = self.rows * self.columns
 
     def origin(self, w: Array | None) -> Array:
         shares = first_shares(w, self.rows)
         padded = np.append(shares, np.zeros(self.rows - len(shares)))
-        return self.operator.rmatmat(self.place.place(padded)[:, None])[:, 0]
+        return self.operator.rmatmat(self.asarray.asarray(padded)[:, None])[:, 0]
 
     def about(self, row: Array | None) -> ProductsBlock:
         return ProductsBlock(self.operator, row)
@@ -56,13 +56,13 @@ class ProductsBlock(Block):
     def t_times(self, U: Array, out: Array) -> None:
         out += self.operator.rmatmat(U)
         if self.row is not None:
-            out -= self.place.place(self.row)[:, None] * self.place.column_sums(U)[None, :]
+            out -= self.asarray.asarray(self.row)[:, None] * self.asarray.column_sums(U)[None, :]
 
     def sums(self, w: Array | None, *, squares: bool, exact: bool) -> tuple[HostArray, HostArray | None]:
         counts = np.ones(self.rows) if w is None else to_host(w)
         signs = _signs(self.rows, SIGNS) * np.sqrt(counts)[:, None]
         weights = np.column_stack([counts, signs])
-        sums = to_host(self.operator.rmatmat(self.place.place(weights)))
+        sums = to_host(self.operator.rmatmat(self.asarray.asarray(weights)))
         self._compare(signs, sums[:, 1:])
         if self.row is not None:
             sums = sums - np.outer(to_host(self.row), weights.sum(axis=0))
@@ -82,7 +82,7 @@ class ProductsBlock(Block):
         Two columns v show an operator that returns the same array for each column.
         """
         v = _signs(self.columns, 2)
-        Av = to_host(self.operator.matmat(self.operator.thin(self.place.place(v))))
+        Av = to_host(self.operator.matmat(self.operator.thin(self.asarray.asarray(v))))
         gap = float(np.abs(U.T @ Av - AtU.T @ v).max())
         size = float(np.linalg.norm(AtU)) / np.sqrt(SIGNS)
         eps = float(np.finfo(self.operator.dtype).eps)
@@ -108,7 +108,7 @@ class ProductsBlock(Block):
         if not other.subtracts:
             return other.gram(w, self).T
         parts: list[Any] = []
-        entries: Any = None if isinstance(other, ProductsBlock) else self.place.place(other.dense())
+        entries: Any = None if isinstance(other, ProductsBlock) else self.asarray.asarray(other.dense())
         for start in range(0, other.columns, COLUMNS):
             stop = min(start + COLUMNS, other.columns)
             Y: Any = (
@@ -116,14 +116,14 @@ class ProductsBlock(Block):
                 if isinstance(other, ProductsBlock)
                 else entries[:, start:stop]
             )
-            parts.append(self.place.zeros((self.columns, stop - start)))
+            parts.append(self.asarray.zeros((self.columns, stop - start)))
             self.t_times(self.operator.thin(Y if w is None else Y * w[:, None]), parts[-1])
-        return self.place.concat(parts)
+        return self.asarray.concat(parts)
 
     def unit_columns(self, start: int, stop: int) -> Array:
         """Columns `start` to `stop` - 1 of the entries."""
-        unit = self.place.eye(self.columns, stop - start, start)
-        return self.place.place(self.times(self.operator.thin(unit)))
+        unit = self.asarray.eye(self.columns, stop - start, start)
+        return self.asarray.asarray(self.times(self.operator.thin(unit)))
 
     def dense(self) -> Array:
         return self.unit_columns(0, self.columns)
@@ -159,21 +159,22 @@ class ByProducts(Rows):
         self.operator, self.name, self.shape = operator, name, tuple(operator.shape)
         self.dtype = working_dtype(getattr(operator, "dtype", None) or np.float64, name)
         self.estimated = bool(self.shape[1] > SIGNS)
-        self.backend = getattr(operator, "home", self.backend)
+        if isinstance(getattr(operator, "device", None), Device):
+            self.device = operator.device
         if isinstance(operator, LinearOperator):
-            self.backend, self.readings = operator.backend, operator.readings
+            self.device, self.readings = operator.device, operator.readings
 
     def blocks(self) -> Iterator[Block]:
         yield ProductsBlock(self)
 
     def matmat(self, V: Array) -> Array:
         block = self.thin(V)
-        product = self.backend.place(self.operator.matmat(block), self.dtype)
+        product = self.device.asarray(self.operator.matmat(block), self.dtype)
         return self._checked(product, block, (self.shape[0], V.shape[1]), "matmat")
 
     def rmatmat(self, U: Array) -> Array:
         block = self.thin(U)
-        product = self.backend.blocks.place(self.operator.rmatmat(block))
+        product = self.device.blocks.asarray(self.operator.rmatmat(block))
         return self._checked(product, block, (self.shape[1], U.shape[1]), "rmatmat")
 
     def widen(self) -> bool:

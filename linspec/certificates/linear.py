@@ -200,15 +200,15 @@ def _left_of_planted(moments: Moments, ridge: float, tol: float, planted: Array 
     if planted is not None:
         return to_host(planted)
     dear = moments.widths[0] > WIDEST and not moments.holds and moments.rereads
-    if not (dear and needs_metric(moments, [ridge], tol) and moments.passes.affords(FEWEST)):
+    if not (dear and needs_metric(moments, [ridge], tol) and moments.passes.allows(FEWEST)):
         return np.zeros((moments.widths[0], 0))
-    place = moments.operators[0].backend.blocks.place
+    asarray = moments.operators[0].device.blocks.asarray
     z = np.random.default_rng(0).standard_normal((moments.widths[0], 1))
-    b = moments.gram_product(place(z)) + ridge * place(z)
+    b = moments.gram_product(asarray(z)) + ridge * asarray(z)
     largest = tol * np.linalg.norm(to_host(b))
     solved = z
     for (solved,), lengths in islice(block_cg(moments.gram_product, b, (ridge,)), STEPS):  # noqa: B007 (the last)
-        if lengths.max() <= largest or not moments.passes.affords(3):
+        if lengths.max() <= largest or not moments.passes.allows(3):
             break
     return to_host(solved) - z
 
@@ -232,11 +232,11 @@ class _Residual:
         t = self.D.shape[1]
         V = np.hstack([self.x, np.zeros((len(self.x), m)), self.D])
         unit = np.hstack([-np.eye(m)] * (w // m + 1) + [np.zeros((m, t))])
-        places = A.backend.blocks.place(V), b.backend.blocks.place(unit)
+        places = A.device.blocks.asarray(V), b.device.blocks.asarray(unit)
         if held:
             G, self.source = self.moments.gram(), "from-gram"
             P, Q = (G[i][0] @ places[0] + G[i][1] @ places[1] for i in (0, 1))
-            squares = to_host(A.backend.blocks.column_sums(places[0] * P)) + (unit * to_host(Q)).sum(axis=0)
+            squares = to_host(A.device.blocks.column_sums(places[0] * P)) + (unit * to_host(Q)).sum(axis=0)
         else:
             self.source = "in-pass" if self.moments.root is not None else "recomputed"
             (P, _), squares = self.moments.residual(*places, gram=gram)
@@ -253,7 +253,7 @@ def _metrics(
     moments: Moments, ridges: Sequence[float], rounding: float, products: _Residual, tol: float
 ) -> list[Metric | None]:
     """The metric for every ridge, None if nothing is known; it reads what the residual needs on the way."""
-    affords = all(A.readings >= 1 for A in moments.operators) and moments.passes.affords(1)
+    allows = all(A.readings >= 1 for A in moments.operators) and moments.passes.allows(1)
     p = moments.widths[0]
     n = moments.operators[0].shape[0]
     if moments.root is not None:
@@ -261,7 +261,7 @@ def _metrics(
         return _by_triangle(moments, to_host(moments.root[0]), ridges, rounding)
     if moments.held is not None:
         metrics = _by_gram(moments, ridges, rounding)
-        if _enough(metrics) or not affords:
+        if _enough(metrics) or not allows:
             products.read(held=True)
             return list(metrics)
     needs = moments.held is None and needs_metric(moments, ridges, tol)
@@ -276,7 +276,7 @@ def _metrics(
     if needs and not dear and not moments.sketch_rows and gram < sketch and not singular:
         products.read(gram=True)
         metrics = _by_gram(moments, ridges, rounding)
-        if _enough(metrics) or not (affords and moments.passes.affords(1)):
+        if _enough(metrics) or not (allows and moments.passes.allows(1)):
             return list(metrics)
         moments.sketch_rows = SKETCH_ROWS * p
         return _by_sketch(moments, ridges, rounding)
@@ -432,13 +432,13 @@ def _by_planted(
     *estimates, proved = _within(D, SD, None, g)
     if (lengths_of(D) <= MET).all() or (proved > most).any():
         return estimates[0], estimates[1]
-    place = moments.operators[0].backend.blocks.place
+    asarray = moments.operators[0].device.blocks.asarray
     t = D.shape[1]
     size = float(np.sqrt(moments.fitted[0].squares.max(initial=0.0) + ridge))  # ‖A‖, from below
     noise = rounding * (SETTLED if rounding < NARROW_ROUNDING else SETTLED_NARROW) * lengths_of(D)
     steps = int(min(STEPS, max(moments.passes.count, FEWEST)))
     with suppress(OutOfPasses):  # then the estimate stands as it is
-        iterates = block_cg(moments.gram_product, place(np.hstack([SD, g])), (ridge,))
+        iterates = block_cg(moments.gram_product, asarray(np.hstack([SD, g])), (ridge,))
         for step, ((X,), lengths) in enumerate(islice(iterates, steps + 1)):
             e = to_host(X)[:, t:]
             left = D - to_host(X)[:, :t]
@@ -451,8 +451,8 @@ def _by_planted(
                 return np.maximum(estimates[0], known[0]), np.maximum(estimates[1], size_of_e)
             if not settled and step not in {FEWEST, steps}:
                 continue
-            none = moments.operators[1].backend.blocks.zeros((moments.widths[1], t))
-            (SL, _), squares = moments.residual(place(left), none)
+            none = moments.operators[1].device.blocks.zeros((moments.widths[1], t))
+            (SL, _), squares = moments.residual(asarray(left), none)
             SL = to_host(SL) + ridge * left
             r, images = lengths_of(SL), np.sqrt(squares)
             null = settled and not ((images > noise * size) & (r < SHORT * size * images)).any()
@@ -483,7 +483,7 @@ def _within(
 def _refined(moments: Moments, S: Metric, g: HostArray, ridge: float, floor: HostArray) -> Any:
     """‖e‖ after one step of refinement, and what is left of it."""
     e = S.solve(g)
-    Se = to_host(moments.gram_product(moments.operators[0].backend.blocks.place(e))) + ridge * e
+    Se = to_host(moments.gram_product(moments.operators[0].device.blocks.asarray(e))) + ridge * e
     left = S.lengths(g - Se) * (S.up**2 - 1)
     return lengths_of(e) + S.reach * np.maximum(left, floor)
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg.lapack import dtrtri
 
-from linspec.arrays import HOST, Array, Home, HostArray, is_array, reciprocal, to_host
+from linspec.arrays import HOST, Array, Device, HostArray, is_array, reciprocal, to_host
 from linspec.linalg import EPS, lengths_of, preconditioner_from_sketch, raised_diagonal
 
 SKETCH_ROWS = 6
@@ -186,10 +186,10 @@ class Metric:
         """‖N‖₂, the largest length of e for gᵀS⁻¹g = 1."""
         return _largest(to_host(self.N))
 
-    def on(self, device: Home) -> Metric:
+    def on(self, device: Device) -> Metric:
         """Place what multiplies blocks where these are."""
-        self.N = device.place(self.N)
-        self._inverse = device.place(self._inverse)
+        self.N = device.asarray(self.N)
+        self._inverse = device.asarray(self._inverse)
         return self
 
     def lengths(self, g: HostArray) -> HostArray:
@@ -214,7 +214,7 @@ class Metric:
 
     def shortest(self, W: Array) -> Array:
         """W without what lies in the null space: the shortest of the solutions that differ by it."""
-        null = Home.of(W).place(self.null)
+        null = Device.of(W).asarray(self.null)
         return W - null @ (null.T @ W) if null.shape[1] else W
 
 
@@ -232,11 +232,11 @@ class NearDiagonal(Metric):
     U : array of shape (p, m)
     stretch : numpy.ndarray of shape (m,)
         0 for directions that are left out.
-    device : Home, optional
+    device : Device, optional
         Where `root` and `U` are.
     """
 
-    def __init__(self, root: Array, U: Array, stretch: HostArray, device: Home = HOST) -> None:
+    def __init__(self, root: Array, U: Array, stretch: HostArray, device: Device = HOST) -> None:
         self.device = device
         self.root = root[:, None]
         self.back = reciprocal(root)[:, None]
@@ -270,7 +270,7 @@ class NearDiagonal(Metric):
         return cls(root, U, np.divide(1.0, left, out=np.zeros_like(left), where=live))
 
     @classmethod
-    def of_diagonal(cls, d: Array, device: Home) -> NearDiagonal:
+    def of_diagonal(cls, d: Array, device: Device) -> NearDiagonal:
         """Make the metric of diag(d), for d of shape (p, 1)."""
         return cls(device.xp.sqrt(reciprocal(d[:, 0])), device.zeros((d.shape[0], 0)), np.zeros(0), device)
 
@@ -279,7 +279,7 @@ class NearDiagonal(Metric):
         """N, of shape (p, p)."""
         return self.lift(self.device.eye(len(self.D)))
 
-    def on(self, device: Home) -> Metric:
+    def on(self, device: Device) -> Metric:
         return self
 
     def dual(self, g: Array) -> Array:
@@ -294,7 +294,7 @@ class NearDiagonal(Metric):
     def _stretched(self, y: Array, stretch: HostArray) -> Array:
         """Stretch y along U."""
         return (
-            y + self.U @ (self.device.place(stretch - 1.0)[:, None] * (self.U.T @ y)) if len(stretch) else y
+            y + self.U @ (self.device.asarray(stretch - 1.0)[:, None] * (self.U.T @ y)) if len(stretch) else y
         )
 
 
@@ -308,22 +308,22 @@ class Preconditioned(NearDiagonal):
     weights : array of shape (p,)
         The diagonal of W.
     L : array of shape (p, r)
-    device : Home
+    device : Device
         Where they are.
     """
 
     source = "preconditioned"
 
-    def __init__(self, weights: Array, L: Array, device: Home) -> None:
+    def __init__(self, weights: Array, L: Array, device: Device) -> None:
         root = device.xp.sqrt(weights)
         U = L * reciprocal(root)[:, None]
         c = to_host(device.column_sums(U * U))
-        U = U * device.place(1.0 / np.sqrt(np.maximum(c, TINY)))[None, :]
+        U = U * device.asarray(1.0 / np.sqrt(np.maximum(c, TINY)))[None, :]
         super().__init__(root, U, np.sqrt(np.maximum(1.0 - c, EPS)), device)
 
     @classmethod
     def of_signs(
-        cls, Z: Array, SZ: Array, ridge: float, squares: HostArray | None, device: Home
+        cls, Z: Array, SZ: Array, ridge: float, squares: HostArray | None, device: Device
     ) -> Preconditioned:
         """Make the norm from S Z for random signs Z, which also estimate squares of columns that are not known.
 
@@ -334,10 +334,10 @@ class Preconditioned(NearDiagonal):
             It is in S.
         squares : numpy.ndarray of shape (p,), or None
             Sums of squares of the columns of X.
-        device : Home
+        device : Device
             Where blocks are.
         """
-        d = raised_diagonal(Z, SZ, ridge, device) if squares is None else device.place(squares)
+        d = raised_diagonal(Z, SZ, ridge, device) if squares is None else device.asarray(squares)
         return cls(*preconditioner_from_sketch(Z, SZ, ridge, d, device), device)
 
 

@@ -92,18 +92,18 @@ def with_norms(
     if moments.sketches and not moments.sketched and sketch_pays(moments, max(widths)):
         moments.sketch_rows = SKETCH_ROWS * max(moments.widths)
     sketched = moments.sketch_rows > 0
-    places = [A.backend.blocks for A in moments.operators]
+    places = [A.device.blocks for A in moments.operators]
     Z = []
-    for i, (p, place) in enumerate(zip(moments.widths, places, strict=True)):
+    for i, (p, device) in enumerate(zip(moments.widths, places, strict=True)):
         signs = np.random.default_rng(i).integers(0, 2, (p, count + SIGNS)) * 2.0 - 1.0
-        Z.append(place.place(signs[:, : 0 if sketched else None]))
-    SV, products = product([place.concat([V, z]) for place, V, z in zip(places, W, Z, strict=True)])
+        Z.append(device.asarray(signs[:, : 0 if sketched else None]))
+    SV, products = product([device.concat([V, z]) for device, V, z in zip(places, W, Z, strict=True)])
     moments.metrics = metrics = []
-    for i, (ridge, place, m) in enumerate(zip(ridges, places, widths, strict=True)):
+    for i, (ridge, device, m) in enumerate(zip(ridges, places, widths, strict=True)):
         if sketched:
-            metrics.append(Metric.of_sketch(moments, i, ridge).on(place))
+            metrics.append(Metric.of_sketch(moments, i, ridge).on(device))
         else:
-            metrics.append(Preconditioned.of_signs(Z[i], SV[i][:, m:], ridge, moments.squares(i), place))
+            metrics.append(Preconditioned.of_signs(Z[i], SV[i][:, m:], ridge, moments.squares(i), device))
     return products, metrics
 
 
@@ -141,7 +141,7 @@ def norms_of_held(moments: Moments, ridges: Sequence[float], *, every: bool = Fa
             return None
         else:
             metric = Metric.of_held(moments, i, ridge)
-        metrics.append(metric.on(A.backend.blocks))
+        metrics.append(metric.on(A.device.blocks))
     return metrics
 
 
@@ -183,8 +183,8 @@ def noise_of(
     """
     noise = []
     for i, (A, ridge) in enumerate(zip(moments.operators, ridges, strict=True)):
-        squares, place = moments.squares(i), A.backend.blocks
-        d = raised_diagonal(W[i], SW[i], ridge, place) if squares is None else place.place(squares)
+        squares, device = moments.squares(i), A.device.blocks
+        d = raised_diagonal(W[i], SW[i], ridge, device) if squares is None else device.asarray(squares)
         noise.append((d[:, None] + ridge, metric_rounding(A.shape[1], A.dtype)))
     return tuple(noise)
 
@@ -204,9 +204,9 @@ def short_directions(
     remedy : str
         What tells such directions, as a sentence.
     """
-    findings: list[tuple[Status, str]] = []
+    notes: list[tuple[Status, str]] = []
     if moments.held is None:
-        return findings
+        return notes
     for i, (name, metric) in enumerate(zip(moments.names, metrics, strict=False)):
         if not metric.null.shape[1]:
             continue
@@ -217,8 +217,8 @@ def short_directions(
             count = count_of(metric.null.shape[1], "direction")
             text = f"{name} has {count} so short that its Gram matrix cannot tell "
             text += f"them from null directions: they were left out, and {missing} may be missing. {remedy}"
-            findings.append((Status.ILL_CONDITIONED, text))
-    return findings
+            notes.append((Status.ILL_CONDITIONED, text))
+    return notes
 
 
 def cuts_short_ones(moments: Moments, i: int, metric: Metric) -> bool:
@@ -252,12 +252,12 @@ def cuts_short_ones(moments: Moments, i: int, metric: Metric) -> bool:
     far = lengths_of(metric.D[:, None] * N)  # 1 / s: rounding turns null directions by eps / s² to such a one
     order = np.argsort(-far)
     rounding = moments.operators[i].rounding * far[order[CUT:]].max(initial=1.0)
-    place = moments.operators[i].backend.blocks
+    device = moments.operators[i].device.blocks
     with moments.view(i) as alone:
-        both = alone.operator().matmat(place.place(np.hstack([cut, N[:, order[:CUT]]])))
+        both = alone.operator().matmat(device.asarray(np.hstack([cut, N[:, order[:CUT]]])))
     images = both[:, : cut.shape[1]]
     kept = both[:, cut.shape[1] :]
-    lengths = to_host(place.column_norms(images - kept @ (kept.T @ images)))  # the kept ones are orthonormal
+    lengths = to_host(device.column_norms(images - kept @ (kept.T @ images)))  # the kept ones are orthonormal
     sizes = SHORT * math.sqrt(len(cut)) * lengths_of(metric.D[:, None] * cut)
     return bool((lengths > rounding * sizes).any())
 

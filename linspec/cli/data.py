@@ -78,9 +78,9 @@ def _files(path: str) -> Any:
 
 def places(names: Sequence[str], rest: str, path: str) -> list[int]:
     """Return the places of the columns that a text behind a file picks."""
-    known, counts = {name: place for place, name in enumerate(names)}, Counter(names)
+    known, counts = {name: asarray for asarray, name in enumerate(names)}, Counter(names)
 
-    def place(name: str) -> int:
+    def asarray(name: str) -> int:
         name = name if name in known else name.strip()  # blanks may belong to the name
         if counts[name] != 1:  # it raises an error
             RowFiles((path,), columns=(name,)).places(names or None, len(names), path)
@@ -88,7 +88,7 @@ def places(names: Sequence[str], rest: str, path: str) -> list[int]:
 
     chosen: list[int] = []
     for part in _parts(rest.removeprefix(REST), path):
-        ends = [place(name) for name in ([part] if part in known else part.split(RANGE, 1))]
+        ends = [asarray(name) for name in ([part] if part in known else part.split(RANGE, 1))]
         refuse(
             ends[-1] < ends[0],
             f"{path}: the range {shown(part)} ends before it begins. Name its columns in order.",

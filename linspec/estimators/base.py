@@ -37,22 +37,22 @@ from linspec import errors
 from linspec.arrays import (
     HOST,
     Array,
-    Home,
+    Device,
     HostArray,
-    at_home,
     check_bare,
     from_host,
     host_dtype,
     is_array,
     on_device,
     to_host,
+    with_device,
 )
 from linspec.borrowed import borrowed_together, may_lend
 from linspec.errors import InvalidOption, InvalidProblem, shown
 from linspec.frames import check_order, is_frame, is_series
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.sparse import checked_rows
-from linspec.process.turns import in_turn
+from linspec.process.locks import locked
 from linspec.registry import get_solver
 from linspec.solving.held_moments import HeldMoments
 from linspec.solving.problem import Problem
@@ -246,8 +246,8 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """Check and return rows for a fitted estimator: columns, library and device must be those of the fit."""
         check_is_fitted(self)
         if get_config()["array_api_dispatch"]:
-            here = Home.of(X) if is_array(X) else HOST
-            fitted = Home.of(getattr(self, self._weights))
+            here = Device.of(X) if is_array(X) else HOST
+            fitted = Device.of(getattr(self, self._weights))
             if here != fitted and not (here.on_host and fitted.on_host):
                 raise InvalidProblem(
                     f"Inputs passed to {type(self).__name__}.{method}() must use the same namespace and the same "
@@ -275,18 +275,18 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
 def like(weights: Array, numbers: HostArray) -> Array:
     """Copy host numbers to the library, dtype and device of the weights."""
-    return Home.of(weights).place(np.asarray(numbers), host_dtype(weights))
+    return Device.of(weights).asarray(np.asarray(numbers), host_dtype(weights))
 
 
 def beside(y: Any, X: Any) -> Any:
     """With array-API dispatch, copy y to the library and device of X; otherwise return it unchanged."""
     if not get_config()["array_api_dispatch"] or not is_array(y):
         return y
-    home = Home.of(X) if is_array(X) else HOST
-    if Home.of(y) == home:
+    device = Device.of(X) if is_array(X) else HOST
+    if Device.of(y) == device:
         return y
     host = to_host(y)
-    return host if home.on_host or host.dtype.kind not in "biuf" else from_host(host, like=X)
+    return host if device.on_host or host.dtype.kind not in "biuf" else from_host(host, like=X)
 
 
 def with_columns(y: Any) -> Array:
@@ -294,7 +294,7 @@ def with_columns(y: Any) -> Array:
     return y[:, None] if is_array(y) and y.ndim == 1 else y
 
 
-checked_array = at_home(check_array)
+checked_array = with_device(check_array)
 """scikit-learn's `check_array`, run with the device of the array as the current device."""
 
 
@@ -372,7 +372,7 @@ class AddsRows(LinspecEstimator):
         """Solve the problem on these rows alone."""
         numbers = self._numbers()
         matrices = self._checked(X, y, sample_weight, first=True, least=least)
-        with in_turn(self):
+        with locked(self):
             self._held = None
             self._learn(self._problem(*matrices, **numbers, sample_weight=sample_weight))
         return self
@@ -396,7 +396,7 @@ class AddsRows(LinspecEstimator):
             call of `fit`, whose own rows do not count. As long as there are fewer rows than `n_components`, there are
             fewer components.
         """
-        with in_turn(self):  # threads that add at once would each go on from the same rows
+        with locked(self):  # threads that add at once would each go on from the same rows
             held = self._held or HeldMoments(self._problem)
             numbers = self._numbers()
             matrices = self._checked(X, y, sample_weight, first=self._held is None, least=1)

@@ -273,7 +273,7 @@ def _classes(labels: Any, w: HostArray | None) -> tuple[HostArray | None, Any]:
 
 def _beside_rows(labels: Any, X: Any) -> Any:
     """Copy labels to the library and device of X; return them unchanged if X is on the host."""
-    there = X if is_array(X) or scipy.sparse.issparse(X) else X.home.zeros((1,), np.float32)
+    there = X if is_array(X) or scipy.sparse.issparse(X) else X.device.zeros((1,), np.float32)
     if scipy.sparse.issparse(X) or isinstance(there, np.ndarray):
         return labels
     return from_host(labels.toarray() if scipy.sparse.issparse(labels) else labels, like=there)

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import HostArray, at_home, reciprocal
+from linspec.arrays import HostArray, reciprocal, with_device
 from linspec.errors import InvalidProblem, UnknownOption, shown
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.significance import PermutationTest, stepwise_test
@@ -39,7 +39,7 @@ from linspec.studies.inference.bootstrap import ComponentBootstrap, Draws, Side,
 from linspec.studies.inference.permutation import ComponentTest, permuted_solves
 
 
-@at_home
+@with_device
 def permutation_test(
     problem: Problem[Any],
     solver: str | Solver | None = None,
@@ -141,7 +141,7 @@ def permutation_test(
     )
 
 
-@at_home
+@with_device
 def bootstrap(
     problem: Problem[Any],
     solver: str | Solver = "auto",

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray
+from linspec.arrays import Array, Device, HostArray
 from linspec.iteration.loop import Iterate
 from linspec.linalg import EPS, Step, Steps, side_by_side
 
@@ -69,11 +69,11 @@ def solved_by_ridge(  # noqa: PLR0913
     >>> next(step for step in steps if step.residual < 1e-9).arrays()["x"].ravel().round(6).tolist()
     [0.5, 0.25]
     """
-    there, before = Home.of(AtB), math.inf
+    there, before = Device.of(AtB), math.inf
     scales = there.column_norms(AtB)
-    r = there.place(np.repeat(np.asarray(ridges, np.float64), len(scales)))[None, :]
+    r = there.asarray(np.repeat(np.asarray(ridges, np.float64), len(scales)))[None, :]
     R = there.concat([AtB] * len(ridges))
-    live = there.place(np.tile(scales > 0, len(ridges)).astype(np.float64))[None, :]
+    live = there.asarray(np.tile(scales > 0, len(ridges)).astype(np.float64))[None, :]
     x, AtAx = (None if each is None else each * live for each in (x, AtAx))
 
     def waits(_: int, step: Step) -> bool:
@@ -126,5 +126,5 @@ def worst(lengths: HostArray, scales: HostArray) -> float:
 def _arrays(now: Sequence[Step], x: Array | None) -> dict[str, Array]:
     """The iterates of all ridges, ridges outermost."""
     X = [step.X()[0] for step in now]
-    solved = Home.of(X[0]).concat(X)
+    solved = Device.of(X[0]).concat(X)
     return {"x": solved if x is None else x + solved}

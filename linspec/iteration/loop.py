@@ -94,7 +94,7 @@ class Certificate(NamedTuple):
     """
 
     residual: float
-    findings: tuple[tuple[Status | None, str], ...] = ()
+    notes: tuple[tuple[Status | None, str], ...] = ()
     fields: Mapping[str, Any] = MappingProxyType({})
     kind: str = "recomputed"
     lost: bool = False

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.arrays import Array, Device, HostArray, to_host
 from linspec.certificates.metric import Metric
 from linspec.iteration.loop import Context, Iterate
 from linspec.linalg.lobpcg import RitzBlocks
@@ -67,10 +67,10 @@ def ritz_iterates(  # noqa: PLR0913 (what problems differ in)
     ones = shares or [1.0 for _ in metrics]
     while True:
         y = [metric.dual(R) for metric, R in zip(metrics, ritz.residuals, strict=True)]
-        place = Home.of(y[0])
+        device = Device.of(y[0])
         parts = zip(metrics, y, ones, strict=True)
         squares: HostArray = to_host(
-            sum(place.column_sums(part * part) * (metric.up**2 / share) for metric, part, share in parts)
+            sum(device.column_sums(part * part) * (metric.up**2 / share) for metric, part, share in parts)
         )
         residual, live = judged(ritz, squares)
         known = not begun or ritz.exhausted or residual > context.tol
@@ -81,6 +81,6 @@ def ritz_iterates(  # noqa: PLR0913 (what problems differ in)
         if ritz.exhausted or since > PATIENCE:
             return
         if not live.all():
-            numbers = place.xp.asarray(np.flatnonzero(live), device=place.device)
-            y = [place.xp.take(part, numbers, axis=1) for part in y]
+            numbers = device.xp.asarray(np.flatnonzero(live), device=device.native)
+            y = [device.xp.take(part, numbers, axis=1) for part in y]
         ritz = steps.send([metric.lift(part) for metric, part in zip(metrics, y, strict=True)])

@@ -93,7 +93,7 @@ class FeatureMap(ABC):
         Returns
         -------
         array of shape (b, D)
-            In the dtype of the rows, at `rows.home`.
+            In the dtype of the rows, at `rows.device`.
         """
 
     def __call__(self, data: Any, name: str = "data") -> LinearOperator:
@@ -212,17 +212,17 @@ class KernelMap(FeatureMap):
         return self.landmarks.kernel
 
     def features(self, rows: LinearOperator) -> Array:
-        home, dtype, z = rows.home, rows.dtype, self.landmarks
+        device, dtype, z = rows.device, rows.dtype, self.landmarks
         entries: Any = rows.matrix.astype(dtype) if isinstance(rows, SparseOperator) else rows.dense()
         if not self.kernel.precomputed:  # tiles take blocks of one kind and dtype
             if scipy.sparse.issparse(z.rows):
                 z = Points(z.rows.astype(dtype), z.kernel)
                 entries = scipy.sparse.csr_array(to_host(entries) if is_array(entries) else entries)
             else:
-                z = Points(home.place(to_host(z.rows), dtype), z.kernel, z.center)
+                z = Points(device.asarray(to_host(z.rows), dtype), z.kernel, z.center)
                 entries = entries.toarray() if scipy.sparse.issparse(entries) else entries
-        tile = home.place(Points(about(entries, z.center), z.kernel).against(z), dtype)
-        return tile if self.turn is None else tile @ home.place(self.turn, dtype)
+        tile = device.asarray(Points(about(entries, z.center), z.kernel).against(z), dtype)
+        return tile if self.turn is None else tile @ device.asarray(self.turn, dtype)
 
     def __repr__(self) -> str:
         return f"KernelMap({self.inputs} -> {self.columns}, {self.kernel})"
@@ -250,9 +250,9 @@ class FourierMap(FeatureMap):
         self.inputs, self.columns = W.shape
 
     def features(self, rows: LinearOperator) -> Array:
-        home = rows.home
-        angles = rows.matmat(home.blocks.place(self.W)) + home.place(self.b, rows.dtype)
-        return cast(home.xp.cos(angles), rows.dtype) * float(np.sqrt(2.0 / self.columns))
+        device = rows.device
+        angles = rows.matmat(device.blocks.asarray(self.W)) + device.asarray(self.b, rows.dtype)
+        return cast(device.xp.cos(angles), rows.dtype) * float(np.sqrt(2.0 / self.columns))
 
     def __repr__(self) -> str:
         return f"FourierMap({self.inputs} -> {self.columns})"
@@ -348,7 +348,7 @@ def turn_of(chosen: Points, *, differences: bool, own: Array | None = None) -> H
     InvalidProblem
         k(z, z) has an eigenvalue that is negative by more than rounding.
     """
-    K = HOST.place(_among(chosen) if own is None else own)
+    K = HOST.asarray(_among(chosen) if own is None else own)
     K = (K + K.T) / 2
     check_values(np.diag(K), "the landmarks")
     m = len(K)
@@ -445,8 +445,8 @@ def pivots(points: Points, m: int, rng: np.random.Generator, weights: HostArray 
     InvalidProblem
         The kernel is not positive semidefinite.
     """
-    n, home = len(points), points.home.blocks
-    left = HOST.place(points.kernel.diagonal(points.rows))
+    n, device = len(points), points.device.blocks
+    left = HOST.asarray(points.kernel.diagonal(points.rows))
     left = left if weights is None else left * weights
     size = float(left.max(initial=0.0))
     unit = _unit_of(points)
@@ -462,7 +462,7 @@ def pivots(points: Points, m: int, rng: np.random.Generator, weights: HostArray 
         block = min(missing, max(m // 10, 1))
         new = np.unique(rng.choice(n, block, p=chances / chances.sum()))
         before = L[:, :done]
-        G = np.asarray(to_host(home.place(points.against(points.columns(new))))) - before @ before[new].T
+        G = np.asarray(to_host(device.asarray(points.against(points.columns(new))))) - before @ before[new].T
         own = (G[new] + G[new].T) / 2
         more = (
             1e-10 * np.trace(own) / len(new) + 30 * unit * size
@@ -484,6 +484,6 @@ def _among(chosen: Points) -> Array:
     """The kernel matrix of the landmarks, in float64; a user's function takes rows in the dtype of the data."""
     rows = chosen.rows
     if not isinstance(chosen.kernel, Function):
-        rows = rows.astype(np.float64) if scipy.sparse.issparse(rows) else chosen.home.blocks.place(rows)
+        rows = rows.astype(np.float64) if scipy.sparse.issparse(rows) else chosen.device.blocks.asarray(rows)
     wide = Points(rows, chosen.kernel)
     return wide.against(wide)

@@ -31,7 +31,7 @@ from scipy.spatial.distance import cdist
 from linspec.arrays import (
     HOST,
     Array,
-    Home,
+    Device,
     HostArray,
     check_bare,
     is_array,
@@ -441,14 +441,14 @@ class Precomputed(Kernel):
             )
         if scipy.sparse.issparse(X):
             return np.asarray(X.diagonal())
-        return Home.of(X).place(np.diagonal(to_host(X)), str(X.dtype).rpartition(".")[2])
+        return Device.of(X).asarray(np.diagonal(to_host(X)), str(X.dtype).rpartition(".")[2])
 
     def tile(self, X: Any, Z: Any, sx: Array | None = None, sz: Array | None = None) -> Array:
         index = np.asarray(Z)
         if scipy.sparse.issparse(X):
             return X[:, index].toarray()
-        home = Home.of(X)
-        return home.xp.take(X, home.xp.asarray(index, device=home.device), axis=1)
+        device = Device.of(X)
+        return device.xp.take(X, device.xp.asarray(index, device=device.native), axis=1)
 
 
 @dataclass(frozen=True)
@@ -707,9 +707,9 @@ class Points:
         return int(self.rows.shape[0])
 
     @property
-    def home(self) -> Home:
+    def device(self) -> Device:
         """The library and device of tiles with these rows."""
-        return Home.of(np.empty(0) if scipy.sparse.issparse(self.rows) else self.rows)
+        return Device.of(np.empty(0) if scipy.sparse.issparse(self.rows) else self.rows)
 
     def at(self, selection: Any) -> Points:
         """The points that a slice, or an array of row numbers on the host, selects."""
@@ -759,12 +759,12 @@ def about(rows: Any, center: HostArray | None) -> Any:
         return rows
     if scipy.sparse.issparse(rows):
         rows = rows.toarray()
-    home = Home.of(rows)
+    device = Device.of(rows)
     dtype = np.dtype(str(rows.dtype).rpartition(".")[2])
-    out = home.zeros(tuple(rows.shape), dtype)
-    middle = home.blocks.place(center)
-    for block in row_blocks(rows.shape[0], 8 * rows.shape[1], on_host=home.on_host):
-        out[block, :] = home.place(home.blocks.place(rows[block, :]) - middle, dtype)
+    out = device.zeros(tuple(rows.shape), dtype)
+    middle = device.blocks.asarray(center)
+    for block in row_blocks(rows.shape[0], 8 * rows.shape[1], on_host=device.on_host):
+        out[block, :] = device.asarray(device.blocks.asarray(rows[block, :]) - middle, dtype)
     return out
 
 
@@ -778,7 +778,7 @@ def points_of(rows: Any, kernel: Kernel) -> Points:
         return Points(rows, kernel)
     n, p = rows.shape
     some = np.linspace(0, n - 1, min(n, SAMPLE, max(MIDDLE // max(p, 1), 1))).astype(np.int64)
-    center = np.asarray(np.median(HOST.place(_chosen(rows, some)), axis=0))
+    center = np.asarray(np.median(HOST.asarray(_chosen(rows, some)), axis=0))
     return Points(about(rows, center), kernel, center)
 
 
@@ -812,7 +812,7 @@ def resolved(kernel: Kernel, rows: Any, rng: Any, weights: HostArray | None = No
     sample = _chosen(rows, _sampled(int(rows.shape[0]), random_generator(rng), weights))
     if scipy.sparse.issparse(sample):
         return kernel.resolved(sample.astype(np.float64))
-    sample = HOST.place(sample)
+    sample = HOST.asarray(sample)
     return kernel.resolved(sample - np.median(sample, axis=0) if kernel.differences else sample)
 
 
@@ -836,7 +836,7 @@ def check_values(values: Array, name: str) -> None:
     DataOutOfRange
         The largest value is too small or too large.
     """
-    d = HOST.place(values)
+    d = HOST.asarray(values)
     least = float(d.min(initial=0.0))
     largest = float(d.max(initial=0.0)) if np.isfinite(d).all() else float(np.finfo(np.float64).max)
     if least < -1e-6 * largest or (largest == 0 and least < 0):
@@ -856,8 +856,8 @@ def _chosen(rows: Any, selection: Any) -> Any:
         return rows[selection]
     if isinstance(selection, slice):
         return rows[selection, ...]
-    home = Home.of(rows)
-    return home.xp.take(rows, home.xp.asarray(np.asarray(selection), device=home.device), axis=0)
+    device = Device.of(rows)
+    return device.xp.take(rows, device.xp.asarray(np.asarray(selection), device=device.native), axis=0)
 
 
 def _inner(X: Any, Z: Any) -> Array:

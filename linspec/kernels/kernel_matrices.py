@@ -19,7 +19,7 @@ from typing import Any, cast
 import numpy as np
 import scipy.sparse
 
-from linspec.arrays import Array, DType, HostArray, at_home, largest_magnitude, random_generator, to_host
+from linspec.arrays import Array, DType, HostArray, largest_magnitude, random_generator, to_host, with_device
 from linspec.blocks.units import fits_single
 from linspec.cost import MOMENTS_SHARE
 from linspec.errors import InvalidProblem, MissingCapability, shown
@@ -135,21 +135,21 @@ class KernelOperator(LinearOperator):
             )
         check_square(self.kernel, self.data, name)
         self.shape = (n, n)
-        self.home = self.data.home.blocks
+        self.device = self.data.device.blocks
         self.dtype = np.dtype(np.float64)
         self.center, self.asked, self._rng, self.name = bool(center), str(form), rng, name
         self._begins = begins
         self._weights = weights_and_confounds(weights, None, n)[0]
-        self.roots = self.home.place(np.ones(n) if self._weights is None else np.sqrt(self._weights))
-        self.tile = min(tile or (HOST_TILE if self.data.home.on_host else DEVICE_TILE), n)
+        self.roots = self.device.asarray(np.ones(n) if self._weights is None else np.sqrt(self._weights))
+        self.tile = min(tile or (HOST_TILE if self.data.device.on_host else DEVICE_TILE), n)
         self._points: Any = None
         self._held: list[tuple[slice, slice, Array]] = []
         self._form = ""
 
     # ---- rows ---------------------------------------------------------------------------------
 
-    @at_home
-    def settle(self, rng: Any = None) -> Kernel:
+    @with_device
+    def fit(self, rng: Any = None) -> Kernel:
         """Read the rows at the first call, and compute the scale of the kernel from them if it is not given.
 
         Parameters
@@ -187,7 +187,7 @@ class KernelOperator(LinearOperator):
     @property
     def points(self) -> Points:
         """The rows in memory, minus the column medians if the kernel depends on x − z alone."""
-        self.settle()
+        self.fit()
         return cast("Points", self._points)
 
     @property
@@ -200,7 +200,7 @@ class KernelOperator(LinearOperator):
         """The form of products, "held" or "tiled"."""
         if not self._form:
             size = float(self.shape[0]) ** 2 * self.tile_dtype.itemsize
-            fits = size <= MOMENTS_SHARE / 2 * self.home.free_memory()
+            fits = size <= MOMENTS_SHARE / 2 * self.device.free_memory()
             self._form = self.asked if self.asked != "auto" else "held" if fits else "tiled"
         return self._form
 
@@ -225,7 +225,7 @@ class KernelOperator(LinearOperator):
 
     # ---- products, columns and entries --------------------------------------------------------
 
-    @at_home
+    @with_device
     def product(self, V: Array) -> tuple[Array, HostArray]:
         """The product H k(X, X) H V, and the column means of k(X, X) H V.
 
@@ -244,7 +244,9 @@ class KernelOperator(LinearOperator):
         self._check_block(V, self.shape[0], "product")
         b = V.shape[1]
         self._begin(b, 1.0, 2.0 * float(self.shape[0]) ** 2 * b)
-        return self.centred(self.weighted(self._by_tiles(self.weighted(self._centred(self.home.place(V))))))
+        return self.centred(
+            self.weighted(self._by_tiles(self.weighted(self._centred(self.device.asarray(V)))))
+        )
 
     def _begin(self, columns: int, sweeps: float, flops: float) -> None:
         """Count a pass, or a share of one, if the run around it has room for it."""
@@ -256,7 +258,7 @@ class KernelOperator(LinearOperator):
         return V * self.roots[:, None]
 
     def centred(self, V: Array) -> tuple[Array, HostArray]:
-        """H V for a block at `home`, and the means that it subtracts; zeros without centring.
+        """H V for a block at `device`, and the means that it subtracts; zeros without centring.
 
         The means are those of the columns; with weights those of S⁻¹V, in which every row counts wᵢ times.
         """
@@ -270,7 +272,7 @@ class KernelOperator(LinearOperator):
         return V - self.roots[:, None] * self._mean(V) if self.center and V.shape[1] else V
 
     def _mean(self, V: Array) -> Array:
-        return (self.roots @ V) / self.home.xp.sum(self.roots * self.roots)
+        return (self.roots @ V) / self.device.xp.sum(self.roots * self.roots)
 
     def _matmat(self, V: Array) -> Array:
         return self.product(V)[0]
@@ -280,13 +282,13 @@ class KernelOperator(LinearOperator):
 
     def _by_tiles(self, V: Array) -> Array:
         """k(X, X) V, summed in float64 over tiles in the dtype of the data."""
-        self.settle()  # which decides the dtype of the tiles
-        W = self.data.home.place(V, self.tile_dtype)
-        out = self.home.zeros((self.shape[0], V.shape[1]))
+        self.fit()  # which decides the dtype of the tiles
+        W = self.data.device.asarray(V, self.tile_dtype)
+        out = self.device.zeros((self.shape[0], V.shape[1]))
         for rows, columns, T in self._tiles():
-            out[rows, :] += self.home.place(T @ W[columns, :])
+            out[rows, :] += self.device.asarray(T @ W[columns, :])
             if rows != columns:
-                out[columns, :] += self.home.place(T.T @ W[rows, :])
+                out[columns, :] += self.device.asarray(T.T @ W[rows, :])
         return out
 
     def _tiles(self) -> Iterator[tuple[slice, slice, Array]]:
@@ -308,14 +310,14 @@ class KernelOperator(LinearOperator):
     def _dense(self) -> Array:
         """The matrix as a float64 array; counts one pass."""
         self._begin(0, 1.0, 0.0)
-        K = self.home.zeros(self.shape)
+        K = self.device.zeros(self.shape)
         for rows, columns, T in self._tiles():
-            K[rows, columns] = self.home.place(T)
-            K[columns, rows] = self.home.place(T.T)
+            K[rows, columns] = self.device.asarray(T)
+            K[columns, rows] = self.device.asarray(T.T)
         K = self.roots[:, None] * K * self.roots
         return self._centred(self._centred(K).T).T
 
-    @at_home
+    @with_device
     def pivots(self, m: int, rng: Any = None) -> HostArray:
         """Numbers of m rows, drawn by randomly pivoted Cholesky of the matrix, which is not centred for this.
 
@@ -335,7 +337,7 @@ class KernelOperator(LinearOperator):
         self._begin(m, m / max(n, 1), 2.0 * n * float(m) ** 2)
         return pivots(self.points, m, random_generator(self._rng if rng is None else rng), self._weights)
 
-    @at_home
+    @with_device
     def columns(self, numbers: Any) -> Array:
         """Columns of k(X, X), not centred and not weighted.
 
@@ -346,37 +348,37 @@ class KernelOperator(LinearOperator):
 
         Returns
         -------
-        array of shape (n, m), in the working dtype and at the home of the data
+        array of shape (n, m), in the working dtype and at the device of the data
         """
         index, points = np.asarray(numbers, dtype=np.intp), self.points
         n, m = self.shape[0], len(index)
         self._begin(m, m / max(n, 1), 0.0)
-        out = self.data.home.zeros((n, m), self.tile_dtype)
+        out = self.data.device.zeros((n, m), self.tile_dtype)
         others = points.columns(index)
         for rows in _slices(n, self.tile):
             pause()
             out[rows, :] = points.at(rows).against(others)
         return out
 
-    @at_home
+    @with_device
     def block(self, numbers: Any) -> HostArray:
         """k(x, z) for all pairs of some rows, not centred and not weighted, in float64 on the host."""
         index = np.asarray(numbers, dtype=np.intp)
         self._begin(0, (len(index) / max(self.shape[0], 1)) ** 2, 0.0)
         return self._among(self.points, index)
 
-    @at_home
+    @with_device
     def diagonal(self) -> Array:
         """k(x, x) for each row, not centred and not weighted: an array of shape (n,) in the dtype of the data."""
         return self.kernel.diagonal(self.points.rows)
 
-    @at_home
+    @with_device
     def map(self) -> KernelMap:
         """The map x ↦ (k(x, x₁), …, k(x, xₙ)) for new rows."""
         every = np.arange(self.shape[0])
         return KernelMap(self.points.columns(every, self.points), None, self.data.shape[1], every)
 
-    @at_home
+    @with_device
     def cross(self, data: Any, name: str = "data") -> LinearOperator:
         """k(Z, X) for new rows Z, not centred: an operator whose rows are computed slice by slice.
 

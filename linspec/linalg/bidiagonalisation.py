@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray
+from linspec.arrays import Array, Device, HostArray
 
 LongStep = Callable[[Array, Array, HostArray], tuple[Array, HostArray]]
 """(V, U, alpha) -> Aᵀ(AV - U diag(alpha)) and the lengths of AV - U diag(alpha), which replaces U in place."""
@@ -59,14 +59,14 @@ def golub_kahan(step: LongStep, adjoint: Array, U: Array, beta: HostArray) -> It
     beta : numpy.ndarray of shape (k,)
         The lengths of the columns of b.
     """
-    place = Home.of(adjoint).place
+    asarray = Device.of(adjoint).asarray
     V = 0.0 * adjoint
     while True:
         scale = _reciprocal(beta)
-        U *= place(scale)[None, :]
-        V = adjoint * place(scale)[None, :] - V * place(beta)[None, :]  # (1), (2)
-        alpha = np.where(beta > 0, Home.of(V).column_norms(V), 0.0)
-        V = V * place(_reciprocal(alpha))[None, :]
+        U *= asarray(scale)[None, :]
+        V = adjoint * asarray(scale)[None, :] - V * asarray(beta)[None, :]  # (1), (2)
+        alpha = np.where(beta > 0, Device.of(V).column_norms(V), 0.0)
+        V = V * asarray(_reciprocal(alpha))[None, :]
         yield Bidiagonal(alpha, beta, V)
         adjoint, beta = step(V, U, alpha)
         beta = np.where(alpha > 0, beta, 0.0)
@@ -91,7 +91,7 @@ def lsqr(
     """
     first = next(steps)
     V = first.V
-    place = Home.of(first.V).place
+    asarray = Device.of(first.V).asarray
     lam = np.sqrt(np.array(ridges))[:, None]
     X = [0.0 * V for _ in ridges]
     W = [V for _ in ridges]
@@ -106,8 +106,8 @@ def lsqr(
         s = beta * _reciprocal(rho)
         theta, rho_bar, phi, phi_bar = s * alpha, -c * alpha, c * phi_hat, s * phi_hat  # (5)
         for i in range(len(X)):
-            X[i] = X[i] + W[i] * place(phi[i] * _reciprocal(rho[i]))[None, :]  # (6)
-            W[i] = v - W[i] * place(theta[i] * _reciprocal(rho[i]))[None, :]
+            X[i] = X[i] + W[i] * asarray(phi[i] * _reciprocal(rho[i]))[None, :]  # (6)
+            W[i] = v - W[i] * asarray(theta[i] * _reciprocal(rho[i]))[None, :]
         yield list(X), alpha * np.abs(s * phi)
 
 
@@ -128,9 +128,9 @@ def stacked(step: LongStep, roots: Array) -> LongStep:
 
     def longer(V: Array, U: Array, alpha: HostArray) -> tuple[Array, HostArray]:
         n = U.shape[0] - V.shape[0]
-        device = Home.of(V)
+        device = Device.of(V)
         Z, lengths = step(V, U[:n, :], alpha)
-        below = V * roots - U[n:, :] * device.place(alpha)[None, :]
+        below = V * roots - U[n:, :] * device.asarray(alpha)[None, :]
         U[n:, :] = below
         return Z + below * roots, np.hypot(lengths, device.column_norms(below))
 

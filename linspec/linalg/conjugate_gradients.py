@@ -36,7 +36,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.arrays import Array, Device, HostArray, reciprocal, to_host
 from linspec.linalg.small_matrices import EPS, inverse, lengths_of, orthonormal
 
 
@@ -135,7 +135,7 @@ def side_by_side(
         live = [i for i in able if not waits(i, now[i])] or able
         if not live:
             return
-        SV = product(Home.of(now[0].P).concat([now[i].P for i in live]))
+        SV = product(Device.of(now[0].P).concat([now[i].P for i in live]))
         edges = np.cumsum([0, *(now[i].P.shape[1] for i in live)]).tolist()
         for i, (a, b) in zip(live, pairwise(edges), strict=True):
             now[i] = iterations[i].send(SV[:, a:b])
@@ -203,7 +203,7 @@ def cg_steps(
     preconditioner : callable, optional
         V -> W V for a positive definite W near (S + r I)⁻¹; only for one ridge.
     """
-    place = Home.of(B).place
+    asarray = Device.of(B).asarray
     r, path = min(ridges), range(len(ridges))
     least = list(ridges).index(r)
     delta = np.array([ridge - r for ridge in ridges])[:, None, None]
@@ -220,8 +220,8 @@ def cg_steps(
     while True:
         lengths = _lengths(z, columns, least)
         if preconditioner is not None:
-            lengths = Home.of(Q).column_norms(Q @ place(z[0][:, columns[0]]))
-        step = Step(lambda X=X: X, lengths, P[least], lambda Q=Q, z=z[least]: Q @ place(z))  # type: ignore[misc]
+            lengths = Device.of(Q).column_norms(Q @ asarray(z[0][:, columns[0]]))
+        step = Step(lambda X=X: X, lengths, P[least], lambda Q=Q, z=z[least]: Q @ asarray(z))  # type: ignore[misc]
         if lengths.max(initial=0.0) < best:
             best, spent, nearest = lengths.max(initial=0.0), 0, step
         spent += P[least].shape[1]
@@ -231,23 +231,23 @@ def cg_steps(
         MP = SP + r * P[least]
         G = _host_product(P[least], MP)  # (1)
         Dinv = inverse(G + Delta if several else G[None])
-        Q, WQ, tau = _basis(Q - MP @ place(Dinv[least]), preconditioner)  # (3)
+        Q, WQ, tau = _basis(Q - MP @ asarray(Dinv[least]), preconditioner)  # (3)
         steps = [Dinv[i] @ z[i] for i in path]
         wanted = [steps[i][:, columns[i]] if i == least else steps[i] for i in path]
         z = [tau @ (z[i] if delta[i] == 0 else G @ steps[i]) for i in path]  # (4)
         residuals, limits = _beside(z), _beside(rounded)
         if (lengths_of(residuals) <= limits).any():
             turn = _above(residuals, limits)
-            Q = Q @ place(turn)
+            Q = Q @ asarray(turn)
             tau = turn.T @ tau
             z = [turn.T @ each for each in z]
-            WQ = Q if preconditioner is None else WQ @ place(turn)
+            WQ = Q if preconditioner is None else WQ @ asarray(turn)
         back = tau.T[None]
         if several:
             back = np.where(delta == 0, tau.T, Dinv @ (G @ tau.T))
             Delta = back.swapaxes(1, 2) @ Delta @ tau.T  # (5)
             Delta = (Delta + Delta.swapaxes(1, 2)) / 2 + delta * np.eye(len(tau))
-        moves = Home.of(B).place_together(*wanted, *back)
+        moves = Device.of(B).asarrays(*wanted, *back)
         X = [X[i] + P[i] @ moves[i] for i in path]  # (2)
         P = [WQ + P[i] @ moves[len(ridges) + i] for i in path]  # (6)
 
@@ -257,7 +257,7 @@ def _basis(S: Array, preconditioner: Callable[[Array], Array] | None) -> tuple[A
     if preconditioner is None:
         Q, tau = orthonormal(S)
         return Q, Q, tau
-    place = Home.of(S).place
+    asarray = Device.of(S).asarray
     WS = preconditioner(S)
     tau = np.eye(S.shape[1])
     for _ in range(2):  # the second time for the rounding of the first
@@ -268,8 +268,8 @@ def _basis(S: Array, preconditioner: Callable[[Array], Array] | None) -> tuple[A
         live = values > len(G) * EPS * values.max(initial=0.0)
         roots = np.sqrt(values[live])
         T = scale[:, None] * (V[:, live] / roots)
-        S = S @ place(T)
-        WS = WS @ place(T)
+        S = S @ asarray(T)
+        WS = WS @ asarray(T)
         tau = roots[:, None] * (V[:, live].T * d) @ tau
     return S, WS, tau
 

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.arrays import Array, Device, HostArray, to_host
 from linspec.linalg import selection_matrix
 from linspec.linalg.small_matrices import EPS, lengths_of, orthonormal
 
@@ -103,7 +103,7 @@ def block_krylov(
     >>> last.values.round(12).tolist(), last.exhausted
     ([9.0, 4.0], True)
     """
-    place = Home.of(start).place
+    asarray = Device.of(start).asarray
     p = start.shape[0]
     Q, _ = orthonormal(start)
     b = first = max(Q.shape[1], 1)
@@ -115,7 +115,7 @@ def block_krylov(
         V = rows[: T.shape[1] + Q.shape[1], :].T
         near = int(np.argmax(T[T.shape[1] :].any(axis=0))) if T.size else 0
         column = to_host(_coefficients(V[:, near:], SQ))
-        R = SQ - _combination(V[:, near:], place(column))  # (1) for what S Q has a part of
+        R = SQ - _combination(V[:, near:], asarray(column))  # (1) for what S Q has a part of
         rest = _coefficients(V, R)
         R = R - _combination(V, rest)  # (1) for what rounding has left
         column = to_host(rest) + np.vstack([np.zeros((near, column.shape[1])), column])
@@ -133,7 +133,7 @@ def block_krylov(
         exhausted = new.shape[1] == 0
         risk = partial(_risk, theta, Y, left, k, first, p)
         count = min(k, len(theta))
-        vectors = lambda V=V, Y=Y[:, :count]: _combination(V, place(Y))  # noqa: E731
+        vectors = lambda V=V, Y=Y[:, :count]: _combination(V, asarray(Y))  # noqa: E731
         yield RitzPairs(theta[:count], vectors, residuals[:count], exhausted, risk)
         if V.shape[1] >= p:
             return
@@ -144,7 +144,7 @@ def block_krylov(
                 return
         if V.shape[1] + new.shape[1] > room:
             kept = min(len(theta), k + (room - k) // 3)
-            rows = _with_room(_combination(V, place(Y[:, :kept])), room + b)
+            rows = _with_room(_combination(V, asarray(Y[:, :kept])), room + b)
             T = np.diag(theta[:kept])
             beta, first = beta @ newest[:, :kept], 0
         else:
@@ -156,7 +156,7 @@ def block_krylov(
 
 def _with_room(V: Array, columns: int) -> Array:
     """The columns of V as rows of an array with room for others."""
-    rows = Home.of(V).zeros((max(columns, V.shape[1]), V.shape[0]))
+    rows = Device.of(V).zeros((max(columns, V.shape[1]), V.shape[0]))
     rows[: V.shape[1], :] = V.T
     return rows
 
@@ -200,7 +200,7 @@ def search(
         Whether the search came to its end.
     """
     V = pairs.vectors()
-    place = Home.of(pairs.vectors()).place
+    asarray = Device.of(pairs.vectors()).asarray
     k = len(pairs.values)
     while V.shape[1] < V.shape[0]:
         near, least = (unit * float(pairs.values[0]) for unit in (tol, 10 * EPS * math.sqrt(len(V))))
@@ -221,11 +221,11 @@ def search(
         if not equal or not settled:
             return pairs, settled
         new = _orthogonal_to(V, more.vectors()[:, :equal])
-        both = Home.of(V).concat([pairs.vectors(), new])
-        V = Home.of(V).concat([V, new])
+        both = Device.of(V).concat([pairs.vectors(), new])
+        V = Device.of(V).concat([V, new])
         values = np.concatenate([pairs.values, more.values[:equal]])
         order = np.argsort(-values, kind="stable")
-        pairs = _rayleigh_ritz(product, both @ place(selection_matrix(len(values), order[:k])), pairs)
+        pairs = _rayleigh_ritz(product, both @ asarray(selection_matrix(len(values), order[:k])), pairs)
         if equal < b:
             break
     return pairs, True
@@ -244,10 +244,10 @@ def _improbable(gap: float, steps: int, shape: tuple[int, int]) -> bool:
 def _rayleigh_ritz(product: Callable[[Array], Array], V: Array, pairs: RitzPairs) -> RitzPairs:
     """The Ritz pairs in the span of V, by one product."""
     V, _ = orthonormal(V)
-    SV, place = product(V), Home.of(V).place
+    SV, asarray = product(V), Device.of(V).asarray
     theta, Y = _leading(_bordered(np.zeros((0, 0)), to_host(V.T @ SV)))
-    vectors = V @ place(Y)
-    residuals = Home.of(V).column_norms(SV @ place(Y) - vectors * place(theta)[None, :])
+    vectors = V @ asarray(Y)
+    residuals = Device.of(V).column_norms(SV @ asarray(Y) - vectors * asarray(theta)[None, :])
     return pairs._replace(values=theta, vectors=lambda: vectors, residuals=to_host(residuals))
 
 
@@ -272,13 +272,13 @@ def _independent(R: Array, rounding: float) -> tuple[Array, HostArray]:
     live = sizes > 8 * np.sqrt(R.shape[0]) * rounding
     if live.all():
         return new, beta
-    return new @ Home.of(R).place(left[:, live]), sizes[live, None] * Vt[live]
+    return new @ Device.of(R).asarray(left[:, live]), sizes[live, None] * Vt[live]
 
 
 def _outside(V: Array, b: int, rng: np.random.Generator) -> Array:
     """A random block that is orthogonal to V; empty if V is the whole space."""
     p, m = V.shape
-    Z = Home.of(V).place(rng.standard_normal((p, min(b, p - m))))
+    Z = Device.of(V).asarray(rng.standard_normal((p, min(b, p - m))))
     return _orthogonal_to(V, Z)
 
 

@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, to_host_together
+from linspec.arrays import Array, Device, HostArray, reciprocal, to_host, to_host_together
 from linspec.linalg import whitening_above_noise
 from linspec.linalg.small_matrices import eigenpairs, orthonormal
 
@@ -172,7 +172,7 @@ class _View:
 
     def outside(self, Z: Array, W: Array) -> Array:
         """Z without its part in the subspace, of length 1 in the norm of diag(S), or 0 where rounding is left."""
-        there = Home.of(Z)
+        there = Device.of(Z)
         before = left = there.column_sums(Z * Z * self.D)
         for turn in range(2):
             # On a device the test would be a wait; there the second projection is cheaper.
@@ -186,7 +186,7 @@ class _View:
 
     def live_rows(self, Z: Array) -> Array:
         """Z with zeros for the columns of the data that are zero: no residual tells of these rows."""
-        xp = Home.of(Z).xp
+        xp = Device.of(Z).xp
         return xp.where(self.D > 0, Z, xp.zeros_like(Z))
 
     def fold(self, T: Array) -> None:
@@ -288,7 +288,7 @@ class _Space:
             turns.append(view.W @ basis)
             self.U[i] = np.vstack([tau, np.zeros((basis.shape[1] - len(tau), tau.shape[1]))])
         self.M = {(i, j): turns[i].T @ M @ turns[j] for (i, j), M in self.M.items()}
-        placed = Home.of(self.views[0].V[0]).place_together(*turns)
+        placed = Device.of(self.views[0].V[0]).asarrays(*turns)
         for view, turn in zip(self.views, placed, strict=True):
             view.fold(turn)
 
@@ -299,7 +299,7 @@ class _Space:
         n = len(self.views)
         w = [view.W @ U[:, :width] for view, U in zip(views, self.U, strict=True)]
         small = [*w, *(-c * values for c in w), *(view.W for view in views)]
-        placed = Home.of(views[0].V[0]).place_together(*small)
+        placed = Device.of(views[0].V[0]).asarrays(*small)
         w = placed[:n]
         scaled = placed[n : 2 * n]
         self.W = placed[2 * n :]
@@ -322,7 +322,7 @@ def _against(panels: Sequence[Array], Z: Array) -> Array:
     """VᵀZ for all panels V."""
     if not panels:
         return Z[:0, :]
-    return Home.of(Z).xp.concat([V.T @ Z for V in panels], axis=0)
+    return Device.of(Z).xp.concat([V.T @ Z for V in panels], axis=0)
 
 
 def _combined(panels: Sequence[Array], T: Array) -> Array:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from linspec.arrays import Array, Home, reciprocal, to_host
+from linspec.arrays import Array, Device, reciprocal, to_host
 from linspec.linalg.small_matrices import EPS, whitening
 
 WORTH = 3.0
@@ -37,7 +37,7 @@ ROUNDING = 1e-12
 
 
 def preconditioner_from_sketch(
-    Omega: Array, SOmega: Array, ridge: float, diagonal: Array, device: Home
+    Omega: Array, SOmega: Array, ridge: float, diagonal: Array, device: Device
 ) -> tuple[Array, Array]:
     """1/E and L of the preconditioner P⁻¹ R = R / E − L Lᵀ R of S = XᵀX + ridge·I, from S times a thin block Ω.
 
@@ -50,7 +50,7 @@ def preconditioner_from_sketch(
     ridge : float
     diagonal : array of shape (p,)
         The diagonal of XᵀX, without the ridge; `raised_diagonal` estimates it.
-    device : Home
+    device : Device
 
     Returns
     -------
@@ -76,7 +76,7 @@ def preconditioner_from_sketch(
     """
     xp = device.xp
     Y = SOmega - Omega * ridge
-    F = Y @ device.place(whitening(to_host(Omega.T @ Y), cut=10 * EPS))
+    F = Y @ device.asarray(whitening(to_host(Omega.T @ Y), cut=10 * EPS))
     E = xp.max(xp.stack([diagonal - xp.sum(F * F, axis=1), diagonal * LEAST]), axis=0) + ridge
     weights = reciprocal(E)
     squares, vectors = np.linalg.eigh(to_host(F.T @ (F * weights[:, None])))
@@ -84,10 +84,10 @@ def preconditioner_from_sketch(
     if not worth.any():  # Jacobi's
         return reciprocal(diagonal + ridge), F[:, :0]
     turn = vectors[:, worth] / np.sqrt(1 + squares[worth])
-    return weights, (F @ device.place(turn)) * weights[:, None]
+    return weights, (F @ device.asarray(turn)) * weights[:, None]
 
 
-def raised_diagonal(signs: Array, Ssigns: Array, ridge: float, device: Home) -> Array:
+def raised_diagonal(signs: Array, Ssigns: Array, ridge: float, device: Device) -> Array:
     """Estimate the diagonal of XᵀX, rarely too small, from the product of S = XᵀX + ridge·I with random signs.
 
     Each entry is the mean over the signs plus twice its standard error: entries that are too small harm a
@@ -100,7 +100,7 @@ def raised_diagonal(signs: Array, Ssigns: Array, ridge: float, device: Home) -> 
     Ssigns : array of shape (p, l)
         The product of S, ridge included, with the signs.
     ridge : float
-    device : Home
+    device : Device
 
     Returns
     -------

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from linspec.arrays import Array, Home, HostArray, namespace, reciprocal, to_host
+from linspec.arrays import Array, Device, HostArray, namespace, reciprocal, to_host
 
 SMALL = 500
 """Up to this order of a matrix, an SVD takes at most a few hundredths of a second. So all singular vectors are
@@ -61,7 +61,7 @@ def squared_cut(A: Any) -> float:
     return float(max(A.shape[1] * EPS, rank_cut(A.shape, A.rounded_dtype) ** 2))
 
 
-def leading_svd(T: Array, k: int, device: Home) -> tuple[Array, HostArray, Array]:
+def leading_svd(T: Array, k: int, device: Device) -> tuple[Array, HostArray, Array]:
     """The leading singular triplets of a matrix that fits into memory.
 
     For a large T, the leading eigenvectors of the smaller of T Tᵀ and TᵀT are computed first. A second step is the SVD
@@ -74,7 +74,7 @@ def leading_svd(T: Array, k: int, device: Home) -> tuple[Array, HostArray, Array
         float64, of the library and device of `device`, with at least one row and one column.
     k : int
         At least 1; at most min(m, n) triplets are returned.
-    device : Home
+    device : Device
 
     Returns
     -------
@@ -105,7 +105,7 @@ def leading_svd(T: Array, k: int, device: Home) -> tuple[Array, HostArray, Array
     return U[:, :k], to_host(s)[:k], Vt.T[:, :k]
 
 
-def _by_square(T: Array, k: int, device: Home) -> tuple[Array, HostArray, Array]:
+def _by_square(T: Array, k: int, device: Device) -> tuple[Array, HostArray, Array]:
     """Leading singular triplets from eigenvectors of the smaller of T Tᵀ and TᵀT; accurate for values near the largest.
 
     A second step is the SVD of the product of T or Tᵀ with the k eigenvectors. Let s₁ be the largest singular value.
@@ -493,7 +493,7 @@ def orthonormal(S: Array) -> tuple[Array, HostArray]:
     ((2, 1), True)
     """
     if S.shape[1] == 1:
-        size = Home.of(S).norm(S)
+        size = Device.of(S).norm(S)
         return (S / size, np.array([[size]])) if size > 0 else (S[:, :0], np.zeros((0, 1)))
     fast = _by_cholesky(S)
     if fast is not None:
@@ -507,7 +507,7 @@ def orthonormal(S: Array) -> tuple[Array, HostArray]:
     length = np.where(length > 0, length, 1.0)
     turn, s, Vt = np.linalg.svd(tau / length, full_matrices=False)
     rank = int((s > DEPENDENT * max(s.max(initial=0.0), DEPENDENT)).sum())
-    return Q @ Home.of(S).place(turn[:, :rank]), s[:rank, None] * Vt[:rank] * length
+    return Q @ Device.of(S).asarray(turn[:, :rank]), s[:rank, None] * Vt[:rank] * length
 
 
 def _by_cholesky(S: Array) -> tuple[Array, HostArray] | None:
@@ -516,7 +516,7 @@ def _by_cholesky(S: Array) -> tuple[Array, HostArray] | None:
     Yamamoto, Nakatsukasa, Yanagisawa & Fukaya 2015, ETNA 44, 306-326: products in place of reflections.
     """
     G = to_host(S.T @ S)
-    place = Home.of(S).place
+    asarray = Device.of(S).asarray
     d = np.sqrt(np.maximum(G.diagonal(), 0.0))
     if S.shape[1] == 0 or not ((d > 1 / ORDINARY) & (d < ORDINARY)).all():
         return None
@@ -528,11 +528,11 @@ def _by_cholesky(S: Array) -> tuple[Array, HostArray] | None:
     if least < 1e-3:
         return None
     R = R * d
-    Q = S @ place(np.linalg.inv(R))
+    Q = S @ asarray(np.linalg.inv(R))
     if least > 0.5:
         return Q, R
     again = np.linalg.cholesky(to_host(Q.T @ Q)).T
-    return Q @ place(np.linalg.inv(again)), again @ R
+    return Q @ asarray(np.linalg.inv(again)), again @ R
 
 
 def inverse(G: HostArray) -> HostArray:
@@ -609,7 +609,7 @@ def tall_svd(B: Array) -> tuple[Array, HostArray, HostArray]:
     """
     Q, R = namespace(B).linalg.qr(B, mode="reduced")
     X, s, Yt = np.linalg.svd(to_host(R), full_matrices=False)
-    return Q @ Home.of(B).place(X), s, Yt.T
+    return Q @ Device.of(B).asarray(X), s, Yt.T
 
 
 # ---- the normal form of returned vectors: unit length in a metric, fixed signs, and a fixed order -----
@@ -644,7 +644,7 @@ def selection_matrix(count: int, order: HostArray) -> HostArray:
     return T
 
 
-def signs_of_columns(V: Array, device: Home) -> HostArray:
+def signs_of_columns(V: Array, device: Device) -> HostArray:
     """The sign of the largest entry of each column, by which vectors are multiplied to fix their signs.
 
     If several entries are within a millionth of the largest, the first one counts.
@@ -652,7 +652,7 @@ def signs_of_columns(V: Array, device: Home) -> HostArray:
     Parameters
     ----------
     V : array of shape (p, k)
-    device : Home
+    device : Device
 
     Returns
     -------
@@ -674,13 +674,13 @@ def signs_of_columns(V: Array, device: Home) -> HostArray:
         signs = np.sign(V[near.argmax(axis=0), np.arange(V.shape[1])])
     else:
         first = xp.argmax(xp.astype(near, xp.int8), axis=0)
-        index = xp.arange(V.shape[0], device=device.device)
+        index = xp.arange(V.shape[0], device=device.native)
         picked = xp.where(index[:, None] == first[None, :], V, xp.zeros_like(V))
         signs = np.sign(to_host(xp.sum(picked, axis=0)))
     return np.where(signs == 0, 1.0, signs)
 
 
-def unit_columns(W: Array, device: Home) -> Array:
+def unit_columns(W: Array, device: Device) -> Array:
     """Divide columns by their lengths; a column of zeros stays.
 
     Examples
@@ -692,11 +692,11 @@ def unit_columns(W: Array, device: Home) -> Array:
     array([[0.6, 0. ],
            [0.8, 0. ]])
     """
-    W = device.place(W)
-    return W * reciprocal(device.place(device.column_norms(W)))[None, :]
+    W = device.asarray(W)
+    return W * reciprocal(device.asarray(device.column_norms(W)))[None, :]
 
 
-def inner_products(V: Array, W: Array, device: Home) -> HostArray:
+def inner_products(V: Array, W: Array, device: Device) -> HostArray:
     """Compute the inner product of each column of V with the column of W at the same position, on the host.
 
     Examples
@@ -724,7 +724,7 @@ def leading(values: HostArray, k: int, above: float = 0.0) -> HostArray:
     return order[values[order] > above][:k]
 
 
-def picked(W: Array, order: HostArray, factors: HostArray, device: Home) -> Array:
+def picked(W: Array, order: HostArray, factors: HostArray, device: Device) -> Array:
     """Return columns of W in an order, each multiplied by a factor.
 
     Examples
@@ -735,11 +735,11 @@ def picked(W: Array, order: HostArray, factors: HostArray, device: Home) -> Arra
     >>> picked(np.array([[5.0, 6.0, 7.0]]), np.array([2, 0]), np.array([1.0, -1.0]), HOST)
     array([[ 7., -5.]])
     """
-    return W @ device.place(selection_matrix(W.shape[1], order) * factors)
+    return W @ device.asarray(selection_matrix(W.shape[1], order) * factors)
 
 
 def leading_triplets(
-    U: Array, V: Array, CV: Array, CtU: Array, k: int, above: float, device: Home
+    U: Array, V: Array, CV: Array, CtU: Array, k: int, above: float, device: Device
 ) -> tuple[Array, Array, Array, Array, HostArray]:
     """Arrange pairs of unit vectors as singular triplets of a matrix C: σ = uᵀC v, positive and in decreasing order.
 
@@ -752,7 +752,7 @@ def leading_triplets(
         The largest number of triplets.
     above : float
         Values up to this bound are only rounding, and are left out.
-    device : Home
+    device : Device
 
     Returns
     -------

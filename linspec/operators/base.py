@@ -20,14 +20,14 @@ import numpy as np
 from linspec.arrays import (
     HOST,
     Array,
+    Device,
     DType,
-    Home,
     HostArray,
-    at_home,
     host_dtype,
     is_array,
     on_device,
     to_host,
+    with_device,
     working_dtype,
 )
 from linspec.blocks import Block, ByProducts, Dense, Rows
@@ -42,7 +42,7 @@ Access = Literal["products", "rows", "slices", "blocks"]
 class LinearOperator:
     """An n x p matrix known by its products with thin blocks.
 
-    A subclass sets `shape`, `dtype` and, where its arrays are not NumPy's, `home`, and defines
+    A subclass sets `shape`, `dtype` and, where its arrays are not NumPy's, `device`, and defines
     `_matmat` and `_rmatmat`; their blocks have been checked and moved to the right device. It may define `_rows` (and
     set `access` to "rows") and `_dense` (and set `readable`), and set `_stored_dtype`, `_nnz`, and `_converts` if its
     entries are converted to `dtype` where they are multiplied.
@@ -53,8 +53,8 @@ class LinearOperator:
         (n, p).
     dtype : numpy.dtype
         float32 or float64: the dtype of the products.
-    home : Home
-        The library and device of n-row blocks; float64 p x k blocks are in `home.blocks`.
+    device : Device
+        The library and device of n-row blocks; float64 p x k blocks are in `device.blocks`.
     access : {"products", "rows", "slices", "blocks"}
         How rows are reached: only in products with the whole matrix; by the method `rows`; in order, by the method
         `blocks`, where the number of rows is `math.inf` until it is known; in blocks that stay on workers.
@@ -101,7 +101,7 @@ class LinearOperator:
 
     shape: tuple[int, int]
     dtype: DType
-    home: Home = HOST
+    device: Device = HOST
     access: Access = "products"
     readable: bool = False
     sparse: bool = False
@@ -132,11 +132,11 @@ class LinearOperator:
         return self.access in ("rows", "blocks")
 
     def _matmat(self, V: Array) -> Array:
-        """Return A V, in the working dtype at `home`, for V (p x k), float64 at `home.blocks`."""
+        """Return A V, in the working dtype at `device`, for V (p x k), float64 at `device.blocks`."""
         return self._products("_matmat").matmat(V)
 
     def _rmatmat(self, U: Array) -> Array:
-        """Return Aᵀ U, float64 at `home.blocks`, for U (n x k) in the working dtype at `home`."""
+        """Return Aᵀ U, float64 at `device.blocks`, for U (n x k) in the working dtype at `device`."""
         return self._products("_rmatmat").rmatmat(U)
 
     def _products(self, name: str) -> Rows:
@@ -150,8 +150,8 @@ class LinearOperator:
         raise NotImplementedError(f'{type(self).__name__} has access "rows" and defines no _rows')
 
     def _dense(self) -> Array:
-        """The entries, in the working dtype at `home`; by default those of all rows."""
-        return self.home.place(self._rows(slice(0, self.shape[0])).dense(), self.dtype)
+        """The entries, in the working dtype at `device`; by default those of all rows."""
+        return self.device.asarray(self._rows(slice(0, self.shape[0])).dense(), self.dtype)
 
     # ---- public methods -----------------------------------------------------------------------
 
@@ -180,7 +180,7 @@ class LinearOperator:
         with on_device(self):
             self._check_block(V, self.shape[1], "matmat")
             pause()
-            return self._matmat(self.home.blocks.place(V))
+            return self._matmat(self.device.blocks.asarray(V))
 
     def rmatmat(self, U: Array) -> Array:
         """Aᵀ U.
@@ -196,7 +196,7 @@ class LinearOperator:
         with on_device(self):
             self._check_block(U, self.shape[0], "rmatmat")
             pause()
-            return self._rmatmat(self.home.place(U, self.dtype))
+            return self._rmatmat(self.device.asarray(U, self.dtype))
 
     def rows(self, selection: Selection) -> LinearOperator:
         """The rows that a slice or an integer array selects, as an operator.
@@ -223,9 +223,9 @@ class LinearOperator:
         with on_device(self):
             return self._rows(_selected(selection, self.shape[0]))
 
-    @at_home
+    @with_device
     def dense(self) -> Array:
-        """The n x p entries in the working dtype, at `home`: perhaps the data themselves, so do not modify them.
+        """The n x p entries in the working dtype, at `device`: perhaps the data themselves, so do not modify them.
 
         Raises
         ------
@@ -394,7 +394,7 @@ class AdjointOperator(LinearOperator):
                 "linspec.as_operator(slices, rows=...)."
             )
         self.operator, self.shape = operator, (operator.shape[1], operator.shape[0])
-        self.dtype, self.home, self.sweeps = operator.dtype, operator.home, operator.sweeps
+        self.dtype, self.device, self.sweeps = operator.dtype, operator.device, operator.sweeps
         self.readable = operator.readable
 
     @property
@@ -402,10 +402,10 @@ class AdjointOperator(LinearOperator):
         return self.operator
 
     def _matmat(self, V: Array) -> Array:
-        return self.home.place(self.operator.rmatmat(V), self.dtype)
+        return self.device.asarray(self.operator.rmatmat(V), self.dtype)
 
     def _rmatmat(self, U: Array) -> Array:
-        return self.home.blocks.place(self.operator.matmat(U))
+        return self.device.blocks.asarray(self.operator.matmat(U))
 
     def _dense(self) -> Array:
         entries = self.operator.dense()
@@ -415,10 +415,10 @@ class AdjointOperator(LinearOperator):
 class RowOperator(LinearOperator):
     """An n x p matrix defined by its rows.
 
-    A subclass sets `shape`, `dtype` and, where its arrays are not NumPy's, `home`, and defines `_rows`, which returns a
-    `DenseOperator` or a `SparseOperator` for a slice of step 1 or for an array of numbers from 0 to n - 1. The rows are
-    then read like those of an array: block by block, in one pass for each product. A subclass sets `sparse` if its
-    rows are sparse. It may define `release`.
+    A subclass sets `shape`, `dtype` and, where its arrays are not NumPy's, `device`, and defines `_rows`, which
+    returns a `DenseOperator` or a `SparseOperator` for a slice of step 1 or for an array of numbers from 0 to n - 1.
+    The rows are then read like those of an array: block by block, in one pass for each product. A subclass sets
+    `sparse` if its rows are sparse. It may define `release`.
 
     Examples
     --------
@@ -448,7 +448,7 @@ class ReadRows(Rows):
     """
 
     def __init__(self, A: Any, name: str) -> None:
-        self.A, self.name, self.backend = A, name, A.home
+        self.A, self.name, self.device = A, name, A.device
         self.together = max(A.rows_together, RUN_BYTES // max(A.row_bytes, 1))
 
     @property
@@ -476,7 +476,7 @@ class ReadRows(Rows):
         if self.A.access == "slices":
             yield from self.A.blocks()
             return
-        for rows in row_blocks(self.A.shape[0], self.A.row_bytes, on_host=self.backend.on_host):
+        for rows in row_blocks(self.A.shape[0], self.A.row_bytes, on_host=self.device.on_host):
             yield self.A.rows(rows)
 
     def _held(self, piece: Any) -> Rows:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, DType, Home, HostArray, cast, host_dtype, plain_array, working_dtype
+from linspec.arrays import Array, Device, DType, HostArray, cast, host_dtype, plain_array, working_dtype
 from linspec.blocks import Dense, Rows
 from linspec.blocks.base import LONGEST_STRETCH
 from linspec.errors import InvalidProblem, UnsupportedData
@@ -60,14 +60,14 @@ class DenseOperator(LinearOperator):
             )
         self.array = self._source = array
         self.shape = (int(array.shape[0]), int(array.shape[1]))
-        self.home, self._stored_dtype = Home.of(array), host_dtype(array)
+        self.device, self._stored_dtype = Device.of(array), host_dtype(array)
         self.dtype = working_dtype(self._stored_dtype) if dtype is None else np.dtype(dtype)
-        if self.dtype == np.float64 and self.home.blocks != self.home:
+        if self.dtype == np.float64 and self.device.blocks != self.device:
             raise UnsupportedData(
                 f"data of dtype {self._stored_dtype} need float64, which their device does not have. Convert them to "
                 "float32, or move them to the host."
             )
-        self.mean = None if mean is None else self.home.blocks.place(mean)
+        self.mean = None if mean is None else self.device.blocks.asarray(mean)
 
     @property
     def stored_array(self) -> Any:
@@ -88,23 +88,23 @@ class DenseOperator(LinearOperator):
         return rows
 
     def _matmat(self, V: Array) -> Array:
-        return self.array @ self.home.place(V, self.dtype) if self._as_stored else super()._matmat(V)
+        return self.array @ self.device.asarray(V, self.dtype) if self._as_stored else super()._matmat(V)
 
     def _rmatmat(self, U: Array) -> Array:
         once = self._as_stored and (self.dtype == np.float64 or self.shape[0] <= LONGEST_STRETCH)
-        return self.home.blocks.place(self.array.T @ U) if once else super()._rmatmat(U)
+        return self.device.blocks.asarray(self.array.T @ U) if once else super()._rmatmat(U)
 
     def _rows(self, selection: Selection) -> LinearOperator:
         if isinstance(selection, slice) or isinstance(self.array, np.ndarray):
             # For a view of some columns of a wider array, NumPy's take would copy all rows first.
             return DenseOperator(self.array[selection, :], self.mean, self.dtype)
-        index = self.home.xp.asarray(selection, device=self.home.device)
-        return DenseOperator(self.home.xp.take(self.array, index, axis=0), self.mean, self.dtype)
+        index = self.device.xp.asarray(selection, device=self.device.native)
+        return DenseOperator(self.device.xp.take(self.array, index, axis=0), self.mean, self.dtype)
 
     def _dense(self) -> Array:
         if self.mean is None:
             return cast(self.array, self.dtype)
-        return self.home.place(next(self.loaded().blocks()).about(None).dense(), self.dtype)
+        return self.device.asarray(next(self.loaded().blocks()).about(None).dense(), self.dtype)
 
 
 class MappedOperator(DenseOperator):

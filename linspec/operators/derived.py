@@ -24,7 +24,7 @@ class Derived(LinearOperator):
 
     def __init__(self, operator: LinearOperator, shape: tuple[int, int]) -> None:
         self.operator, self.shape, self._stored_dtype = operator, shape, operator.stored_dtype
-        self.dtype, self.home, self.sweeps = operator.dtype, operator.home, operator.sweeps
+        self.dtype, self.device, self.sweeps = operator.dtype, operator.device, operator.sweeps
         self.access, self.readable = operator.access, operator.readable
 
     def in_dtype(self, dtype: DType) -> LinearOperator | None:
@@ -97,13 +97,13 @@ class CombinedColumns(Derived):
 
     def __init__(self, A: LinearOperator, mean: Array, factor: Array | None = None) -> None:
         super().__init__(A, (A.shape[0], A.shape[1] if factor is None else int(factor.shape[1])))
-        self.mean = A.home.blocks.place(mean)
-        self.factor = None if factor is None else A.home.blocks.place(factor)
+        self.mean = A.device.blocks.asarray(mean)
+        self.factor = None if factor is None else A.device.blocks.asarray(factor)
 
     def _rows(self, selection: Selection) -> LinearOperator:
         return CombinedColumns(self.operator.rows(selection), self.mean, self.factor)
 
     def _dense(self) -> Array:
         # Subtract in float64: float32 entries near a large mean would lose the digits of their differences.
-        rows = self.home.blocks.place(self.operator.dense()) - self.mean[None, :]
-        return self.home.place(rows if self.factor is None else rows @ self.factor, self.dtype)
+        rows = self.device.blocks.asarray(self.operator.dense()) - self.mean[None, :]
+        return self.device.asarray(rows if self.factor is None else rows @ self.factor, self.dtype)

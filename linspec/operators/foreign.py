@@ -12,13 +12,13 @@ import numpy as np
 
 from linspec.arrays import (
     Array,
+    Device,
     DType,
-    Home,
     HostArray,
-    at_home,
     check_bare,
     is_array,
     on_device,
+    with_device,
     working_dtype,
 )
 from linspec.blocks import DeviceSparse, Rows
@@ -109,14 +109,14 @@ class CupySparseOperator(LinearOperator):
         self._stored_dtype = np.dtype(matrix.dtype)
         self.dtype = working_dtype(matrix.dtype) if dtype is None else np.dtype(dtype)
         self.matrix = (matrix if matrix.dtype == self.dtype else matrix.astype(self.dtype)).tocsr()
-        self.home = Home.of(self.matrix.data)
+        self.device = Device.of(self.matrix.data)
         if not checked and not self.matrix.has_canonical_format:
             self.matrix = self.matrix.copy()
             self.matrix.sum_duplicates()
         self.matrix.has_canonical_format = True  # CuPy looks again otherwise
         self._nnz = int(self.matrix.nnz)
 
-    @at_home
+    @with_device
     def in_dtype(self, dtype: DType) -> LinearOperator | None:
         """The same matrix, converted."""
         return self if dtype == self.dtype else CupySparseOperator(self.matrix, dtype, checked=True)

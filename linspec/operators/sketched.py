@@ -13,7 +13,7 @@ from typing import Any
 
 import scipy.sparse
 
-from linspec.arrays import HostArray, at_home
+from linspec.arrays import HostArray, with_device
 from linspec.operators.base import LinearOperator
 
 
@@ -45,7 +45,7 @@ class Sketch:
         """The entries."""
         return self.entries.toarray() if scipy.sparse.issparse(self.entries) else self.entries
 
-    @at_home
+    @with_device
     def sketch(self, A: LinearOperator) -> Any:
         """A Ω.
 
@@ -57,20 +57,20 @@ class Sketch:
         Returns
         -------
         array of shape (n, l), or scipy.sparse.csr_array
-            In the working dtype of A, at `A.home`. It is sparse if A and Ω are SciPy's sparse matrices in memory.
+            In the working dtype of A, at `A.device`. It is sparse if A and Ω are SciPy's sparse matrices in memory.
         """
         if not A.readable:
-            return A.matmat(A.home.blocks.place(self.dense()))
-        if A.home.on_host and scipy.sparse.issparse(self.entries):
+            return A.matmat(A.device.blocks.asarray(self.dense()))
+        if A.device.on_host and scipy.sparse.issparse(self.entries):
             Omega = self.entries.astype(A.dtype, copy=False)
         else:
-            Omega = A.home.place(self.dense(), A.dtype)
+            Omega = A.device.asarray(self.dense(), A.dtype)
         if A.sparse and scipy.sparse.issparse(Omega):
             rows = [X.slab.matrix @ Omega for X in A.in_blocks().pieces()]
             empty = scipy.sparse.csr_array((0, self.shape[1]), dtype=A.dtype)
             found = scipy.sparse.csr_array(scipy.sparse.vstack([empty, *rows], format="csr", dtype=A.dtype))
             return found if A.resident else found.toarray()
-        product = A.home.zeros((A.shape[0], self.shape[1]), A.dtype)
+        product = A.device.zeros((A.shape[0], self.shape[1]), A.dtype)
         row = 0
         for X in A.in_blocks().pieces():
             product[row : row + X.rows, :] = X.times(Omega)

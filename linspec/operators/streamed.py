@@ -33,8 +33,8 @@ from linspec.operators.dense import DenseOperator, MappedOperator
 from linspec.operators.foreign import CupySparseOperator, known
 from linspec.operators.sparse import SparseOperator
 from linspec.operators.tables import of_frame
+from linspec.process.locks import locked
 from linspec.process.pauses import pause
-from linspec.process.turns import in_turn
 
 SPARSE = SparseOperator | CupySparseOperator
 """The operator classes of sparse slices."""
@@ -103,7 +103,7 @@ class StreamedOperator(LinearOperator):
         self.index, self.name, self.sweeps = index, self.origin.names[index], self.origin.sweeps
         first = self.origin.first[index]
         self.density = self.origin.densities[index]
-        self.dtype, self._stored_dtype, self.home = first.dtype, first.stored_dtype, first.home
+        self.dtype, self._stored_dtype, self.device = first.dtype, first.stored_dtype, first.device
         self.sparse = isinstance(first, SPARSE)
         self.column_names, self.frame_library = first.column_names, first.frame_library
 
@@ -224,7 +224,7 @@ class _Source:
         self._warned = False
         self._begun: dict[int, weakref.ref[_Reading]] = {}  # by thread, the reading that was opened last
         slices = self._slices()
-        with in_turn(source):
+        with locked(source):
             first = next(slices, None)
         if first is None:
             raise InvalidProblem(
@@ -254,7 +254,7 @@ class _Source:
 
     def blocks(self) -> Iterator[Slices]:
         """Yield all rows in order, in blocks that are large enough to multiply, and count them."""
-        with in_turn(self.source):
+        with locked(self.source):
             slices, self.ready = self.ready, None
             if slices is None and self.sweeps == 1:
                 raise SweptOnce(
@@ -390,7 +390,7 @@ def _copied(piece: LinearOperator, dtype: DType) -> LinearOperator:
     """A slice in memory that the source does not fill again."""
     if isinstance(piece, SPARSE):
         return type(piece)(piece.matrix.astype(dtype), checked=True)
-    return DenseOperator(piece.home.place(copied(piece.array), dtype))  # type: ignore[attr-defined]
+    return DenseOperator(piece.device.asarray(copied(piece.array), dtype))  # type: ignore[attr-defined]
 
 
 def _held(piece: LinearOperator) -> LinearOperator:
@@ -407,7 +407,7 @@ def _stacked(kept: list[tuple[Any, ...]]) -> Slices:
 
 def _joined(pieces: Sequence[Any]) -> LinearOperator:
     if isinstance(pieces[0], DenseOperator):
-        return DenseOperator(pieces[0].home.xp.concat([piece.array for piece in pieces], axis=0))
+        return DenseOperator(pieces[0].device.xp.concat([piece.array for piece in pieces], axis=0))
     matrices = [piece.matrix for piece in pieces]
     if isinstance(pieces[0], SparseOperator):
         return SparseOperator(scipy.sparse.vstack(matrices, format="csr"), checked=True)
@@ -440,7 +440,7 @@ def compare(piece: LinearOperator, first: LinearOperator, what: str) -> None:
             f"{what} has {piece.shape[1]} columns; the first has {first.shape[1]}. All must have the same columns."
         )
     kinds = [
-        f"{'a sparse matrix' if isinstance(A, SPARSE) else 'an array'} of {A.home}" for A in (piece, first)
+        f"{'a sparse matrix' if isinstance(A, SPARSE) else 'an array'} of {A.device}" for A in (piece, first)
     ]
     if kinds[0] != kinds[1]:
         raise UnsupportedData(f"{what} is {kinds[0]}; the first is {kinds[1]}. Convert all to one kind.")

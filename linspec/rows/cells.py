@@ -184,7 +184,7 @@ class Cells(Reduction):
         self.data, self.diagonal, self.sums = data, diagonal, len(cells)
         self.operators, self.at = [*operators], len(operators) - diagonal
         if data.pre.B is not None:
-            self.operators.insert(self.at, Dense(operators[0].backend.blocks.place(data.pre.B[:0])))
+            self.operators.insert(self.at, Dense(operators[0].device.blocks.asarray(data.pre.B[:0])))
         self.labels: list[HostArray] = []
         for number, cell in enumerate(cells):
             free = (labels for labels in self.labels if (labels[cell] < 0).all())
@@ -205,7 +205,7 @@ class Cells(Reduction):
         w = None if self.data.pre.w is None else self.data.pre.w[rows]
         B = self.data.B(self.operators[0], rows)
         if B is not None:
-            basis = DenseBlock(B, np.dtype(np.float64), self.operators[self.at].backend)
+            basis = DenseBlock(B, np.dtype(np.float64), self.operators[self.at].device)
             blocks = [*blocks[: self.at], basis, *blocks[self.at :]]
         for labels in self.labels:
             labelled = labels[rows]
@@ -220,7 +220,7 @@ class Cells(Reduction):
     ) -> None:
         """Add some rows of a cell."""
         chosen = [block.take(where) for block in blocks]
-        placed = [None if w is None else A.backend.blocks.place(w) for A in self.operators]
+        placed = [None if w is None else A.device.blocks.asarray(w) for A in self.operators]
         if number not in total or not total[number].rows:
             total[number] = self._begun(chosen, placed)
         cell = total[number]
@@ -252,7 +252,7 @@ class Cells(Reduction):
             origins.append(row)
             about.append(row if block.subtracts else np.zeros_like(row))
         widths = [A.shape[1] for A in self.operators]
-        places = [A.backend.blocks for A in self.operators]
+        places = [A.device.blocks for A in self.operators]
         first = len(widths) - self.diagonal
         products = [places[i].zeros((widths[i], q)) for i in range(first) for q in widths[i:]]
         sums, squares = ([A.zeros((q,)) for A, q in zip(places, widths, strict=True)] for _ in range(2))

@@ -125,7 +125,7 @@ class Executor:
         reduction: Reduction | None = None
         total: Any = None
         row, entries = 0, 0.0
-        with np.errstate(all="ignore"), on_device(*[A.backend for A in operators]):
+        with np.errstate(all="ignore"), on_device(*[A.device for A in operators]):
             for blocks in aligned(operators):
                 if reduction is None:
                     reduction = begin(blocks)
@@ -229,7 +229,7 @@ def _merged(reduction: Reduction, run: Callable[[int, Any], Any], count: int, th
     while ends[-1] > 1:
         ends.append(-(-ends[-1] // 2))
 
-    def settle(number: int, total: Any) -> None:
+    def fit(number: int, total: Any) -> None:
         for level, end in enumerate(ends[:-1]):
             if number ^ 1 < end:
                 with lock:
@@ -244,7 +244,7 @@ def _merged(reduction: Reduction, run: Callable[[int, Any], Any], count: int, th
     def work(_: int) -> None:
         with one_blas_thread(needed=threads > 1), np.errstate(all="ignore"):
             while (number := next(numbers)) < count:
-                settle(number, run(number, reduction.zero()))
+                fit(number, run(number, reduction.zero()))
 
     if threads == 1:
         work(0)

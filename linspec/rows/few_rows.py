@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, all_finite, to_host, triangle_below, triangular_factor
+from linspec.arrays import Array, Device, HostArray, all_finite, to_host, triangle_below, triangular_factor
 from linspec.blocks.base import LinearOperator
 from linspec.rows.reductions import RowData, Triangle
 
@@ -61,13 +61,13 @@ class FewRows:
     def about(self, origin: Array) -> Array:
         """The rows about another origin."""
         roots = self.R[:, :1]
-        return Home.of(roots).concat([roots, self.R[:, 1:] + roots * (self.origin - origin)[None, :]])
+        return Device.of(roots).concat([roots, self.R[:, 1:] + roots * (self.origin - origin)[None, :]])
 
-    def placed(self, place: Home, order: Sequence[int]) -> FewRows:
+    def placed(self, device: Device, order: Sequence[int]) -> FewRows:
         """The same rows at another place, their columns in another order."""
-        columns = place.xp.asarray([0, *(1 + i for i in order)], device=place.device)
-        R = place.xp.take(place.place(self.R), columns, axis=1)
-        origin = place.xp.take(place.place(self.origin), columns[1:] - 1, axis=0)
+        columns = device.xp.asarray([0, *(1 + i for i in order)], device=device.native)
+        R = device.xp.take(device.asarray(self.R), columns, axis=1)
+        origin = device.xp.take(device.asarray(self.origin), columns[1:] - 1, axis=0)
         return replace(self, R=R, origin=origin)
 
     def standing(self, *, counts: bool) -> tuple[Array, HostArray]:
@@ -78,14 +78,14 @@ class FewRows:
         but for the first, so that their sum is exactly `total` for rows that count once. If the weights of the rows do
         not count them, those here are 1/2 but for the first, so that they are no counts either.
         """
-        place, n, total = Home.of(self.R), self.R.shape[0], self.total
-        B = place.xp.concat([place.zeros((1, self.R.shape[1] - 1)), self.R[1:, 1:]], axis=0)
+        device, n, total = Device.of(self.R), self.R.shape[0], self.total
+        B = device.xp.concat([device.zeros((1, self.R.shape[1] - 1)), self.R[1:, 1:]], axis=0)
         w = np.full(n, min(1.0, total / n) if counts else min(0.5, total / n / 2))
         w[0] = total - w[1:].sum()
         u = np.sqrt(w / total)
         u[0] += 1.0  # u = r + e₁, and 1 + r₁ is half its squared length
-        Z = B - place.place(u)[:, None] * (place.place(u / u[0]) @ B)[None, :]
-        return Z / place.place(np.sqrt(w))[:, None] + (self.R[0, 1:] / self.R[0, 0])[None, :], w
+        Z = B - device.asarray(u)[:, None] * (device.asarray(u / u[0]) @ B)[None, :]
+        return Z / device.asarray(np.sqrt(w))[:, None] + (self.R[0, 1:] / self.R[0, 0])[None, :], w
 
 
 class LeadingRows(Triangle):
@@ -118,12 +118,12 @@ def merged(parts: Sequence[FewRows], rank: int | None) -> FewRows:
     rank : int or None
         More than twice as many rows are cut to so many. None: nothing is discarded.
     """
-    origin, place = parts[0].origin, Home.of(parts[0].R)
-    rest = place.xp.concat([part.about(origin) for part in parts[1:]], axis=0)
+    origin, device = parts[0].origin, Device.of(parts[0].R)
+    rest = device.xp.concat([part.about(origin) for part in parts[1:]], axis=0)
     R, lost = _leading(triangle_below(parts[0].R, rest), rank)
     mean = origin + R[0, 1:] / R[0, 0]
     rounding = R[0, 1:] - (mean - origin) * R[0, 0]
-    R = place.xp.concat([place.concat([R[:1, :1], rounding[None, :]]), R[1:, :]], axis=0)
+    R = device.xp.concat([device.concat([R[:1, :1], rounding[None, :]]), R[1:, :]], axis=0)
     discarded = Discarded(*np.sum([lost, *(part.discarded for part in parts)], axis=0).tolist())
     return FewRows(R, mean, sum(part.rows for part in parts), sum(part.total for part in parts), discarded)
 
@@ -133,8 +133,8 @@ def _leading(R: Array, rank: int | None) -> tuple[Array, tuple[float, float]]:
     if rank is None or R.shape[0] - 1 <= 2 * rank or not all_finite(R):  # what is not finite is refused later
         return R, (0.0, 0.0)
     L = triangular_factor(R[1:, 1:].T).T  # has the singular values of these rows, and their left vectors U
-    place = Home.of(R)
-    U, s, _ = place.xp.linalg.svd(L, full_matrices=False)
+    device = Device.of(R)
+    U, s, _ = device.xp.linalg.svd(L, full_matrices=False)
     squares = to_host(s[rank:]) ** 2
-    kept = place.xp.concat([R[:1, :], U[:, :rank].T @ R[1:, :]], axis=0)
+    kept = device.xp.concat([R[:1, :], U[:, :rank].T @ R[1:, :]], axis=0)
     return kept, (squares[0], squares.sum())

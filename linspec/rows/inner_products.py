@@ -36,9 +36,9 @@ def row_gram(moments: Moments, i: int = 0) -> Array:
     array of shape (n, n)
         In float64, where thin blocks of the matrix are.
     """
-    A, place = moments.operators[i], moments.operators[i].backend.blocks
+    A, device = moments.operators[i], moments.operators[i].device.blocks
     n = int(A.shape[0])
-    moments.settle(i)
+    moments.fit(i)
     if A.resident:
         moments.passes.take()
         K = _projected(moments, i, _of_blocks(moments, i, n))
@@ -46,18 +46,18 @@ def row_gram(moments: Moments, i: int = 0) -> Array:
         return K
     X = moments.operator(i)
     parts = [(start, min(start + AT_ONCE, n)) for start in range(0, n, AT_ONCE)]
-    return place.concat([X.matmat(X.rmatmat(place.eye(n, b - a, a))) for a, b in parts])
+    return device.concat([X.matmat(X.rmatmat(device.eye(n, b - a, a))) for a, b in parts])
 
 
 def _of_blocks(moments: Moments, i: int, n: int) -> Array:
     """(X - 1oᵀ) F² (X - 1oᵀ)ᵀ, block by block."""
     A = moments.operators[i]
     fitted = moments.fitted[i]
-    place = moments.operators[i].backend.blocks
-    K: Any = place.zeros((n, n))
+    device = moments.operators[i].device.blocks
+    K: Any = device.zeros((n, n))
     row = moments.mean(i) if moments.pre.center else None
     row = None if row is None else A.thin(row)
-    D = None if fitted.factors is None else place.place(fitted.factors**2)
+    D = None if fitted.factors is None else device.asarray(fitted.factors**2)
     cut: list[Any] = []
     start = 0
     for block in A.blocks():
@@ -76,11 +76,11 @@ def _of_blocks(moments: Moments, i: int, n: int) -> Array:
 
 def _projected(moments: Moments, i: int, K: Array) -> Array:
     """Formula (1), from the inner products of rows that count once."""
-    A, place = moments.operators[i], moments.operators[i].backend.blocks
+    A, device = moments.operators[i], moments.operators[i].device.blocks
     w = moments.data.w(A)
-    Q = place.place(moments.pre.taken(K.shape[0]))
+    Q = device.asarray(moments.pre.taken(K.shape[0]))
     if w is not None:
-        root = place.xp.sqrt(w)
+        root = device.xp.sqrt(w)
         K = K * root[:, None] * root[None, :]
     K = K - (K @ Q) @ Q.T
     return K - Q @ (Q.T @ K)

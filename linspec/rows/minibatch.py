@@ -46,10 +46,10 @@ class Terms:
     """
 
     def __init__(self, A: Rows, pre: Preprocessing, fitted: Fitted, origins: Origins) -> None:
-        place = A.backend.blocks.place
+        asarray = A.device.blocks.asarray
         self.about = None if origins.times is None else A.thin(origins.times)
-        self.slopes = None if fitted.slopes is None else place(fitted.slopes)
-        self.gaps = [place(fitted.gap(row)) for row in origins] if pre.center else None
+        self.slopes = None if fitted.slopes is None else asarray(fitted.slopes)
+        self.gaps = [asarray(fitted.gap(row)) for row in origins] if pre.center else None
 
 
 class Minibatch:
@@ -83,14 +83,14 @@ class Minibatch:
         numbers: HostArray,
         passes: Passes,
     ) -> None:
-        place = A.backend.blocks.place
+        asarray = A.device.blocks.asarray
         self.A, self.block, self.fitted, self.passes, self.rows = A, block, fitted, passes, len(numbers)
         self.about, self.gaps = terms.about, terms.gaps
         self.slopes: Any = terms.slopes  # with B
         self.entries = block.entries
         self.kept: tuple[slice, Block] | None = None
-        self.w = None if pre.w is None else place(pre.w[numbers])
-        self.B = None if pre.B is None else place(pre.B[numbers])
+        self.w = None if pre.w is None else asarray(pre.w[numbers])
+        self.B = None if pre.B is None else asarray(pre.B[numbers])
 
     def gram_product(self, V: Array, some: slice = slice(None)) -> Array:
         """Compute (1) for these rows, or for some of them."""
@@ -98,8 +98,8 @@ class Minibatch:
 
     def images(self, V: Array, some: slice = slice(None)) -> Array:
         """Compute U of (1) times √D, for these rows, or for some of them."""
-        A, place, V = self.A, self.A.backend.blocks, self.fitted.scaled(V)
-        U = place.place(self._some(some, V.shape[1]).times(A.thin(V)))
+        A, device, V = self.A, self.A.device.blocks, self.fitted.scaled(V)
+        U = device.asarray(self._some(some, V.shape[1]).times(A.thin(V)))
         if self.gaps is not None:
             U = U - (self.gaps[0] @ V)[None, :]
         if self.B is not None:
@@ -108,21 +108,21 @@ class Minibatch:
 
     def adjoint_images(self, U: Array, some: slice = slice(None)) -> Array:
         """Compute the first factor of (1), with √D in place of D, times U for these rows, or for some of them."""
-        A, place, U = self.A, self.A.backend.blocks, self._weighted(U, some)
-        P = place.zeros((A.shape[1], U.shape[1]))
+        A, device, U = self.A, self.A.device.blocks, self._weighted(U, some)
+        P = device.zeros((A.shape[1], U.shape[1]))
         self._some(some, U.shape[1]).t_times(A.thin(U), P)
         if self.gaps is not None:
-            P = P - self.gaps[1][:, None] * place.column_sums(U)[None, :]
+            P = P - self.gaps[1][:, None] * device.column_sums(U)[None, :]
         if self.B is not None:
             P = P - self.slopes @ (self.B[some, :].T @ U)
         P = self.fitted.scaled(P)
-        return P if self.fitted.live is None else P * place.place(self.fitted.live)[:, None]
+        return P if self.fitted.live is None else P * device.asarray(self.fitted.live)[:, None]
 
     def column_squares(self, some: slice = slice(None)) -> Array:
         """Sums of squares of the columns over these rows, or over some of them, with what confounds explain."""
         w = None if self.w is None else self.w[some]
         _, squares = self._some(some, 0).sums(w, squares=True, exact=True)
-        return self.fitted.scaled(self.fitted.scaled(self.A.backend.blocks.place(squares)[:, None]))
+        return self.fitted.scaled(self.fitted.scaled(self.A.device.blocks.asarray(squares)[:, None]))
 
     def _some(self, some: slice, columns: int) -> Block:
         """Some rows as they are multiplied, which is counted; they are kept until others are asked for."""
@@ -135,21 +135,21 @@ class Minibatch:
         return block
 
     def _weighted(self, U: Array, some: slice) -> Array:
-        return U if self.w is None else U * self.A.backend.blocks.xp.sqrt(self.w[some])[:, None]
+        return U if self.w is None else U * self.A.device.blocks.xp.sqrt(self.w[some])[:, None]
 
     def row_squares(self, D: Array | None = None) -> Array:
         """Squared lengths of the preprocessed rows, with their weights, in the metric of a diagonal."""
-        place, f = self.A.backend.blocks, self.fitted
+        device, f = self.A.device.blocks, self.fitted
         kept = f.live if f.factors is None else f.factors**2
         if kept is not None:
-            D = place.place(kept) if D is None else place.place(kept) * D
+            D = device.asarray(kept) if D is None else device.asarray(kept) * D
         block = self.block.cut(0, self.rows).about(self.about)
         squares = block.row_squares(D)
         if self.B is not None:
             S = self.slopes if D is None else self.slopes * D[:, None]
-            images = place.place(block.times(self.A.thin(S)))
-            squares = squares + place.xp.sum(self.B * (self.B @ (self.slopes.T @ S) - 2 * images), axis=1)
-            squares = place.xp.where(squares > 0, squares, place.zeros(tuple(squares.shape)))
+            images = device.asarray(block.times(self.A.thin(S)))
+            squares = squares + device.xp.sum(self.B * (self.B @ (self.slopes.T @ S) - 2 * images), axis=1)
+            squares = device.xp.where(squares > 0, squares, device.zeros(tuple(squares.shape)))
         return squares if self.w is None else squares * self.w
 
 
@@ -170,7 +170,7 @@ def equal_slices(n: int, size: int) -> Iterator[slice]:
 def rows_at_once(A: Rows) -> int:
     """Number of rows that are read at once: a few megabytes."""
     block = next(iter(A.blocks()))
-    numbers = CHUNK_BYTES * (1 if A.backend.on_host else DEVICE_FACTOR) // A.dtype.itemsize
+    numbers = CHUNK_BYTES * (1 if A.device.on_host else DEVICE_FACTOR) // A.dtype.itemsize
     return int(numbers * block.rows // max(block.entries, 1))
 
 

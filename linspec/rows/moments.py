@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec.arrays import Array, Home, HostArray, all_finite, cast, is_array, on_device, to_host
+from linspec.arrays import Array, Device, HostArray, all_finite, cast, is_array, on_device, to_host
 from linspec.blocks import ByProducts
 from linspec.blocks.base import MULTIPLY_RATE, STORED_RATE, Block, LinearOperator, Rows
 from linspec.blocks.sparse_loops import SparseMinusThin
@@ -197,15 +197,15 @@ class Moments:
             if stored <= SCATTERED * entries:
                 entries, rate, form = stored, STORED_RATE, "sparse"
         small = 24 * entries < 2**24
-        if not small and 24 * entries > self.operators[0].backend.blocks.free_memory() / 2:
+        if not small and 24 * entries > self.operators[0].device.blocks.free_memory() / 2:
             return "implicit"
         use = 2 * entries * columns / rate
         return form if forming <= products * (once - use) else "implicit"
 
     @property
-    def home(self) -> Home:
+    def device(self) -> Device:
         """Where blocks are that the first matrix multiplies."""
-        return self.operators[0].backend.blocks
+        return self.operators[0].device.blocks
 
     @property
     def holds(self) -> bool:
@@ -276,7 +276,7 @@ class Moments:
         """Whether the columns of a matrix are divided by their deviations."""
         return self.pre.scale and (self.scaled is None or i in self.scaled)
 
-    def settle(self, *which: int) -> None:
+    def fit(self, *which: int) -> None:
         """Learn the preprocessing of some matrices, by default all, in a pass of its own unless it is known."""
         numbers = which or tuple(range(len(self.operators)))
         if any(i not in self.fitted for i in numbers):
@@ -340,7 +340,7 @@ class Moments:
         """
         if self.root is not None:
             U = sum(R @ v for R, v in zip(self.root, V, strict=True))
-            return [R.T @ U for R in self.root], to_host(self.operators[0].backend.blocks.column_sums(U * U))
+            return [R.T @ U for R in self.root], to_host(self.operators[0].device.blocks.column_sums(U * U))
         blocks = [self._scaled(j, v) for j, v in enumerate(V)]
         total, about = self._pass(
             lambda: Together(
@@ -353,7 +353,7 @@ class Moments:
             self._hold(total[1], about)
         along = None if self.pre.B is None else sum(self._along(j, v) for j, v in enumerate(blocks))
         if along is not None:
-            squares = squares - self.operators[0].backend.blocks.column_sums(along * along)
+            squares = squares - self.operators[0].device.blocks.column_sums(along * along)
         if self.pre.center:
             squares = squares - sums * sums / self.fitted[0].total
         corrected = [self._corrected(P, sums, along, i, about) for i, P in enumerate(products)]
@@ -437,12 +437,12 @@ class Moments:
         if len(self.fitted) < len(places):  # later passes are in float64, and what is held stays
             self._learn(learnt, range(len(places)), about)
         self._will_hold()
-        place, known = self.operators[0].backend.blocks.place, len(G)
+        asarray, known = self.operators[0].device.blocks.asarray, len(G)
         held: list[list[Any]] = [[None] * len(places) for _ in places]
         for i, a in enumerate(places):
             for j, b in enumerate(places[i:], i):
                 if a.stop <= known:
-                    held[i][j] = place(self._corrected_gram(G[a, b], i, j, about, sparse=False))
+                    held[i][j] = asarray(self._corrected_gram(G[a, b], i, j, about, sparse=False))
                     held[j][i] = held[i][j].T
         self.held = held
 
@@ -538,9 +538,9 @@ class Moments:
         (R,), _ = self._pass(lambda: Triangle(self.data, self.operators))
         inner: HostArray = to_host(R)[self.pre.directions :, self.pre.directions :]
         inner = inner * np.concatenate([self.fitted[i].kept for i in range(len(self.operators))])
-        place = self.operators[0].backend.blocks.place
+        asarray = self.operators[0].device.blocks.asarray
         edges = np.cumsum([0, *self.widths]).tolist()
-        self.root = [place(inner[:, a:b]) for a, b in pairwise(edges)]
+        self.root = [asarray(inner[:, a:b]) for a, b in pairwise(edges)]
         return inner
 
     def few_rows(self, rank: int | None) -> FewRows:
@@ -553,17 +553,17 @@ class Moments:
         """
         for A in self.operators:
             A.widen()
-        every, place = range(len(self.operators)), self.operators[0].backend.blocks
+        every, device = range(len(self.operators)), self.operators[0].device.blocks
         leading = LeadingRows(self.data, self.operators, rank)
         (R, lost), about = self._read(lambda: leading, every, learns=False)
         count, w = int(self.operators[0].shape[0]), self.pre.w
         total = float(count if w is None else w.sum())
         origin = np.concatenate([about[i].times for i in every])
         with np.errstate(all="ignore"), on_device(R):
-            squares = to_host(place.column_sums(R**2))[1:] + total * origin**2
+            squares = to_host(device.column_sums(R**2))[1:] + total * origin**2
         for i, (a, b) in enumerate(pairwise(np.cumsum([0, *self.widths]))):
             self._check(i, squares[a:b], squares[a:b], total)
-        return FewRows(R, place.place(origin), count, total, Discarded(*lost.tolist()))
+        return FewRows(R, device.asarray(origin), count, total, Discarded(*lost.tolist()))
 
     def products_with_triangle(self, V: Array, i: int = 0) -> tuple[Array, HostArray]:
         """Compute XᵢᵀDXᵢV, and R of the QR factorisation of √D XᵢV, in one pass."""
@@ -582,17 +582,17 @@ class Moments:
         A = self.operators[i]
         V = self._scaled(i, V)
         pieces, about = self._pass(lambda: Images(A, V), [i], share)
-        scores, fitted = A.backend.xp.concat(pieces, axis=0), self.fitted[i]
-        place, B = A.backend.blocks.place, self.data.B(A)
+        scores, fitted = A.device.xp.concat(pieces, axis=0), self.fitted[i]
+        asarray, B = A.device.blocks.asarray, self.data.B(A)
         if self.pre.center:
-            scores = place(scores) - (place(fitted.gap(about[i].times)) @ V)[None, :]
-        return scores if B is None else place(scores) - B @ (place(fitted.slopes).T @ V)
+            scores = asarray(scores) - (asarray(fitted.gap(about[i].times)) @ V)[None, :]
+        return scores if B is None else asarray(scores) - B @ (asarray(fitted.slopes).T @ V)
 
     def row_squares(self, i: int = 0) -> Array:
         """Compute the squared lengths of the rows of Xᵢ, about the row that its products are about, in one pass."""
         A = self.operators[i]
-        pieces, _ = self._pass(lambda: RowSquares(A, A.backend.blocks.zeros((A.shape[1], 1))), [i])
-        return A.backend.blocks.xp.concat(pieces, axis=0)
+        pieces, _ = self._pass(lambda: RowSquares(A, A.device.blocks.zeros((A.shape[1], 1))), [i])
+        return A.device.blocks.xp.concat(pieces, axis=0)
 
     def adjoint_images(self, U: Array, i: int = 0, share: float = 1.0) -> Array:
         """Compute the transpose of the preprocessed Xᵢ times U, without weights, in one pass.
@@ -602,15 +602,15 @@ class Moments:
         A = self.operators[i]
         (total,), about = self._pass(lambda: AdjointImages(A, U), [i], share)
         fitted = self.fitted[i]
-        place = A.backend.blocks.place
+        asarray = A.device.blocks.asarray
         B = self.data.B(A)
         if self.pre.center:
             total = (
                 total
-                - place(fitted.gap(about[i].adjoint))[:, None] * A.backend.blocks.column_sums(U)[None, :]
+                - asarray(fitted.gap(about[i].adjoint))[:, None] * A.device.blocks.column_sums(U)[None, :]
             )
         if B is not None:
-            total = total - place(fitted.slopes) @ (B.T @ U)
+            total = total - asarray(fitted.slopes) @ (B.T @ U)
         return fitted.scaled(total)
 
     def long_step(self, V: Array, U: Array, alpha: HostArray, i: int = 0) -> tuple[Array, HostArray]:
@@ -618,13 +618,13 @@ class Moments:
 
         U of shape (n, k) stays where the thin blocks of Xᵢ are.
         """
-        A, place = self.operators[i], self.operators[i].backend.blocks.place
-        self.settle(i)
+        A, asarray = self.operators[i], self.operators[i].device.blocks.asarray
+        self.fit(i)
         V = self._scaled(i, V)
-        terms = self._terms(i, V) | {"alpha": place(alpha)}
+        terms = self._terms(i, V) | {"alpha": asarray(alpha)}
         total, about = self._pass(lambda: LongStep(self.data, A, V, U, terms), [i])
         P, sums, squares, along, pieces = total
-        U[...] = A.backend.blocks.xp.concat(pieces, axis=0)
+        U[...] = A.device.blocks.xp.concat(pieces, axis=0)
         return self._corrected(P, sums, along, i, about), np.sqrt(to_host(squares))
 
     def scores(
@@ -640,7 +640,7 @@ class Moments:
         It takes one pass.
         """
         A = self.operators[i]
-        self.settle(i)
+        self.fit(i)
         V = self._scaled(i, V)
         row = A.thin(self.mean(i)) if self.pre.center else None
         terms = self._terms(i, V)
@@ -658,7 +658,7 @@ class Moments:
         terms: dict[str, Any] = {}
         gap = self.fitted[i].gap(self.mean(i)) if self.pre.center else np.zeros(0)
         if gap.any():
-            terms["shift"] = Home.of(V).place(gap) @ V
+            terms["shift"] = Device.of(V).asarray(gap) @ V
         if self.pre.B is not None:
             terms["along"] = self._along(i, V)
         return terms
@@ -666,7 +666,7 @@ class Moments:
     def minibatch(self, numbers: HostArray, i: int = 0) -> Minibatch:
         """Read some rows of one matrix into memory, by their numbers; it counts as their share of a pass."""
         A = self.operators[i]
-        self.settle(i)
+        self.fit(i)
         self._take([i], len(numbers) / A.shape[0])
         if i not in self.terms:
             row = self.mean(i) if self.pre.center else None
@@ -704,7 +704,7 @@ class Moments:
         """F V; deviations take a pass of their own if they are not known."""
         if not self.scales(i):
             return V
-        self.settle(i)
+        self.fit(i)
         return None if V is None else self.fitted[i].scaled(V)
 
     def _pass(
@@ -901,16 +901,16 @@ class Moments:
 
     def _along(self, j: int, V: Array) -> Any:
         """sⱼᵀV, what the confounds explain of XⱼV."""
-        return None if self.pre.B is None else Home.of(V).place(self.fitted[j].slopes).T @ V
+        return None if self.pre.B is None else Device.of(V).asarray(self.fitted[j].slopes).T @ V
 
     def _corrected(self, P: Array, sums: Array, along: Any, i: int, about: About) -> Array:
         """Formula (1), with the sums 1ᵀDU and what confounds explain of U."""
-        f, place = self.fitted[i], Home.of(P).place
+        f, asarray = self.fitted[i], Device.of(P).asarray
         if self.pre.center:
-            P = P - place(f.gap(about[i].adjoint))[:, None] * place(sums)[None, :]
+            P = P - asarray(f.gap(about[i].adjoint))[:, None] * asarray(sums)[None, :]
         if self.pre.B is not None:
-            P = P - place(f.slopes) @ place(along)
-        return f.scaled(P) if f.live is None else f.scaled(P) * place(f.live)[:, None]
+            P = P - asarray(f.slopes) @ asarray(along)
+        return f.scaled(P) if f.live is None else f.scaled(P) * asarray(f.live)[:, None]
 
     def _corrected_sketch(self, total: list[Any], about: About) -> list[HostArray]:
         """Ω√D times the preprocessed matrices, from those about their origins, with Ω√D1 and Ω√DB."""
@@ -934,12 +934,12 @@ class Moments:
             P = P if plain else (scipy.sparse.diags_array(d) @ P @ scipy.sparse.diags_array(e)).tocsr()
             held = SparseMinusThin(P, d[:, None] * left, e[:, None] * right)
             return P if not self.pre.directions else held if sparse else held.toarray()
-        place = Home.of(P).place
+        asarray = Device.of(P).asarray
         if self.pre.directions:
-            P -= place(left) @ place(right).T
+            P -= asarray(left) @ asarray(right).T
         if not plain:
-            P *= place(d)[:, None]
-            P *= place(e)[None, :]
+            P *= asarray(d)[:, None]
+            P *= asarray(e)[None, :]
         return P
 
     def _taken(self, i: int, about: About) -> HostArray:
@@ -955,7 +955,7 @@ def _small(A: Rows, block: Block) -> bool:
     """Whether a block is a whole matrix in memory, and so small that it is never cut."""
     return (
         A.resident
-        and A.backend.on_host
+        and A.device.on_host
         and block.rows == A.shape[0] <= SMALL_ROWS
         and block.entries <= SMALL_ENTRIES
     )
@@ -982,7 +982,7 @@ class Preprocessed(LinearOperator):
     def __init__(self, moments: Moments, i: int) -> None:
         self.moments, self.i = moments, i
         A = moments.operators[i]
-        self.dtype, self.backend, self.readings = A.dtype, A.backend, A.readings
+        self.dtype, self.device, self.readings = A.dtype, A.device, A.readings
 
     @property
     def shape(self) -> tuple[float, int]:  # type: ignore[override]
@@ -1004,4 +1004,4 @@ class Preprocessed(LinearOperator):
 
     def _weighted(self, U: Array) -> Array:
         w = self.moments.data.w(self)
-        return U if w is None else U * self.backend.blocks.xp.sqrt(w)[:, None]
+        return U if w is None else U * self.device.blocks.xp.sqrt(w)[:, None]

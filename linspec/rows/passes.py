@@ -50,14 +50,14 @@ class Passes:
     def take(self, passes: float = 1.0) -> None:
         """Count a pass before it begins."""
         self.look()
-        if not self.affords(passes):
+        if not self.allows(passes):
             self.lacking = self.count + passes + self.reserved
             raise OutOfPasses(
                 f"{self.count:g} of {self.most:g} passes are made, and the next one takes {passes:g}."
             )
         self.count += passes
 
-    def affords(self, passes: float) -> bool:
+    def allows(self, passes: float) -> bool:
         """Whether so many passes are left beside those that are set aside."""
         return self.count + passes + self.reserved <= self.most + 1e-9
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, reciprocal
+from linspec.arrays import Array, Device, HostArray, reciprocal
 from linspec.errors import InvalidProblem
 from linspec.linalg import varies
 
@@ -235,11 +235,11 @@ class Fitted(NamedTuple):
 
     def scaled(self, V: Array) -> Array:
         """Compute F V."""
-        return V if self.factors is None else V * Home.of(V).place(self.factors)[:, None]
+        return V if self.factors is None else V * Device.of(V).asarray(self.factors)[:, None]
 
     def unscaled(self, V: Array) -> Array:
         """Compute F⁻¹ V, with 0 for columns that do not vary."""
-        return V if self.factors is None else V * Home.of(V).place(reciprocal(self.factors))[:, None]
+        return V if self.factors is None else V * Device.of(V).asarray(reciprocal(self.factors))[:, None]
 
     def gap(self, origin: HostArray | None) -> HostArray:
         """The means minus the row that was subtracted, with the digits of both floats."""

@@ -73,18 +73,18 @@ class RowData:
         self.pre = pre
         taken = operators if pre.w is not None or pre.B is not None else ()
         self._placed: dict[Any, Any] = {
-            place: [None if each is None else place.blocks.place(each) for each in (pre.w, pre.B)]
+            device: [None if each is None else device.blocks.asarray(each) for each in (pre.w, pre.B)]
             for A in taken
-            for place in (A.backend, A.backend.blocks)
+            for device in (A.device, A.device.blocks)
         }
 
     def w(self, A: LinearOperator, rows: slice = EVERY) -> Array | None:
         """The weights of some rows, beside a matrix."""
-        return None if self.pre.w is None else self._placed[A.backend][0][rows]
+        return None if self.pre.w is None else self._placed[A.device][0][rows]
 
     def B(self, A: LinearOperator, rows: slice = EVERY) -> Array | None:
         """Some rows of the basis, beside a matrix."""
-        return None if self.pre.B is None else self._placed[A.backend][1][rows, :]
+        return None if self.pre.B is None else self._placed[A.device][1][rows, :]
 
 
 class Together(Reduction):
@@ -179,7 +179,7 @@ class Statistics(Reduction):
     def zero(self) -> list[Any]:
         sums: list[Any] = [np.zeros(1)]
         for A in self.operators:
-            zeros = A.backend.blocks.zeros
+            zeros = A.device.blocks.zeros
             p = A.shape[1]
             sums += [zeros((p,)), zeros((p,)), zeros((p, self.directions)) if self.directions else None]
         return sums
@@ -194,7 +194,7 @@ class Statistics(Reduction):
             if squares is not None:
                 total[3 * i + 2] += squares
             if B is not None:
-                total[3 * i + 3] += block.gram(w, DenseBlock(B, np.dtype(np.float64), A.backend))
+                total[3 * i + 3] += block.gram(w, DenseBlock(B, np.dtype(np.float64), A.device))
         w = self.data.pre.w
         total[0] += blocks[0].rows if w is None else w[rows].sum()
 
@@ -269,12 +269,12 @@ class Products(Reduction):
 
     def zero(self) -> list[Any]:
         products = [
-            None if v is None or i not in self.onto else A.backend.blocks.zeros((A.shape[1], v.shape[1]))
+            None if v is None or i not in self.onto else A.device.blocks.zeros((A.shape[1], v.shape[1]))
             for v in self.V
             for i, A in enumerate(self.operators)
         ]
         sums = [
-            None if v is None else A.backend.blocks.zeros((v.shape[1],))
+            None if v is None else A.device.blocks.zeros((v.shape[1],))
             for v, A in zip(self.V, self.operators, strict=True)
         ]
         return products + sums
@@ -290,7 +290,7 @@ class Products(Reduction):
             for i in self.onto:
                 blocks[i].t_times(self.operators[i].thin(U), total[j * len(blocks) + i])
             if self.data.pre.center:
-                total[len(blocks) ** 2 + j] += A.backend.blocks.place(A.backend.column_sums(U))
+                total[len(blocks) ** 2 + j] += A.device.blocks.asarray(A.device.column_sums(U))
 
 
 class Residuals(Reduction):
@@ -306,19 +306,19 @@ class Residuals(Reduction):
         self.multiplied = 2.0 * len(V) * self.columns
 
     def zero(self) -> list[Any]:
-        products = [A.backend.blocks.zeros((A.shape[1], self.columns)) for A in self.operators]
-        place = self.operators[0].backend.blocks
-        return [*products, place.zeros((self.columns,)), place.zeros((self.columns,))]
+        products = [A.device.blocks.zeros((A.shape[1], self.columns)) for A in self.operators]
+        device = self.operators[0].device.blocks
+        return [*products, device.zeros((self.columns,)), device.zeros((self.columns,))]
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
-        place = self.operators[0].backend.blocks
-        U = sum(place.place(block.times(v)) for block, v in zip(blocks, self.V, strict=True))
+        device = self.operators[0].device.blocks
+        U = sum(device.asarray(block.times(v)) for block, v in zip(blocks, self.V, strict=True))
         w = self.data.w(self.operators[0], rows)
         weighted = U if w is None else U * w[:, None]
         for A, block, out in zip(self.operators, blocks, total, strict=False):
             block.t_times(A.thin(weighted), out)
-        total[-2] += place.column_sums(weighted)
-        total[-1] += place.column_sums(weighted * U)
+        total[-2] += device.column_sums(weighted)
+        total[-1] += device.column_sums(weighted * U)
 
 
 class Sketch(Reduction):
@@ -348,11 +348,11 @@ class Sketch(Reduction):
         total[0] += omega.T @ extra
         signs = SparseBlock(omega, np.dtype(np.float64), 0, blocks[0].rows).about(None)
         for i, (A, block) in enumerate(zip(self.operators, blocks, strict=True)):
-            if A.backend.on_host:
+            if A.device.on_host:
                 product = block.gram(None, signs).T
                 total[i + 1] += product.toarray() if scipy.sparse.issparse(product) else product
             else:
-                out = A.backend.blocks.zeros((A.shape[1], self.size))
+                out = A.device.blocks.zeros((A.shape[1], self.size))
                 block.t_times(A.thin(omega.toarray()), out)
                 total[i + 1] += to_host(out).T
 
@@ -405,7 +405,7 @@ class Grams(Reduction):
         return (
             G.diagonal()
             if scipy.sparse.issparse(G)
-            else self.operators[i].backend.blocks.xp.linalg.diagonal(G)
+            else self.operators[i].device.blocks.xp.linalg.diagonal(G)
         )
 
     def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
@@ -430,13 +430,13 @@ class Triangle(Reduction):
 
     def __init__(self, data: RowData, operators: Sequence[LinearOperator]) -> None:
         self.data, self.leader = data, operators[0]
-        self.place = self.leader.backend.blocks
+        self.asarray = self.leader.device.blocks
         self.leading = data.pre.directions
         self.width = self.leading + sum(A.shape[1] for A in operators)
-        self.height = TALLEST if self.place.on_host else rows_per_block(8 * self.width, on_host=False)
+        self.height = TALLEST if self.asarray.on_host else rows_per_block(8 * self.width, on_host=False)
 
     def zero(self) -> list[Any]:
-        return [self.place.zeros((0, self.width))]
+        return [self.asarray.zeros((0, self.width))]
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
         w = self.data.w(self.leader, rows)
@@ -444,13 +444,13 @@ class Triangle(Reduction):
         n = blocks[0].rows
         height = self.height if all(block.divisible for block in blocks) else n
         for a, b in pairwise([*range(0, n, height), n]):  # so that few sparse rows at a time are dense
-            columns = [self.place.place(self.columns_of(block.cut(a, b))) for block in blocks]
+            columns = [self.asarray.asarray(self.columns_of(block.cut(a, b))) for block in blocks]
             if B is not None:
                 columns.insert(0, B[a:b, :])
             if self.data.pre.center:
-                columns.insert(0, self.place.ones((b - a, 1)))
-            X = self.place.concat(columns)
-            self.include(total, X if w is None else X * self.place.xp.sqrt(w[a:b])[:, None])
+                columns.insert(0, self.asarray.ones((b - a, 1)))
+            X = self.asarray.concat(columns)
+            self.include(total, X if w is None else X * self.asarray.xp.sqrt(w[a:b])[:, None])
 
     def columns_of(self, block: Block) -> Array:
         """The columns that are reduced."""
@@ -524,15 +524,15 @@ class Scores(Images):
 
 def _scores(of: Any, block: Block, rows: slice) -> tuple[Array, Array | None]:
     """√D (X V - 1 shiftᵀ - B along) and √D, for the rows of a block."""
-    place = of.operator.backend.blocks
-    u = place.place(block.times(of.V))
+    device = of.operator.device.blocks
+    u = device.asarray(block.times(of.V))
     if "shift" in of.terms:
         u = u - of.terms["shift"][None, :]
     w = of.data.w(of.operator, rows)
     B = of.data.B(of.operator, rows)
     if B is not None:
         u = u - B @ of.terms["along"]
-    root = None if w is None else place.xp.sqrt(w)[:, None]
+    root = None if w is None else device.xp.sqrt(w)[:, None]
     return (u if root is None else u * root), root
 
 
@@ -557,19 +557,19 @@ class LongStep(Reduction):
         return [self.U]
 
     def zero(self) -> list[Any]:
-        zeros, k = self.operator.backend.blocks.zeros, self.columns
+        zeros, k = self.operator.device.blocks.zeros, self.columns
         sums = [zeros((self.operator.shape[1], k)), zeros((k,)), zeros((k,))]
         return [*sums, zeros((self.data.pre.directions - self.data.pre.center, k)), []]
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
-        place, B = self.operator.backend.blocks, self.data.B(self.operator, rows)
+        device, B = self.operator.device.blocks, self.data.B(self.operator, rows)
         u, root = _scores(self, blocks[0], rows)
         u = u - self.U[rows, :] * self.terms["alpha"][None, :]
         total[4].append(u)
-        total[2] += place.column_sums(u * u)
+        total[2] += device.column_sums(u * u)
         u = u if root is None else u * root
         blocks[0].t_times(self.operator.thin(u), total[0])
-        total[1] += place.column_sums(u)
+        total[1] += device.column_sums(u)
         if B is not None:
             total[3] += B.T @ u
 
@@ -586,7 +586,7 @@ class AdjointImages(Reduction):
         return [self.U]
 
     def zero(self) -> list[Any]:
-        return [self.operator.backend.blocks.zeros((self.operator.shape[1], self.columns))]
+        return [self.operator.device.blocks.zeros((self.operator.shape[1], self.columns))]
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
         blocks[0].t_times(self.operator.thin(self.U[rows, :]), total[0])

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray, at_home, is_array, namespace, to_host
+from linspec.arrays import Array, HostArray, is_array, namespace, to_host, with_device
 from linspec.errors import InvalidProblem, shown
 from linspec.solving.checks import finite_array
 from linspec.solving.prediction_score import score_of_predictions
@@ -87,17 +87,17 @@ class WithRidges(Problem[S_co]):
         """
         x = given.get(name) if isinstance(given, Mapping) else given
         x = x if x is None or is_array(x) else getattr(x, name, None)
-        home = next(iter(self.matrices.values())).home.blocks
-        x = home.zeros((0,)) if x is None else home.place(finite_array(x, f"the {name} of start"))
+        device = next(iter(self.matrices.values())).device.blocks
+        x = device.zeros((0,)) if x is None else device.asarray(finite_array(x, f"the {name} of start"))
         m = self.target_count
         count = len(self.ridges)
         shape = tuple(x.shape)
         one = (rows, m)
         if self.path and shape in {(count, *one), (count, *one[: 1 + (m > 1)])}:
-            columns = home.xp.permute_dims(home.xp.reshape(x, (count, rows, m)), (1, 0, 2))
-            return {name: home.xp.reshape(columns, (rows, count * m))}
+            columns = device.xp.permute_dims(device.xp.reshape(x, (count, rows, m)), (1, 0, 2))
+            return {name: device.xp.reshape(columns, (rows, count * m))}
         if shape in {one, one[: 1 + (m > 1)]}:
-            return {name: home.concat([home.xp.reshape(x, one)] * count)}
+            return {name: device.concat([device.xp.reshape(x, one)] * count)}
         expected = f"{one} or {(count, *one)}" if self.path else f"{one}"
         got = shape if shape != (0,) else shown(given)
         raise InvalidProblem(
@@ -176,7 +176,7 @@ class RidgesSolution(Solution):
         ends = [f", ridge {label}" for label in ridge_labels(self.ridge)] if self.path else [""]
         return [f"{name}{end}" for end in ends for name in names]
 
-    @at_home
+    @with_device
     def along_path(self) -> list[Self]:
         """Split a path into one solution for each ridge, in order; each keeps the costs and status of the path."""
         if not self.path:

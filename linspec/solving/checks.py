@@ -10,7 +10,7 @@ import numpy as np
 
 from linspec.arrays import (
     Array,
-    Home,
+    Device,
     all_finite,
     check_bare,
     host_dtype,
@@ -152,7 +152,7 @@ def refuse_iterators(data: Mapping[str, Any]) -> None:
             )
 
 
-def check_home(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -> None:
+def check_device(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -> None:
     """Refuse two matrices of different libraries or devices.
 
     Parameters
@@ -173,10 +173,10 @@ def check_home(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -
     >>> A = ls.as_operator(np.ones((3, 2)))
     >>> check_home("X", A, "Y", A)  # both are NumPy's
     """
-    if A.home != B.home:
+    if A.device != B.device:
         raise UnsupportedData(
-            f"{name_a} and {name_b} must come from one library and device; got {A.home} and "
-            f"{B.home}. Move one of them."
+            f"{name_a} and {name_b} must come from one library and device; got {A.device} and "
+            f"{B.device}. Move one of them."
         )
 
 
@@ -307,7 +307,7 @@ def finite_array(x: Any, name: str) -> Array:
         raise InvalidProblem(f"{name} must hold real numbers; got dtype {dtype}.")
     if not all_finite(array):
         raise NonFiniteData(f"{name} must be finite; got NaN or infinity.")
-    return array if dtype.kind == "f" else Home.of(array).blocks.place(array)
+    return array if dtype.kind == "f" else Device.of(array).blocks.asarray(array)
 
 
 def finite_block(x: Any, name: str) -> Array:

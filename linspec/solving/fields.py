@@ -423,7 +423,7 @@ class Entry:
     value: str = ""
     at_most: float | None = None
     shape: str = ""
-    in_home: bool = False
+    on_device: bool = False
 
 
 def field(  # noqa: PLR0913  # one declaration for all that a field may mean
@@ -437,7 +437,7 @@ def field(  # noqa: PLR0913  # one declaration for all that a field may mean
     value: str = "",
     at_most: float | None = None,
     shape: str = "",
-    in_home: bool = False,
+    on_device: bool = False,
 ) -> Any:
     """Declare a field of an answer: the library checks, converts and shows the field as the declaration says.
 
@@ -486,7 +486,7 @@ def field(  # noqa: PLR0913  # one declaration for all that a field may mean
     'X'
     """
     return _declared(
-        Entry(rows_of, axis, leading, of_scaled, mean_of, value, at_most, shape, in_home), default
+        Entry(rows_of, axis, leading, of_scaled, mean_of, value, at_most, shape, on_device), default
     )
 
 
@@ -541,7 +541,7 @@ class Layout:
         others = (
             name
             for name, entry in self.entries.items()
-            if (entry.rows_of or entry.mean_of or entry.in_home) and not entry.leading
+            if (entry.rows_of or entry.mean_of or entry.on_device) and not entry.leading
         )
         return (*self.leading, *others)
 

@@ -22,12 +22,12 @@ import numpy as np
 
 import linspec
 from linspec import registry
-from linspec.arrays import HOST, Array, Home, at_home, on_device, to_host
+from linspec.arrays import HOST, Array, Device, on_device, to_host, with_device
 from linspec.errors import InvalidFile, InvalidOption, InvalidProblem, shown
 from linspec.frames import check_names
 from linspec.operators import DenseOperator
 from linspec.process.files import named_file, replaced
-from linspec.process.turns import in_turn
+from linspec.process.locks import locked
 from linspec.registry.options import is_number
 from linspec.rows import Moments, Preprocessing
 from linspec.rows.few_rows import Discarded, FewRows, merged
@@ -74,9 +74,9 @@ class _Held:
     counts: bool
 
     @property
-    def home(self) -> Home:
+    def device(self) -> Device:
         """The library and device of the rows."""
-        return Home.of(self.parts[0].R)
+        return Device.of(self.parts[0].R)
 
     @property
     def edges(self) -> dict[str, tuple[int, int]]:
@@ -84,14 +84,14 @@ class _Held:
         ends = np.cumsum([0, *self.widths.values()]).tolist()
         return dict(zip(self.widths, pairwise(ends), strict=True))
 
-    @at_home
+    @with_device
     def plus(self, other: _Held, rank: int | None) -> _Held:
         """Return the rows that stand for these and those of `other`; those of a small batch wait."""
         self._check_columns(other)
         order = other._order_of(self)
         found = replace(
             self,
-            parts=(*self.parts, *(part.placed(self.home, order) for part in other.parts)),
+            parts=(*self.parts, *(part.placed(self.device, order) for part in other.parts)),
             names={**other.names, **self.names},
             library=self.library or other.library,
             counts=self.counts and other.counts,
@@ -99,7 +99,7 @@ class _Held:
         waiting = sum(part.R.shape[0] for part in found.parts[1:])
         return found if waiting < (rank or sum(self.widths.values())) else found.joined(rank)
 
-    @at_home
+    @with_device
     def joined(self, rank: int | None) -> _Held:
         """Return the same rows; no row waits."""
         return self if len(self.parts) == 1 else replace(self, parts=(merged(self.parts, rank),))
@@ -281,7 +281,7 @@ class HeldMoments:
             self._include(held)
 
     def _include(self, more: _Held) -> None:
-        with in_turn(self):  # threads that add at once would each go on from the same rows
+        with locked(self):  # threads that add at once would each go on from the same rows
             if self._held is None:
                 self._held = more
             else:
@@ -289,7 +289,7 @@ class HeldMoments:
 
     def _joined(self) -> _Held | None:
         """Return the rows that stand for all rows so far; no row waits from now on."""
-        with in_turn(self):
+        with locked(self):
             if self._held is not None:
                 self._held = self._held.joined(self.rank)
             return self._held
@@ -425,13 +425,13 @@ class HeldMoments:
                 )
             fields = file.fields()
         found = cls(fields["problem"], rank=fields["rank"], **fields["numbers"])
-        found._held = _restored(fields, HOST if like is None else Home.of(like).blocks)
+        found._held = _restored(fields, HOST if like is None else Device.of(like).blocks)
         return found
 
 
-def _restored(fields: Mapping[str, Any], home: Home) -> _Held:
+def _restored(fields: Mapping[str, Any], device: Device) -> _Held:
     """Return the rows of a file."""
     part = fields["part"]
-    R, origin = (home.place(np.asarray(part[name], dtype=np.float64)) for name in ("R", "origin"))
+    R, origin = (device.asarray(np.asarray(part[name], dtype=np.float64)) for name in ("R", "origin"))
     few = FewRows(R, origin, part["rows"], fields["total"], Discarded(*part["discarded"]))
     return _Held((few,), **{name: fields[name] for name in KNOWN})

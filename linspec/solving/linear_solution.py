@@ -27,13 +27,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray, at_home, is_array, reciprocal, to_host
+from linspec.arrays import Array, HostArray, is_array, reciprocal, to_host, with_device
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.frames import check_order
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.weights import weights_and_confounds
 from linspec.rows import Moments, Passes, Preprocessing
-from linspec.solving.checks import check_home
+from linspec.solving.checks import check_device
 from linspec.solving.fields import view_names
 from linspec.solving.new_rows import NewRows
 from linspec.solving.prediction_score import score_of_predictions
@@ -58,7 +58,7 @@ class LinearSolution(Solution):
     {'X': 'x_mean', 'Y': 'y_mean'}
     """
 
-    @at_home
+    @with_device
     def transform(self, *rows: Any, confounds: Any = None, **named: Any) -> Any:
         """Compute scores of rows: the rows, less what the problem subtracts from training rows, times the weights.
 
@@ -92,7 +92,7 @@ class LinearSolution(Solution):
             found.append(new_rows.images(data, W.T if axis else W, name, confounds))
         return single_or_several(found)
 
-    @at_home
+    @with_device
     def scores_table(
         self, *rows: Any, confounds: Any = None, library: str | None = None, **named: Any
     ) -> Any:
@@ -115,7 +115,7 @@ class LinearSolution(Solution):
         pairs = zip(as_several(found), passed.values(), strict=True)
         return single_or_several([table_of_rows(self, part, data, library) for part, data in pairs])
 
-    @at_home
+    @with_device
     def loadings(self, *rows: Any, confounds: Any = None, sample_weight: Any = None, **named: Any) -> Any:
         """Compute structure correlations, of each column of a matrix with each of its scores.
 
@@ -170,7 +170,7 @@ class LinearSolution(Solution):
         pairs = zip(given.items(), weights, strict=True)
         return [loadings_of({name: data}, [W], **rows)[0] for (name, data), W in pairs]
 
-    @at_home
+    @with_device
     def loadings_table(
         self,
         *rows: Any,
@@ -289,7 +289,7 @@ class Loadings(NamedTuple):
     @property
     def given_back(self) -> Array:
         """The correlations in the library, on the device and in the working dtype of the rows."""
-        return self.operator.home.place(self.correlations, self.operator.dtype)
+        return self.operator.device.asarray(self.correlations, self.operator.dtype)
 
     @property
     def mean_squares(self) -> HostArray:
@@ -348,7 +348,7 @@ def moments_of_rows(
                 f"loadings need the lengths of the columns, which are unknown for {name}: {A!r}. Pass the rows as an "
                 "array, a sparse matrix, a file or slices."
             )
-        check_home(first, operators[first], name, A)
+        check_device(first, operators[first], name, A)
     n = min(A.shape[0] for A in operators.values())
     w, Z = weights_and_confounds(sample_weight, confounds, n)
     pre = Preprocessing.of(center=center, weights=w, confounds=Z)
@@ -388,13 +388,13 @@ def loadings_of(
                 f"{name} must have the {W.shape[0]} columns of the training data; got {A.shape[1]}."
             )
     moments = moments_of_rows(operators, **rows)
-    place = moments.operators[0].backend.blocks
-    blocks = [None if W is None else place.place(W) for W in weights]
+    device = moments.operators[0].device.blocks
+    blocks = [None if W is None else device.asarray(W) for W in weights]
     products, found = moments.products(*blocks), []
     for i, A in enumerate(operators.values()):
         j = 1 - i if crossed else i
         if blocks[j] is not None:
-            of = to_host(place.column_sums(blocks[j] * products[j][j]))
+            of = to_host(device.column_sums(blocks[j] * products[j][j]))
             found.append(Loadings.of(to_host(products[j][i]), moments.fitted[i].squares, of, A))
     return found
 
@@ -437,7 +437,7 @@ class ComponentRegressionSolution(LinearSolution):
     def _factors(self) -> tuple[Array, Array]:
         """R of shape (p, k) and Q of shape (q, k), in units of the columns: the coefficients are R Qᵀ."""
 
-    @at_home
+    @with_device
     def coefficients(self, k: int | None = None) -> Array:
         """The coefficients of the columns of X for predictions with the first k components.
 
@@ -454,7 +454,7 @@ class ComponentRegressionSolution(LinearSolution):
         B = self._coefficients(k)
         return B[:, 0] if self.vector else B
 
-    @at_home
+    @with_device
     def predict(self, X: Any, *, k: int | None = None, confounds: Any = None) -> Array:
         """Predict the right-hand sides of rows with the first k components.
 
@@ -479,7 +479,7 @@ class ComponentRegressionSolution(LinearSolution):
         )
         return found[:, 0] if self.vector and is_array(found) else found
 
-    @at_home
+    @with_device
     def score(
         self, X: Any, Y: Any, *, k: int | None = None, confounds: Any = None, sample_weight: Any = None
     ) -> float:

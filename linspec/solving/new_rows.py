@@ -143,20 +143,20 @@ class NewRows:
         n, p = A.shape
         _check_confounds(Z, n)
         if n == 0:
-            return A.home.place(np.zeros((0, V.shape[1])), A.dtype)
+            return A.device.asarray(np.zeros((0, V.shape[1])), A.dtype)
         mean = np.zeros(p) if self.mean is None else to_host(self.mean).astype(np.float64)
         own = None if Z is None or self.slopes is None else to_host(self.slopes).T
         factors = None if self.scale is None else reciprocal(to_host(self.scale).astype(np.float64))
         pre = Preprocessing(self.mean is not None, None, Z, self.scale is not None)
         moments = Moments([A.in_blocks(name)], pre, names=[name])
         moments.fitted[0] = Fitted.known(mean, own, factors)
-        place = A.home.blocks.place
+        asarray = A.device.blocks.asarray
         # The last bits of a product depend on the memory order of V, which a saved answer does not keep.
-        W = place(np.ascontiguousarray(V) if isinstance(V, np.ndarray) else V)
-        more = (None if part is None else place(part) for part in (offset, None if Z is None else slopes))
+        W = asarray(np.ascontiguousarray(V) if isinstance(V, np.ndarray) else V)
+        more = (None if part is None else asarray(part) for part in (offset, None if Z is None else slopes))
         found: Any = moments.scores(W, 0, A.dtype, *more)
         _check_confounds(Z, found.shape[0])
-        return A.home.place(found.array, A.dtype) if isinstance(found, Dense) else found.given_back(found)
+        return A.device.asarray(found.array, A.dtype) if isinstance(found, Dense) else found.given_back(found)
 
     def restored(self, scores: Any, V: Array, name: str, confounds: Any = None) -> Any:
         """Compute P V diag(scale) + 1 meanᵀ + Z slopes for scores P: rows of the matrix.

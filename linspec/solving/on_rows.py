@@ -89,21 +89,19 @@ def certified(
         raise
     if not on_rows:  # no rows are preprocessed
         return certificate
-    findings: list[Any] = [*certificate.findings, *_lost(problem, moments)]
-    deficient = any(status is Status.RANK_DEFICIENT for status, _ in findings)
+    notes: list[Any] = [*certificate.notes, *_lost(problem, moments)]
+    deficient = any(status is Status.RANK_DEFICIENT for status, _ in notes)
     fields = {**certificate.fields, **_fields_of_preprocessing(problem, moments)}
     if complete and not moments.holds:
-        findings.append((None, "It is not shown that no component is missing: rows cannot be read again."))
+        notes.append((None, "It is not shown that no component is missing: rows cannot be read again."))
     hidden = [(Status.INCONSISTENT, text) for text in moments.contradictions]
     for i, name in enumerate(problem.matrices):
         constant = tuple(np.flatnonzero(moments.fitted[i].squares == 0).tolist())
-        findings += about_constant(problem, name, constant, centred=moments.pre.center, deficient=deficient)
+        notes += about_constant(problem, name, constant, centred=moments.pre.center, deficient=deficient)
         columns = moments.faint(i)
         if columns and (moments.scales(i) or least_ridges(problem).get(name) == 0):
             hidden.append(underflowing_columns(name, columns))
-    return certificate._replace(
-        findings=(*findings, *hidden), fields=fields, lost=certificate.lost or bool(hidden)
-    )
+    return certificate._replace(notes=(*notes, *hidden), fields=fields, lost=certificate.lost or bool(hidden))
 
 
 def _make_ready(problem: Any, moments: Moments, *, complete: bool) -> None:
@@ -113,7 +111,7 @@ def _make_ready(problem: Any, moments: Moments, *, complete: bool) -> None:
     moments.complete = complete
     if not complete or moments.holds or not moments.rereads:
         return
-    if 48.0 * sum(moments.widths) ** 2 > problem.home.blocks.free_memory():
+    if 48.0 * sum(moments.widths) ** 2 > problem.device.blocks.free_memory():
         raise OutOfMemory(
             f"complete=True forms Gram matrices of order {sum(moments.widths)}, which do not fit into memory. "
             "Leave complete out."
@@ -144,7 +142,7 @@ def _fields_of_preprocessing(problem: Any, moments: Moments) -> dict[str, Any]:
             kept["scale"] = np.where(fitted.factors > 0, reciprocal(fitted.factors), 1.0)
         for what, value in kept.items():
             dtype = _wide_enough(value, A.dtype) if what == "slopes" else A.dtype
-            placed = A.home.place(value, dtype)
+            placed = A.device.asarray(value, dtype)
             key = layout.prefix(field) + what
             fields[key] = (*fields.get(key, ()), placed) if problem.stated.matrices[field].several else placed
     return fields
@@ -152,13 +150,13 @@ def _fields_of_preprocessing(problem: Any, moments: Moments) -> dict[str, Any]:
 
 def _lost(problem: Any, moments: Moments) -> list[tuple[Status, str]]:
     """What is said of digits that means or confounds have lost; nothing if they have not."""
-    findings = []
+    notes = []
     for i, name in enumerate(problem.matrices):
         columns = tuple(np.flatnonzero(moments.fitted[i].explained).tolist())
         if columns:
-            findings.append(nearly_explained(problem, name, columns))
-    text = "" if findings else lost_digits(moments, CENTRING * problem.default_tol)
-    return [*findings, (Status.ILL_CONDITIONED, text)] if text else findings
+            notes.append(nearly_explained(problem, name, columns))
+    text = "" if notes else lost_digits(moments, CENTRING * problem.default_tol)
+    return [*notes, (Status.ILL_CONDITIONED, text)] if text else notes
 
 
 def _wide_enough(values: Array, dtype: DType) -> DType:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, get_args
 import numpy as np
 
 from linspec import cost
-from linspec.arrays import HOST, Array, DType, Home, HostArray
+from linspec.arrays import HOST, Array, Device, DType, HostArray
 from linspec.errors import InvalidProblem, shown
 from linspec.frames import RowNames, check_order
 from linspec.operators import LinearOperator
@@ -184,9 +184,9 @@ class Problem(ABC, Generic[S_co]):
         return found
 
     @property
-    def home(self) -> Home:
+    def device(self) -> Device:
         """Library and device of the first matrix."""
-        return next((A.home for A in self.matrices.values()), HOST)
+        return next((A.device for A in self.matrices.values()), HOST)
 
     @property
     def dtype(self) -> DType:

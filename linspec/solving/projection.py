@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 import scipy.sparse
 
 from linspec import registry
-from linspec.arrays import at_home, random_generator
+from linspec.arrays import random_generator, with_device
 from linspec.errors import InvalidOption, InvalidProblem, shown
 from linspec.operators import as_operator
 from linspec.registry import options
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from linspec.arrays import Array
 
 
-@at_home
+@with_device
 def project(
     A: Any, columns: int, test_matrix: str | TestMatrix = "sparse-sign", *, rng: Any = None, **options_: Any
 ) -> Array:
@@ -89,7 +89,7 @@ def project(
             f"test_matrix must be a name ({', '.join(registry.test_matrices())}) and its options, or a TestMatrix "
             f"instance; got {shown(test_matrix)} with {', '.join(options_) or 'no options'}."
         )
-    if data.dtype.itemsize * data.shape[0] * width > data.home.free_memory():
+    if data.dtype.itemsize * data.shape[0] * width > data.device.free_memory():
         raise InvalidProblem(
             f"columns must leave room for the result; got {shown(columns)}, for {data.shape[0]} rows. Ask for fewer."
         )

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from linspec import cost, registry
-from linspec.arrays import at_home
+from linspec.arrays import with_device
 from linspec.errors import (
     InvalidOption,
     InvalidProblem,
@@ -84,7 +84,7 @@ class Selection:
     estimate: cost.Estimate | None = None
 
 
-@at_home
+@with_device
 def select(problem: Problem[Any]) -> Selection:
     """Choose a solver for a problem: the least estimated time within half of the available memory.
 

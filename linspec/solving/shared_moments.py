@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from linspec import rows
-from linspec.arrays import Array, Home, HostArray, is_array, on_device, random_generator, to_host
+from linspec.arrays import Array, Device, HostArray, is_array, on_device, random_generator, to_host
 from linspec.cost import EXPECTED_PRODUCTS
 from linspec.errors import AccuracyWarning, InvalidProblem, shown, warn
 from linspec.frames import check_order
 from linspec.operators import LinearOperator, as_operator
-from linspec.process.turns import in_turn
+from linspec.process.locks import locked
 from linspec.registry.options import FORMS
-from linspec.solving.checks import check_flag, check_home, check_rows
+from linspec.solving.checks import check_device, check_flag, check_rows
 from linspec.solving.verdict import lost_digits
 
 
@@ -94,7 +94,7 @@ class Moments:
         first = next(iter(matrices))
         for name, A in matrices.items():
             check_rows(first, matrices[first], name, A)
-            check_home(first, matrices[first], name, A)
+            check_device(first, matrices[first], name, A)
         pre = rows.Preprocessing(center=bool(center))
         own = rows.Moments([A.in_blocks(name) for name, A in matrices.items()], pre, names=list(matrices))
         self.matrices, self._moments, self._form, self._expect = matrices, own, str(form), expect
@@ -130,9 +130,9 @@ class Moments:
         return self._moments.pre.center
 
     @property
-    def home(self) -> Home:
+    def device(self) -> Device:
         """The library and the device of blocks and results."""
-        return self._moments.operators[0].backend.blocks
+        return self._moments.operators[0].device.blocks
 
     @property
     def passes(self) -> float:
@@ -147,7 +147,7 @@ class Moments:
     @property
     def form(self) -> str:
         """The form in force: "dense", "sparse" or "implicit"; it is chosen when it is first needed."""
-        with in_turn(self):
+        with locked(self):
             if self._form == "sparse" and not all(A.sparse for A in self.matrices.values()):
                 raise InvalidProblem(
                     'form "sparse" holds the Gram matrices of sparse matrices; got '
@@ -167,7 +167,7 @@ class Moments:
         certificate_passes : float, default 0
             Passes that are set aside for the certificate, unless something is held.
         """
-        with in_turn(self):
+        with locked(self):
             own = self._moments.again(passes, certificate_passes)
             made = passes.count
             self._form_held(own)
@@ -184,7 +184,7 @@ class Moments:
     @contextmanager
     def _ready(self) -> Iterator[rows.Moments]:
         """The moments for one product, which no other thread uses now."""
-        with in_turn(self), on_device(self.home):
+        with locked(self), on_device(self.device):
             yield self._form_held(self._moments)
             least = 1e3 * max(float(np.finfo(A.dtype).eps) for A in self.matrices.values())
             for text in filter(None, (*self._moments.contradictions, lost_digits(self._moments, least))):
@@ -198,7 +198,7 @@ class Moments:
                 f"a block must have a row for each column of its matrix, which are {', '.join(map(str, widths))}; got "
                 f"shape {tuple(V.shape)} for matrix {i}."
             )
-        return self.home.place(V)
+        return self.device.asarray(V)
 
     def products(self, *blocks: Array | None, onto: Sequence[int] | None = None) -> tuple[Array | None, ...]:
         """Compute XᵢᵀXⱼ Vⱼ of all matrices in one pass: for two of them (XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy).
@@ -254,7 +254,7 @@ class Moments:
 
         They are held from now on. Do not write to them.
         """
-        with in_turn(self), on_device(self.home):
+        with locked(self), on_device(self.device):
             self._form = "dense"
             upper = [G for i, row in enumerate(self._moments.gram()) for G in row[i:]]
             return tuple(G if is_array(G) else G.toarray() for G in upper)
@@ -269,7 +269,7 @@ class Moments:
         numpy.ndarray of shape (m, p + q + …)
             With at most p + q + … rows, and RᵀR the Gram matrix.
         """
-        with in_turn(self), on_device(self.home):
+        with locked(self), on_device(self.device):
             if self._moments.root is None:
                 self._moments.triangle()
             return np.hstack([to_host(R) for R in self._moments.root])
@@ -298,7 +298,7 @@ class Moments:
         """
         if size < 1:
             raise InvalidProblem(f"size must be at least 1; got {shown(size)}.")
-        with in_turn(self), on_device(self.home):
+        with locked(self), on_device(self.device):
             own = self._moments.again(self._moments.passes)
             own.sketch_rows = int(size)
             own.seed = int(random_generator(rng).integers(2**63))

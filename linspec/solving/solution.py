@@ -12,7 +12,7 @@ import numpy as np
 
 import linspec
 from linspec import iteration, registry
-from linspec.arrays import HOST, Array, Home, HostArray, at_home, from_host, is_array
+from linspec.arrays import HOST, Array, Device, HostArray, from_host, is_array, with_device
 from linspec.errors import InvalidOption, printable, shown
 from linspec.process.files import named_file, replaced
 from linspec.process.plurals import count_of
@@ -140,13 +140,13 @@ class Solution:
         cls.layout = Layout.of(cls, cls.layout, **words)
 
     @property
-    def home(self) -> Home:
+    def device(self) -> Device:
         """Library and device of the arrays of the answer."""
         values = (getattr(self, name) for name in self.layout.arrays)
         parts = (part for value in values for part in parts_of(value) if is_array(part))
-        return next(map(Home.of, parts), HOST)
+        return next(map(Device.of, parts), HOST)
 
-    @at_home
+    @with_device
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the solution into a file, from which `linspec.load_solution` reads it: arrays and a text, no pickle.
 
@@ -406,7 +406,7 @@ def write_solution(stream: IO[bytes], solution: Solution, about: Mapping[str, Ho
     archive.write(stream, header, solution.saved_parts(), solution.layout.saved_types, about)
 
 
-@at_home
+@with_device
 def load_solution(path: str | os.PathLike[str], *, like: Array = None) -> Any:
     """Read a solution that `Solution.save` or ``linspec solve --out FILE.npz`` has written.
 

@@ -23,8 +23,8 @@ from linspec.operators.weights import weights_and_confounds
 from linspec.registry.options import is_number
 from linspec.solving.checks import (
     as_columns,
+    check_device,
     check_flag,
-    check_home,
     check_k,
     check_ridge,
     check_ridges,
@@ -92,7 +92,7 @@ def state(problem: Any) -> None:
             adopt(problem, name, _as_columns(problem, name, data) if declared.vector else data)
     matrices = list(problem.matrices.items())
     for name, A in matrices[1:]:
-        check_home(matrices[0][0], matrices[0][1], name, A)
+        check_device(matrices[0][0], matrices[0][1], name, A)
     if shared is None and len(matrices) > 1:
         _promote(problem)
     adopt_rows(problem)
@@ -391,7 +391,7 @@ def start_of(problem: Any, given: Any) -> dict[str, Array]:
                 f"start must have {name} with the columns, {wanted}, along axis {axis}, and at most so many vectors; "
                 f"got {shown(shapes or given)}. Pass a solution of {kind} on the same columns."
             )
-        placed = tuple(A.home.blocks.place(part) for A, part in zip(matrices, parts, strict=True))
+        placed = tuple(A.device.blocks.asarray(part) for A, part in zip(matrices, parts, strict=True))
         found[name] = placed if problem.stated.matrices[field].several else placed[0]
     if len({part.shape[1] for W in found.values() for part in parts_of(W)}) > 1 < len(found):
         raise InvalidProblem("the weights of start must have equally many columns for both views.")

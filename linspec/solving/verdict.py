@@ -77,33 +77,33 @@ def verdict(
     empty = any(0 in getattr(part, "shape", ()) for part in parts)
     settled = bool(certificate.residual <= tol) and not certificate.lost
     converged = settled and problem.solution.layout.certified and not empty
-    findings = [*dict.fromkeys((*notes, *certificate.findings))]  # each is said once
-    statuses = [finding for finding, _ in findings]
+    together = [*dict.fromkeys((*notes, *certificate.notes))]  # each is said once
+    statuses = [finding for finding, _ in together]
     status = _status(converged, ending, statuses, nothing=empty and settled)
     figures = _figures(certificate.residual, tol, once=once)
-    return status, converged, _message(status, findings, remarks, figures)
+    return status, converged, _message(status, together, remarks, figures)
 
 
 def _status(
-    converged: bool, ending: Status | None, findings: Sequence[Status | None], *, nothing: bool
+    converged: bool, ending: Status | None, notes: Sequence[Status | None], *, nothing: bool
 ) -> Status:
     """Choose the status; `nothing`: the data have no answer to find, however the iteration ended."""
     if ending is Status.INTERRUPTED:
         return ending
-    if Status.INCONSISTENT in findings:
+    if Status.INCONSISTENT in notes:
         return Status.INCONSISTENT
-    if ending in CUT and not (converged and not findings):
+    if ending in CUT and not (converged and not notes):
         return ending
     by_itself = ending in (None, Status.CONVERGED)
     if converged or nothing or by_itself:
         for finding in FINDINGS_FIRST:
-            if finding in findings:
+            if finding in notes:
                 return finding
     if converged:
         return Status.CONVERGED
     if ending is not None and not by_itself:
         return ending
-    said = (each for each in (Status.APPROXIMATE, Status.ITERATION_LIMIT) if each in findings)
+    said = (each for each in (Status.APPROXIMATE, Status.ITERATION_LIMIT) if each in notes)
     return next(said, Status.INACCURATE)
 
 
@@ -114,13 +114,13 @@ def _figures(residual: float, tol: float, *, once: bool) -> str:
     return f"residual {residual:.2g}, tolerance {tol:.2g}"
 
 
-def _message(status: Status, findings: Sequence[Finding], remarks: Sequence[str], figures: str) -> str:
+def _message(status: Status, notes: Sequence[Finding], remarks: Sequence[str], figures: str) -> str:
     """Return the message: the advice of the status unless a finding gives it, findings, remarks, and figures."""
     # Advice on approximations that are not good enough does not apply to a converged answer.
     if status is Status.CONVERGED:
-        findings = [(finding, text) for finding, text in findings if finding is not Status.APPROXIMATE]
-    texts = [text for _, text in findings]
-    own = [] if any(status is finding for finding, _ in findings) else [status.value]
+        notes = [(finding, text) for finding, text in notes if finding is not Status.APPROXIMATE]
+    texts = [text for _, text in notes]
+    own = [] if any(status is finding for finding, _ in notes) else [status.value]
     return " ".join([*own, *texts, *remarks, f"({figures})"])
 
 

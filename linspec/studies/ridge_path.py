@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from linspec.arrays import HostArray, at_home
+from linspec.arrays import HostArray, with_device
 from linspec.errors import InvalidProblem
 from linspec.frames import check_order, table
 from linspec.operators import LinearOperator
@@ -166,7 +166,7 @@ def values_along(solutions: Sequence[Any]) -> HostArray:
     return np.array([np.pad(row, (0, most - len(row)), constant_values=np.nan) for row in found])
 
 
-@at_home
+@with_device
 def ridge_path(
     problem: Problem[S],
     ridges: Iterable[Any],

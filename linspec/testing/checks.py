@@ -744,7 +744,7 @@ def check_operator(data: Any, *, entries: Array | None = None) -> list[str]:
 
 def formed(A: Any) -> Any:
     """Return the entries of an operator, by products with the identity."""
-    return A.matmat(A.home.blocks.place(np.eye(A.shape[1])))
+    return A.matmat(A.device.blocks.asarray(np.eye(A.shape[1])))
 
 
 def same(A: Any, block: Any, wanted: Array, fault: str) -> None:
@@ -771,7 +771,7 @@ def laws(A: Any, entries: Array | None) -> None:
     require(M.shape == tuple(A.shape), f"shape must be {M.shape}, that of the products; got {tuple(A.shape)}")
     M = M if entries is None else entries
     rng, (n, p) = np.random.default_rng(0), M.shape
-    V, U = (A.home.place(rng.standard_normal((size, 3)), A.dtype) for size in (p, n))
+    V, U = (A.device.asarray(rng.standard_normal((size, 3)), A.dtype) for size in (p, n))
     v, u = copied(V), copied(U)
     forward, adjoint = A.matmat(V), A.rmatmat(U)
     require(

@@ -219,7 +219,7 @@ def _converted(name: str, number: int, given: Any) -> tuple[Any, tuple[str, ...]
     if is_array(given) and given.ndim == 1:
         given = given[:, None]
     A = as_operator(given, what)
-    if A.home != HOST or not isinstance(A, DenseOperator | SparseOperator):
+    if A.device != HOST or not isinstance(A, DenseOperator | SparseOperator):
         raise UnsupportedData(
             f"{what} must be a NumPy array, a SciPy sparse matrix or a frame; got {type(given).__name__}. Convert "
             "the blocks."

@@ -122,7 +122,7 @@ class Alternating(Solver):
             residual = gains.residual(pairs.residual(metrics, k), pairs.rho[:k])
             yield Iterate(residual, pairs.arrays, final=made == rounds)
             for i in (0, 1):
-                scales = pairs.home.column_norms(pairs.CW[i])
+                scales = pairs.device.column_norms(pairs.CW[i])
                 G = pairs.CW[i] if from_zero else pairs.gap(i)
                 enough = ROUNDED
                 for taken, step in enumerate(solves[i](G)):

@@ -47,7 +47,7 @@ import numpy as np
 
 import linspec as ls
 from linspec import Status, form_option, limit_option, option, part, tol_option
-from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.arrays import Array, Device, HostArray, reciprocal, to_host
 from linspec.certificates import Metric
 from linspec.families.cca import Gains, Pairs, first_blocks, multiplied
 from linspec.iteration import Context, Iterate
@@ -169,7 +169,9 @@ class Descent:
         if self.alternating:
             new = tilde.renewed(moments, ridges, 0, V)
             roots = [root(new, 0, self.normalizer)]
-            new = new.renewed(moments, ridges, 1, self._moved(new, 1, new.CW[1] @ new.home.place(roots[0])))
+            new = new.renewed(
+                moments, ridges, 1, self._moved(new, 1, new.CW[1] @ new.device.asarray(roots[0]))
+            )
         else:
             new = Pairs.of(moments, ridges, (V, self._moved(tilde, 1, normal.CW[1])))
             roots = [root(new, 0, self.normalizer)]
@@ -220,17 +222,17 @@ def longest_steps(problem: ls.CCA, moments: Moments, first: Pairs, D: Sequence[A
 
 def largest_eigenvalue(product: Callable[[Array], Array], SV: Array, D: Array) -> float:
     """λ (3) by the power method, from V ↦ SV and the first product."""
-    home = Home.of(SV)
-    half = Home.of(SV).xp.sqrt(reciprocal(D))
+    device = Device.of(SV)
+    half = Device.of(SV).xp.sqrt(reciprocal(D))
     largest = 0.0
     U = half * SV
     for _ in range(POWERS):
-        U = half * product(half * U * reciprocal(home.place(home.column_norms(U)))[None, :])
-        largest = max(largest, float(home.column_norms(U).max(initial=0.0)))
+        U = half * product(half * U * reciprocal(device.asarray(device.column_norms(U)))[None, :])
+        largest = max(largest, float(device.column_norms(U).max(initial=0.0)))
     return largest
 
 
 def _squares(pairs: Pairs) -> HostArray:
     """tr(Φ̃ᵀSxΦ̃) and tr(Ψ̃ᵀSyΨ̃)."""
-    xp = pairs.home.xp
+    xp = pairs.device.xp
     return to_host(xp.stack([xp.sum(V * SV) for V, SV in zip(pairs.W, pairs.SW, strict=True)]))

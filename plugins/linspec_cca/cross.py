@@ -83,13 +83,13 @@ class CrossSVD(Solver):
         moments.expect(30, width, self.form)
         W = first_blocks(moments, context, start, width, self.test_matrix)
         pairs = Pairs.of(moments, problem.ridge, W)
-        home = pairs.home
-        roots = [home.xp.sqrt(reciprocal(self.metric(d))) for d, _ in pairs.noise]
+        device = pairs.device
+        roots = [device.xp.sqrt(reciprocal(self.metric(d))) for d, _ in pairs.noise]
 
         def joined(CW: tuple[Array, Array]) -> Array:
             """Both blocks, in coordinates in which D is the identity."""
             both = [root * V for root, V in zip(roots, CW, strict=True)]
-            return home.xp.concat(both, axis=0)
+            return device.xp.concat(both, axis=0)
 
         def weights(Z: Array) -> dict[str, Array]:
             return {"x_weights": roots[0] * Z[:p, :], "y_weights": roots[1] * Z[p:, :]}  # (2)

@@ -69,7 +69,7 @@ class Randomized(Solver):
         Q = [self.normalizer.orthonormalize(V)[0] for V in (CW, CtW)]
         for i, V in enumerate((Sx, Sy)):
             if Q[i].shape[1] < problem.k:
-                Q[i] = orthonormal(moments.operators[i].backend.blocks.concat([Q[i], V]))[0]
+                Q[i] = orthonormal(moments.operators[i].device.blocks.concat([Q[i], V]))[0]
         context.note(Status.APPROXIMATE, ENDED)
         yield Iterate(0.0, partial(dict, x_weights=Q[0], y_weights=Q[1]), final=True)  # (3)
 

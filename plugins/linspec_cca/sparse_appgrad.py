@@ -39,7 +39,7 @@ import numpy as np
 
 import linspec as ls
 from linspec import Status, limit_option, option
-from linspec.arrays import Array, Home, reciprocal, to_host
+from linspec.arrays import Array, Device, reciprocal, to_host
 from linspec.families.cca import Pairs
 from linspec.iteration import Context, Iterate
 from linspec.rows import Moments
@@ -136,7 +136,7 @@ class Shrinkage:
 
     def __call__(self, i: int, V: Array, step: Array) -> Array:
         """sign(V) max(|V| − ητ D^(-1/2), 0) (1), for the step ηD⁻¹."""
-        xp, count = Home.of(V).xp, self.counts[i]
+        xp, count = Device.of(V).xp, self.counts[i]
         size = xp.abs(V) * xp.sqrt(self.D[i])
         level = step * self.D[i] * self.thresholds[i]
         if self.rows:
@@ -173,13 +173,13 @@ def _arrays(pairs: Pairs, taken: int, *, own: bool) -> dict[str, Any]:
     """The weights and the number of steps; of sparse pairs, which are not turned, also their own correlations."""
     found = {**pairs.arrays(), "steps": np.array([float(taken)])}
     if own:
-        sums = pairs.home.column_sums
+        sums = pairs.device.column_sums
         rho, *squares = (
             to_host(sums(V * image))
             for V, image in ((pairs.W[0], pairs.CW[0]), *zip(pairs.W, pairs.SW, strict=True))
         )
         lengths = np.sqrt(np.maximum(squares[0] * squares[1], 0.0))
         rho = np.divide(rho, lengths, out=np.zeros_like(rho), where=lengths > 0)
-        signs = pairs.home.place(np.where(rho < 0, -1.0, 1.0))[None, :]
+        signs = pairs.device.asarray(np.where(rho < 0, -1.0, 1.0))[None, :]
         found |= {"y_weights": pairs.W[1] * signs, "correlations": np.abs(rho)}
     return found

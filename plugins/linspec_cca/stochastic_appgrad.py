@@ -63,7 +63,7 @@ import numpy as np
 
 import linspec as ls
 from linspec import Status, limit_option, option, part, tol_option
-from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, to_host_together
+from linspec.arrays import Array, Device, HostArray, reciprocal, to_host, to_host_together
 from linspec.certificates import Metric
 from linspec.families.cca import first_blocks, multiplied
 from linspec.iteration import Context, Iterate
@@ -132,7 +132,7 @@ class FirstRows:
         self.met = [rows.column_squares() * (n / rows.rows) for rows in chunk]
         of_each = zip(D, self.met, ridges, strict=True)
         self.D = [
-            Home.of(d).xp.maximum(each, d + r) for each, d, r in of_each
+            Device.of(d).xp.maximum(each, d + r) for each, d, r in of_each
         ]  # whose λ is near that of all rows
 
     def batch(self, k: int) -> int:
@@ -140,7 +140,7 @@ class FirstRows:
         fewest = wanted = max(ROWS_A_PAIR * k, FEWEST_ROWS)
         for i, (d, D) in enumerate(zip(self.met, self.D, strict=True)):
             largest = self._largest(i, D)
-            trace = float(to_host(Home.of(D).xp.sum(d * reciprocal(D))))
+            trace = float(to_host(Device.of(D).xp.sum(d * reciprocal(D))))
             wanted = max(wanted, DIMENSIONS * trace / largest) if largest > 0 else wanted
         entries = max(rows.entries / rows.rows for rows in self.chunk)
         return int(max(fewest, min(wanted, MOST_ENTRIES / max(entries, 1.0), self.n / FEWEST_STEPS)))
@@ -165,7 +165,7 @@ class FirstRows:
         """P (1)."""
         rows = self.chunk[i]
         D = self.D[i]
-        xp = Home.of(self.D[i]).xp
+        xp = Device.of(self.D[i]).xp
         pieces = [(S, S.stop - S.start) for S in equal_slices(rows.rows, max(1, rows.rows // PIECES))]
         s = [rows.column_squares(S) * (self.n / r) for S, r in pieces]
         mean = sum(s) / len(s)
@@ -215,14 +215,14 @@ class Side:
     def normalize(self, G: HostArray) -> None:
         """(2), with G = Φ̃ᵀSΦ̃."""
         root, self.size = inverse_root(G)
-        self.root = Home.of(self.tilde).place(root)
+        self.root = Device.of(self.tilde).asarray(root)
 
     def moves(self, V: Array, image: Array, before: Array, n: int) -> bool:
         """Take Φ̃ after a step with its image, unless it has grown above that `before`; whether it is taken."""
         G = (image.T @ image) * (n / image.shape[0]) + (V.T @ V) * self.ridge
-        G, squares = to_host_together(G, Home.of(V).xp.sum(before * before))
+        G, squares = to_host_together(G, Device.of(V).xp.sum(before * before))
         if not 0 < float(np.trace(G)) <= max(GROWTH * len(G), float(squares) * n / before.shape[0]):
-            self.step = Home.of(V).xp.minimum(self.step / 2, self.safe)
+            self.step = Device.of(V).xp.minimum(self.step / 2, self.safe)
             return False
         self.tilde = V
         self.normalize(G)
@@ -305,7 +305,7 @@ class StochasticAppGrad(Solver):
 def _residual(sides: Sequence[Side], metrics: Sequence[Metric]) -> float:
     """The residual, from the mean gradients."""
     found = zip(sides, metrics, strict=True)
-    lengths = [metric.up * Home.of(side.drift).norm(metric.dual(side.drift)) for side, metric in found]
+    lengths = [metric.up * Device.of(side.drift).norm(metric.dual(side.drift)) for side, metric in found]
     return ratio(2 * lengths[0] ** 2 + 2 * lengths[1] ** 2, sum(side.size for side in sides))
 
 

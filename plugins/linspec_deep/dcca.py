@@ -131,7 +131,7 @@ class DCCA(Solver):
                 f"batch, and the rows on both sides of held_out, must be at least 2k = {2 * k} rows. Raise batch, "
                 "lower k, or leave held_out out."
             )
-        moments.settle()  # the first pass computes shift and scale of the views
+        moments.fit()  # the first pass computes shift and scale of the views
         rows = Rows(torch, moments, [(p, *[self.width] * self.depth, k) for p in moments.widths])
         it = _begun(rows.sizes, context.rng)
         if start is not None:

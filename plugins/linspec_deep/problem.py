@@ -91,7 +91,7 @@ class DeepCCASolution(TwoViewSolution, residual="squared", certified=False, save
             for block in A.in_blocks(view).blocks()
             for ends in pairwise(block.edges(0))
         ]
-        return A.home.place(np.concatenate(parts), A.dtype)
+        return A.device.asarray(np.concatenate(parts), A.dtype)
 
 
 DEPENDENT = 1e-10
@@ -163,7 +163,7 @@ class DeepCCA(ls.Problem[DeepCCASolution], adjusts_rows=False):
         turns = [Ux @ P[:, : len(rho)], Uy @ Qt[: len(rho)].T]
         flips = signs_of_columns(turns[0], HOST)
         # Weights rounded to the dtype of the data, as they are returned; the residual is that of these.
-        weights = [A.home.place(W * flips, A.dtype) for A, W in zip((self.X, self.Y), turns, strict=True)]
+        weights = [A.device.asarray(W * flips, A.dtype) for A, W in zip((self.X, self.Y), turns, strict=True)]
         phi, psi = (np.asarray(to_host(W), dtype=np.float64) for W in weights)
         defects = Ux.T @ (C @ psi - (Sx @ phi) * rho), Uy.T @ (C.T @ phi - (Sy @ psi) * rho)
         residuals = sum((D**2).sum(axis=0) for D in defects)
@@ -183,8 +183,8 @@ class DeepCCA(ls.Problem[DeepCCASolution], adjusts_rows=False):
             "(solution.score)."
         )
         found = fewer_than_asked(len(rho), self.k, "features that vary independently of the others")
-        findings = (*found, (ls.Status.APPROXIMATE, said))
-        return Certificate(ratio(float(np.sum(residuals)), float(rho.sum())), findings, fields)
+        notes = (*found, (ls.Status.APPROXIMATE, said))
+        return Certificate(ratio(float(np.sum(residuals)), float(rho.sum())), notes, fields)
 
 
 def _feature_moments(moments: Moments, nets: tuple[Net, Net]) -> tuple[int, HostArray, HostArray]:

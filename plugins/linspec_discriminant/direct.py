@@ -26,7 +26,7 @@ import numpy as np
 
 import linspec as ls
 from linspec import get_solver, option
-from linspec.arrays import Home
+from linspec.arrays import Device
 from linspec.cost import (
     CHOLESKY_RATE,
     DENSE_RATE,
@@ -65,7 +65,7 @@ class DirectDiscriminant(Solver):
             stated = SimpleNamespace(A=problem.X, ridges=(problem.ridge,), column_ridges=ridges)
             found = dict(lstsq(rank_tol=self.rank_tol).answered(stated, moments, context))
             W = found.pop("x")
-            W = W if problem.factor is None else W @ Home.of(W).place(problem.factor)
+            W = W if problem.factor is None else W @ Device.of(W).asarray(problem.factor)
             yield Iterate(0.0, partial(dict, weights=W, complete=True, **found), final=True)  # (2)
             return
         by_rows = once or self.rank_tol is not None

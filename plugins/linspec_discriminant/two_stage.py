@@ -51,7 +51,7 @@ import numpy as np
 
 import linspec as ls
 from linspec import cost, form_option, get_solver, limit_option, part, tol_option
-from linspec.arrays import Array, Home, to_host
+from linspec.arrays import Array, Device, to_host
 from linspec.certificates import Metric
 from linspec.cost import Estimate, Sizes
 from linspec.families.cca import multiplied
@@ -62,15 +62,15 @@ from linspec.rows import Moments
 from linspec.solving import Solver, with_parts
 
 
-def told_apart(C: Array, cut: float, least: float, home: Home) -> Array:
+def told_apart(C: Array, cut: float, least: float, device: Device) -> Array:
     """Orthonormal T, t x r, spanning the combinations of targets whose products C = XᵀH are above rounding.
 
     Lengths up to the fraction `cut` of the longest, and lengths up to `least`, are rounding.
     """
     if C.shape[0] > C.shape[1]:
-        C = home.xp.linalg.qr(C, mode="reduced")[1]
+        C = device.xp.linalg.qr(C, mode="reduced")[1]
     _, s, Vt = np.linalg.svd(to_host(C), full_matrices=False)
-    return home.place(Vt[s > max(cut * s.max(initial=0.0), least)].T)
+    return device.asarray(Vt[s > max(cut * s.max(initial=0.0), least)].T)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +109,7 @@ class FirstStage(Solver):
             name = "cg" if X.nnz < X.shape[0] * X.shape[1] else "nystrom-pcg"
             solver = with_parts(get_solver(name, "least-squares")())
         solve = solver.begins(moments, 0, ridge, context)
-        lengths = Home.of(G).column_norms(G)
+        lengths = Device.of(G).column_norms(G)
         before = math.inf
         while True:
             tol = context.tol
@@ -139,14 +139,14 @@ class TwoStageCCA(FirstStage):
         self, problem: ls.Discriminant, moments: Moments, context: Context, start: Any
     ) -> Iterator[Iterate]:
         """Yield the pairs after each iteration of stage 1."""
-        place, q = moments.home, moments.widths[1]
-        unit = moments.operators[1].backend.blocks.eye(q)
+        device, q = moments.device, moments.widths[1]
+        unit = moments.operators[1].device.blocks.eye(q)
         moments.expect(EXPECTED_CCA, q, self.form)
-        phi = place.zeros((moments.widths[0], 0)) if start is None else place.place(start["x_weights"])
+        phi = device.zeros((moments.widths[0], 0)) if start is None else device.asarray(start["x_weights"])
         pairs, metrics = multiplied(problem, moments, [phi, unit])
         C, Sy = pairs.CW[0], pairs.SW[1]
         cut = 10 * math.sqrt(sum(C.shape)) * float(np.finfo(problem.dtype).eps)
-        CT = C @ told_apart(C, cut, 0.0, place)
+        CT = C @ told_apart(C, cut, 0.0, device)
         if not CT.shape[1]:  # the views have nothing in common
             yield Iterate(0.0, partial(dict, x_weights=CT, y_weights=unit[:, :0]), final=True)
             return
@@ -188,16 +188,16 @@ class TwoStage(FirstStage):
         scattered = problem.X.nnz < n * p
         moments.expect(EXPECTED_SPARSE if scattered else EXPECTED, problem.width, self.form)
         known = directions_of(problem, moments)
-        place, C, ridge = known.device, known.C, problem.ridge
-        CT = C @ told_apart(C, problem.resolution, rounding_of(problem, moments), place)
+        device, C, ridge = known.device, known.C, problem.ridge
+        CT = C @ told_apart(C, problem.resolution, rounding_of(problem, moments), device)
         if not CT.shape[1]:
             yield Iterate(0.0, partial(dict, weights=CT), final=True)
             return
         W, R = CT * 0.0, CT
         if start is not None and start["weights"].shape[1]:
-            phi = place.place(start["weights"])
+            phi = device.asarray(start["weights"])
             Mphi = moments.gram_product(phi) + phi * ridge
-            B = place.place(np.linalg.lstsq(to_host(phi.T @ Mphi), to_host(phi.T @ CT), rcond=None)[0])
+            B = device.asarray(np.linalg.lstsq(to_host(phi.T @ Mphi), to_host(phi.T @ CT), rcond=None)[0])
             W, R = phi @ B, CT - Mphi @ B  # the best W within the span of a start
         inner = INNER_TOL if context.tol == problem.default_tol else context.tol / 10
         unit = context.tol / max(inner, 100 * np.finfo(problem.dtype).eps)

@@ -98,7 +98,7 @@ class JudgedFunctions:
 
     def turned(self, T: HostArray) -> JudgedFunctions:
         """Return the functions F T: weights, dual coefficients, values, means and inner products."""
-        P = self.op.home.place(T)
+        P = self.op.device.asarray(T)
         dual = None if self.dual is None else self.dual @ P
         return JudgedFunctions(
             self.op, self.weights @ P, dual, self.values @ P, self.mean @ T, T.T @ self.squares @ T
@@ -113,7 +113,7 @@ class JudgedFunctions:
         T = whitening(G, CUT / max(len(G), 1))
         if self.dual is None:
             return self.turned(T), 0.0
-        rounding = least_value(self.op) * (self.op.home.column_norms(self.dual) @ np.abs(T))
+        rounding = least_value(self.op) * (self.op.device.column_norms(self.dual) @ np.abs(T))
         clear = rounding <= 1
         return self.turned(T[:, clear]), float(np.max(rounding[clear], initial=0.0))
 
@@ -125,19 +125,19 @@ class JudgedFunctions:
         """
         if self.dual is None:
             return np.ones(len(self.squares), dtype=bool)
-        home, least = self.op.home, least_value(self.op)
-        dual, values = home.column_norms(self.dual), home.column_norms(self.values)
+        device, least = self.op.device, least_value(self.op)
+        dual, values = device.column_norms(self.dual), device.column_norms(self.values)
         lengths = values**2 + ridge * np.maximum(np.diagonal(self.squares), 0.0)
         return (values > least * dual) & (ridge * least * dual**2 <= lengths)
 
 
 def judged(problem: Any, moments: Any, arrays: Mapping[str, Any], tol: float) -> Certificate:
     """Canonical pairs within the spans of a solver's functions, and their residual."""
-    home, ridges, k = moments.home, moments.ridges, problem.k
+    device, ridges, k = moments.device, moments.ridges, problem.k
     landmarks = [arrays.get(f"{name}_landmarks") for name in "xy"]
     views = []
     for i, (name, op) in enumerate(zip("xy", moments.operators, strict=True)):
-        f = functions(op, home.place(arrays[f"{name}_weights"]), landmarks[i], moments.features(i))
+        f = functions(op, device.asarray(arrays[f"{name}_weights"]), landmarks[i], moments.features(i))
         # Functions below rounding have no direction: combined with others they would turn these by any angle.
         f = f.turned(np.eye(len(f.squares))[:, f.clear(ridges[i])])
         f, rounding = f.orthonormal(ridges[i])
@@ -151,12 +151,12 @@ def judged(problem: Any, moments: Any, arrays: Mapping[str, Any], tol: float) ->
     clear = x.clear(ridges[0]) & y.clear(ridges[1])
     known = int(np.argmin(np.append(clear, False)))
     count, rho = min(k, known), np.minimum(rho[:known], 1.0)
-    signs = np.eye(len(clear), known) * signs_of_columns(x.weights[:, :known], home)
+    signs = np.eye(len(clear), known) * signs_of_columns(x.weights[:, :known], device)
     x, y = x.turned(signs), y.turned(signs)
     squares, overlaps, kind = residuals(x, y, rho, moments)
     fields: dict[str, Any] = {"correlations": rho[:count], "residuals": squares[:count], "bounds": None}
     for i, (name, f, A) in enumerate(zip("xy", (x, y), problem.matrices.values(), strict=True)):
-        fields[f"{name}_weights"] = A.home.place(f.weights[:, :count], A.dtype)
+        fields[f"{name}_weights"] = A.device.asarray(f.weights[:, :count], A.dtype)
         fields[f"{name}_landmarks"] = landmarks[i]
         fields[f"{name}_mean"] = f.mean[:count] if problem.center else None
         fields[f"{name}_map"] = _fitted(f.op, landmarks[i], moments.maps[i])
@@ -209,18 +209,18 @@ def residuals(
     """Return the squared residuals of pairs, their inner products in another norm, and the kind of residual."""
     if x.dual is None or y.dual is None:
         return np.full(len(rho), np.nan), None, "unavailable"
-    home, ridges = moments.home, moments.ridges
-    gaps = gaps_of((x.dual, x.values), (y.dual, y.values), home.place(rho), ridges)
+    device, ridges = moments.device, moments.ridges
+    gaps = gaps_of((x.dual, x.values), (y.dual, y.values), device.asarray(rho), ridges)
     overlaps = on_host(gaps[0].T @ gaps[0]) + on_host(gaps[1].T @ gaps[1])
     if min(x.weights.shape[0], y.weights.shape[0]) < x.dual.shape[0]:
         return np.diagonal(overlaps).copy(), overlaps, "bound"
     squares = np.zeros(len(rho))
     for R, f, ridge, near in zip(gaps, (x, y), ridges, moments.nearest, strict=True):
         if near is None:
-            squares += norms_alone(R, f.op.matmat(R), ridge, home)
+            squares += norms_alone(R, f.op.matmat(R), ridge, device)
             continue
         Z = near.solve(R)
-        both = f.op.matmat(home.concat([R, Z]))
+        both = f.op.matmat(device.concat([R, Z]))
         squares += near.norms(R, both[:, : len(rho)], Z, both[:, len(rho) :])
     return squares, overlaps, "recomputed"
 
@@ -229,20 +229,20 @@ def functions(
     op: KernelOperator, W: Array, J: HostArray | None = None, features: LinearOperator | None = None
 ) -> JudgedFunctions:
     """Values of functions at the rows of their view, and their inner products."""
-    home = op.home
+    device = op.device
     if features is not None:
-        values, mean = op.centred(home.place(features.matmat(W)))
+        values, mean = op.centred(device.asarray(features.matmat(W)))
         return JudgedFunctions(op, W, None, values, mean, on_host(W.T @ W))
     # The function of landmarks lies in the span of the centred features if its coefficients add up to zero.
-    W = W - home.xp.mean(W, axis=0) if op.center else W
+    W = W - device.xp.mean(W, axis=0) if op.center else W
     dual = W
     if J is None:
         values, mean = op.product(W)
     else:
-        values, mean = op.centred(home.place(op.columns(J) @ op.data.home.place(W, op.tile_dtype)))
+        values, mean = op.centred(device.asarray(op.columns(J) @ op.data.device.asarray(W, op.tile_dtype)))
         scattered = np.zeros((op.shape[0], W.shape[1]))
         scattered[J] = to_host(W)
-        dual = home.place(scattered)
+        dual = device.asarray(scattered)
     squares = on_host(dual.T @ values)
     return JudgedFunctions(op, W, dual, values, mean, (squares + squares.T) / 2)
 

@@ -45,9 +45,9 @@ class NystromKCCA(Solver):
 
     def iterate(self, problem: KernelCCA, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
-        n, place = moments.operators[0].shape[0], moments.home.place
+        n, asarray = moments.operators[0].shape[0], moments.device.asarray
         m = min(LANDMARKS if self.landmarks is None else self.landmarks, n)
-        moments.settle(context.rng, form="tiled")
+        moments.fit(context.rng, form="tiled")
         maps = [
             nystrom(op.data, op.kernel, m, context.rng, differences=problem.center)
             for op in moments.operators
@@ -57,7 +57,7 @@ class NystromKCCA(Solver):
             context.note(Status.APPROXIMATE, ENDED)
         arrays = moments.learnt()
         for name, features in zip("xy", maps, strict=True):
-            arrays[f"{name}_weights"] = place(features.turn) @ place(to_host(found[f"{name}_weights"]))
+            arrays[f"{name}_weights"] = asarray(features.turn) @ asarray(to_host(found[f"{name}_weights"]))
             arrays[f"{name}_landmarks"] = features.numbers
         yield Iterate(0.0, lambda: arrays, final=True)
 
@@ -91,12 +91,12 @@ class FourierKCCA(OnFourierFeatures):
 
     def iterate(self, problem: KernelCCA, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
-        count, home = self.count(problem), moments.home
-        kernels = moments.settle(context.rng, form="tiled")
+        count, device = self.count(problem), moments.device
+        kernels = moments.fit(context.rng, form="tiled")
         moments.maps = [
             fourier(kernel, A.shape[1], count, context.rng)
             for kernel, A in zip(kernels, (problem.X, problem.Y), strict=True)
         ]
         found = features_cca(problem, moments, context, moments.maps, self.cca)
-        x, y = (home.place(found[f"{name}_weights"]) for name in "xy")
+        x, y = (device.asarray(found[f"{name}_weights"]) for name in "xy")
         yield Iterate(0.0, lambda: {"x_weights": x, "y_weights": y, **moments.learnt()}, final=True)

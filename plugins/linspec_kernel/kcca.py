@@ -36,9 +36,9 @@ class KCCA(Solver):
 
     def iterate(self, problem: KernelCCA, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
-        moments.settle(context.rng, form="tiled")
+        moments.fit(context.rng, form="tiled")
         (wx, Ux), (wy, Uy) = (eigen_of(op) for op in moments.operators)
-        (rx, ry), home = problem.ridge, moments.home
+        (rx, ry), device = problem.ridge, moments.device
         px = np.sqrt(wx / (wx + rx))
         py = np.sqrt(wy / (wy + ry))
         cross = Ux.T @ Uy
@@ -52,8 +52,8 @@ class KCCA(Solver):
         rho = np.where(rho > ZERO, rho, 1.0)
         a = cross @ (py[:, None] * beta) / rho / (wx + rx)[:, None]
         b = cross.T @ (px[:, None] * alpha) / rho / (wy + ry)[:, None]
-        x = home.place(Ux @ a)
-        y = home.place(Uy @ b)
+        x = device.asarray(Ux @ a)
+        y = device.asarray(Uy @ b)
         yield Iterate(0.0, lambda: {"x_weights": x, "y_weights": y, **moments.learnt()}, final=True)
 
     @classmethod
@@ -74,7 +74,7 @@ def eigen_of(op: KernelOperator) -> tuple[HostArray, HostArray]:
     InvalidProblem
         There are negative eigenvalues beyond rounding.
     """
-    K = HOST.place(op.dense())
+    K = HOST.asarray(op.dense())
     w, U = eigenpairs((K + K.T) / 2)
     # Values far from zero are rounded before centring subtracts their common part.
     largest = max(abs(float(w[-1])), float(np.abs(to_host(op.diagonal())).max()))

@@ -66,13 +66,13 @@ class KernelAppGrad(ByTiles):
     def iterate(self, problem: KernelCCA, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield coefficients of k + `extra` functions of each view."""
         width, k = min(problem.k + self.extra, moments.operators[0].shape[0]), problem.k
-        moments.settle(context.rng, start, self.storage)
+        moments.fit(context.rng, start, self.storage)
         of_each = zip(moments.operators, problem.ridge, "xy", strict=True)
         x, y = (DualView(op, r, self, width, context.rng, start, name) for op, r, name in of_each)
         share = 1.0 if start is None else float(start["share"][0])
         while True:
             rho, gaps = pairs(x, y, k)
-            t = sum(float(np.sum(moments.home.column_norms(R) ** 2)) for R in gaps)
+            t = sum(float(np.sum(moments.device.column_norms(R) ** 2)) for R in gaps)
             yield Iterate(
                 ratio(share * t, float(rho.sum())),
                 partial(
@@ -126,7 +126,7 @@ class DualView:
         start: Mapping[str, Any] | None,
         name: str,
     ) -> None:
-        self.op, self.ridge, self.solver, home = op, ridge, solver, op.home
+        self.op, self.ridge, self.solver, device = op, ridge, solver, op.device
         self.least = least_value(op)
         n = op.shape[0]
         count = min(PROBED, n)
@@ -134,10 +134,12 @@ class DualView:
         K = doubly_centred(K) if op.center else K
         self.largest = max(float(np.linalg.eigvalsh((K + K.T) / 2)[-1]), 0.0) * n / count
         if start is None:  # random functions, and Ã = 0
-            block = op.centred(home.place(rng.standard_normal((n, width))))[0]
+            block = op.centred(device.asarray(rng.standard_normal((n, width))))[0]
             self.tilde = 0.0 * block
         else:
-            block, self.tilde = (home.place(start[f"{name}_{part}"]) for part in ("weights", "unnormalised"))
+            block, self.tilde = (
+                device.asarray(start[f"{name}_{part}"]) for part in ("weights", "unnormalised")
+            )
         values, self.tilde_values = self._products(block, self.tilde)
         self._normalize(block, values, on_host(block.T @ block))
 
@@ -160,11 +162,11 @@ class DualView:
         quotients = eigenpairs(T.T @ on_host(self.tilde_values.T @ self.tilde_values) @ T)[0]
         self.largest = max(self.largest, float(np.sqrt(quotients.max(initial=0.0))))
         self._normalize(self.tilde, self.tilde_values, inner)
-        return float(norms_alone(beside, products, self.ridge, self.op.home).sum())
+        return float(norms_alone(beside, products, self.ridge, self.op.device).sum())
 
     def _products(self, A: Array, B: Array) -> tuple[Array, Array]:
         """K A and K B, in one pass."""
-        both = self.op.matmat(self.op.home.concat([A, B]))
+        both = self.op.matmat(self.op.device.concat([A, B]))
         width = A.shape[1]
         return both[:, :width], both[:, width:]
 
@@ -177,16 +179,16 @@ class DualView:
             len(w) * CUT * max(float(w[-1]), 0.0), (self.ridge + self.least) * self.least * sizes
         )
         keep = w > rounding
-        T = self.op.home.place((U[:, keep] / np.sqrt(w[keep])) @ U[:, keep].T)
+        T = self.op.device.asarray((U[:, keep] / np.sqrt(w[keep])) @ U[:, keep].T)
         self.block, self.values = A @ T, KA @ T
 
 
 def pairs(x: DualView, y: DualView, k: int) -> tuple[HostArray, list[Array]]:
     """The leading k correlations of canonical pairs within two blocks, and the residuals of these pairs."""
     U, rho, Vt = np.linalg.svd(on_host(x.values.T @ y.values))
-    place, rho = x.op.home.place, rho[:k]
-    T = place(U[:, :k])
-    S = place(Vt[:k].T)
+    asarray, rho = x.op.device.asarray, rho[:k]
+    T = asarray(U[:, :k])
+    S = asarray(Vt[:k].T)
     first = (x.block @ T, x.values @ T)
     second = (y.block @ S, y.values @ S)
-    return rho, gaps_of(first, second, place(rho), (x.ridge, y.ridge))
+    return rho, gaps_of(first, second, asarray(rho), (x.ridge, y.ridge))

@@ -78,7 +78,7 @@ class KNOI(OnFourierFeatures):
         n, rng, matrices = int(problem.X.shape[0]), context.rng, (problem.X, problem.Y)
         count = self.count(problem)
         batches = max(1, round(n / self.batch))
-        kernels = moments.settle(rng, start, "tiled")
+        kernels = moments.fit(rng, start, "tiled")
         seeds = rng.integers(2**63, size=2) if start is None else start["seeds"]
         moments.maps = [
             SeededFourierMap(kernel, A.shape[1], count, int(seed))
@@ -113,9 +113,9 @@ class KNOI(OnFourierFeatures):
                 # Cu ← ρ Cu + (1 − ρ) (Uᵀ φφᵀ U / b + λ UᵀU), and so Cv
                 for view, new in zip(views, squares, strict=True):
                     view.C = self.memory * view.C + (1 - self.memory) * new
-                of_x = Z - W @ x.home.place(inverse_root(y.C, CUT)[0])  # Uᵀφ − Cv^(-1/2) Vᵀψ
-                of_y = W - Z @ x.home.place(inverse_root(x.C, CUT)[0])
-                misfits.append(sum(float(np.sum(x.home.column_norms(gap) ** 2)) for gap in (of_x, of_y)))
+                of_x = Z - W @ x.device.asarray(inverse_root(y.C, CUT)[0])  # Uᵀφ − Cv^(-1/2) Vᵀψ
+                of_y = W - Z @ x.device.asarray(inverse_root(x.C, CUT)[0])
+                misfits.append(sum(float(np.sum(x.device.column_norms(gap) ** 2)) for gap in (of_x, of_y)))
                 misfits[-1] /= 2 * Z.shape[0] * Z.shape[1]
                 x.move(phi, of_x)
                 y.move(psi, of_y)
@@ -149,7 +149,7 @@ class SeededFourierMap(FeatureMap):
 
     def features(self, rows: LinearOperator) -> Array:
         found = [part.features(rows) * float(np.sqrt(part.columns / self.columns)) for part in self.parts()]
-        return found[0] if len(found) == 1 else rows.home.concat(found)
+        return found[0] if len(found) == 1 else rows.device.concat(found)
 
     def __repr__(self) -> str:
         return f"SeededFourierMap({self.inputs} -> {self.columns})"
@@ -188,11 +188,16 @@ class FeatureView:
         start: Mapping[str, Any] | None,
         name: str,
     ) -> None:
-        self.penalty, self.solver, self.home, self.step = penalty, solver, batch.A.backend.blocks, solver.step
-        place = self.home.place
+        self.penalty, self.solver, self.device, self.step = (
+            penalty,
+            solver,
+            batch.A.device.blocks,
+            solver.step,
+        )
+        asarray = self.device.asarray
         if solver.step is None:
             # η: (1 − ρ)/(L + λ + 10 V/(1 − μ)) with L and V estimated from the batch (see the module)
-            F = batch.adjoint_images(place(np.eye(batch.rows)))
+            F = batch.adjoint_images(asarray(np.eye(batch.rows)))
             G = to_host(F.T @ F)
             squares = np.maximum(np.diag(G), 0.0)
             variance = ratio(float((squares**2).sum()), float(squares.sum()) * batch.rows)
@@ -200,10 +205,10 @@ class FeatureView:
             limit = largest + penalty + NOISE * variance / (1 - solver.momentum)
             self.step = (1 - solver.memory) / limit
         if start is not None:
-            self.U = place(start[f"{name}_weights"])
+            self.U = asarray(start[f"{name}_weights"])
         else:  # random functions of unit length on the first rows
-            U = place(rng.standard_normal((int(batch.A.shape[1]), width)))
-            self.U = U @ place(inverse_root(self.squares(U, batch.images(U)), CUT)[0])
+            U = asarray(rng.standard_normal((int(batch.A.shape[1]), width)))
+            self.U = U @ asarray(inverse_root(self.squares(U, batch.images(U)), CUT)[0])
         self.change, self.C = 0.0 * self.U, np.eye(int(self.U.shape[1]))
 
     def squares(self, U: Array, Z: Array) -> HostArray:

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from linspec import KernelOperator, LinearOperator, option
-from linspec.arrays import Array, Home, HostArray, random_generator, reciprocal, to_host
+from linspec.arrays import Array, Device, HostArray, random_generator, reciprocal, to_host
 from linspec.features import FeatureMap, turn_of
 from linspec.kernels import Kernel
 from linspec.linalg import eigenpairs, leading_eigenpairs, whitening
@@ -96,22 +96,22 @@ class Nystrom:
         rng: np.random.Generator | None = None,
         shift: float | None = None,
     ) -> None:
-        self.op, self.ridge, self.home = op, ridge, op.home
-        self.place = op.data.home
+        self.op, self.ridge, self.device = op, ridge, op.device
+        self.asarray = op.data.device
         n = op.shape[0]
         m = len(numbers)
         self.numbers = numbers
         C = op.columns(self.numbers)
-        own = on_host(_rows(C, numbers, self.place)) if op.kernel.precomputed else None
+        own = on_host(_rows(C, numbers, self.asarray)) if op.kernel.precomputed else None
         self.turn = turn_of(op.points.at(numbers), differences=False, own=own)
         # Overwrite the columns by L, block by block.
-        right = self.place.place(self.turn, op.tile_dtype)
+        right = self.asarray.asarray(self.turn, op.tile_dtype)
         G, total = np.zeros((m, m)), np.zeros(m)
         for rows in equal_slices(n, BLOCK):
-            C[rows, :] = (C[rows, :] @ right) * self.place.place(op.roots[rows], op.tile_dtype)[:, None]
+            C[rows, :] = (C[rows, :] @ right) * self.asarray.asarray(op.roots[rows], op.tile_dtype)[:, None]
             G += on_host(C[rows, :].T @ C[rows, :])
-            total += on_host(op.roots[rows] @ self.home.place(C[rows, :]))
-        count = float(to_host(self.home.xp.sum(op.roots * op.roots)))
+            total += on_host(op.roots[rows] @ self.device.asarray(C[rows, :]))
+        count = float(to_host(self.device.xp.sum(op.roots * op.roots)))
         self.L, self.mean = C, total / count * op.center
         G -= count * np.outer(self.mean, self.mean)
         w, self.V = eigenpairs((G + G.T) / 2)
@@ -132,7 +132,7 @@ class Nystrom:
             return 0.0
         q = min(PROBED, n)
         some = np.sort(random_generator(rng).choice(n, q, replace=False))
-        rows = on_host(_rows(self.L, some, self.place))
+        rows = on_host(_rows(self.L, some, self.asarray))
         roots = to_host(self.op.roots)[some]
         E = self.op.block(some) * np.outer(roots, roots) - rows @ rows.T
         size = max(float(np.trace(E)) / q, 0.0)
@@ -143,7 +143,7 @@ class Nystrom:
 
     def _adjoint(self, R: Array) -> HostArray:
         """LᵀR for n-row blocks R; it is LᵀHR if the columns of R have mean zero."""
-        return on_host(self.L.T @ self.place.place(R, self.op.tile_dtype))
+        return on_host(self.L.T @ self.asarray.asarray(R, self.op.tile_dtype))
 
     def norms(self, R: Array, KR: Array, Z: Array, KZ: Array) -> HostArray:
         """Return an upper bound of aᵀK(K + r I)⁻¹a, a squared norm, for each column a of R, with the ridge r.
@@ -151,28 +151,28 @@ class Nystrom:
         The bound is that of the span of R and Z (see the module). Z is any block, usually
         the preconditioned residuals; KR and KZ are the products of K with R and Z.
         """
-        W = self.home.concat([R, Z])
-        KW = self.home.concat([KR, KZ])
-        scale = reciprocal(self.home.column_norms(W))
+        W = self.device.concat([R, Z])
+        KW = self.device.concat([KR, KZ])
+        scale = reciprocal(self.device.column_norms(W))
         # With M = Wᵀ(K + r)W, B = WᵀR and A = WᵀKR the bound is the diagonal of AᵀM⁻¹B.
         M = scale[:, None] * (on_host(W.T @ KW) + self.ridge * on_host(W.T @ W)) * scale
         A, B = (scale[:, None] * on_host(W.T @ V) for V in (KR, R))
         T = whitening((M + M.T) / 2, DEPENDENT)
         found = np.sum((T.T @ A) * (T.T @ B), axis=0)
-        return np.clip(found, 0.0, norms_alone(R, KR, self.ridge, self.home))
+        return np.clip(found, 0.0, norms_alone(R, KR, self.ridge, self.device))
 
     def squares(self, R: Array) -> HostArray:
         """Estimate aᵀK(K + r I)⁻¹a for each column a of R, with the ridge r, by LLᵀ + d I in place of K.
 
         No product with K is made.
         """
-        t = self.home.column_norms(R) ** 2
+        t = self.device.column_norms(R) ** 2
         return quotients(t, np.sum(self._adjoint(R) ** 2, axis=0) + self.shift * t, self.ridge)
 
     def image(self, c: HostArray) -> Array:
         """H L c, where H is the centring; L c if the view is not centred."""
-        z = self.home.place(self.L @ self.place.place(c, self.op.tile_dtype))
-        mean = self.home.place(self.mean @ c)
+        z = self.device.asarray(self.L @ self.asarray.asarray(c, self.op.tile_dtype))
+        mean = self.device.asarray(self.mean @ c)
         return z - self.op.roots[:, None] * mean
 
     def solve(self, R: Array, ridge: float | None = None) -> Array:
@@ -182,10 +182,10 @@ class Nystrom:
         return (R - self.image(c)) / level
 
 
-def norms_alone(R: Array, KR: Array, ridge: float, home: Home) -> HostArray:
+def norms_alone(R: Array, KR: Array, ridge: float, device: Device) -> HostArray:
     """Upper bound ts/(s + ρt) of aᵀK(K + ρI)⁻¹a for each column a of R, with t = aᵀa, s = aᵀKa and the ridge ρ."""
-    s = np.maximum(on_host(home.xp.sum(R * KR, axis=0)), 0.0)
-    return quotients(home.column_norms(R) ** 2, s, ridge)
+    s = np.maximum(on_host(device.xp.sum(R * KR, axis=0)), 0.0)
+    return quotients(device.column_norms(R) ** 2, s, ridge)
 
 
 def doubly_centred(K: HostArray) -> HostArray:
@@ -199,8 +199,8 @@ def quotients(t: HostArray, s: HostArray, ridge: float) -> HostArray:
     return t * s * reciprocal(s + ridge * t)
 
 
-def _rows(V: Array, index: HostArray, home: Home) -> Array:
-    return home.xp.take(V, home.xp.asarray(index, device=home.device), axis=0)
+def _rows(V: Array, index: HostArray, device: Device) -> Array:
+    return device.xp.take(V, device.xp.asarray(index, device=device.native), axis=0)
 
 
 def on_host(x: Array) -> HostArray:
@@ -226,8 +226,8 @@ class KernelMoments:
         Centred if the problem centres, weighted if it has weights.
     maps : list of FeatureMap or None
         For each view the features that functions are made of; None: kernel functions.
-    home : Home
-        Home of float64 blocks.
+    device : Device
+        Device of float64 blocks.
     read : list of float
         How often each view was read or multiplied; a pass is one over all views.
     """
@@ -248,7 +248,7 @@ class KernelMoments:
         ]
         self.open = [not kernel.is_resolved for kernel in problem.kernels.values()]
         self.maps: list[FeatureMap | None] = [None for _ in self.names]
-        self.home = self.operators[0].home
+        self.device = self.operators[0].device
         self.nearest: list[Nystrom] | list[None] = [None for _ in self.names]
         passes.reserved += problem.certificate_products
 
@@ -260,7 +260,7 @@ class KernelMoments:
         self.passes.columns += columns
         self.passes.flops += flops
 
-    def settle(
+    def fit(
         self, rng: Any = None, arrays: Mapping[str, Any] | None = None, form: str = ""
     ) -> tuple[Kernel, ...]:
         """Read the rows of all views at the first call, and return the kernels with all parameters as numbers.
@@ -279,7 +279,7 @@ class KernelMoments:
             if numbers is not None and not op.kernel.is_resolved:
                 op.kernel = with_numbers(op.kernel, numbers)
             op.asked = form or op.asked
-        return tuple(op.settle(rng) for op in self.operators)
+        return tuple(op.fit(rng) for op in self.operators)
 
     def learnt(self) -> dict[str, HostArray]:
         """The parameters of kernels that rows have given, as arrays that belong to every iterate."""

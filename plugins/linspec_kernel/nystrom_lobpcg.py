@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from linspec import KernelOperator, limit_option, option, tol_option
-from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.arrays import Array, Device, HostArray, reciprocal, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.features import drawn_rows
 from linspec.iteration import Context, Iterate
@@ -86,21 +86,23 @@ class NystromLOBPCG(ByTiles):
 
     def iterate(self, problem: KernelCCA, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the best pairs within bases that grow."""
-        home, ridges, k, rng = moments.home, problem.ridge, problem.k, context.rng
+        device, ridges, k, rng = moments.device, problem.ridge, problem.k, context.rng
         n = moments.operators[0].shape[0]
         m = min(n, default_landmarks(n) if self.landmarks is None else self.landmarks)
         width = min(k + self.extra, n)
-        moments.settle(rng, start, self.storage)
+        moments.fit(rng, start, self.storage)
         near = moments.nearest = [
             Nystrom(op, r, drawn_rows(n, m, rng), rng)
             for op, r in zip(moments.operators, ridges, strict=True)
         ]
         x, y = spaces = [Space(op, one) for op, one in zip(moments.operators, near, strict=True)]
         blocks = (
-            [home.place(start[f"{name}_weights"]) for name in "xy"] if start else first_blocks(near, width)
+            [device.asarray(start[f"{name}_weights"]) for name in "xy"]
+            if start
+            else first_blocks(near, width)
         )
         if blocks[0].shape[1] < k:  # the landmarks know fewer pairs than are wanted
-            blocks = [home.concat([Z, home.place(rng.standard_normal((n, width)))]) for Z in blocks]
+            blocks = [device.concat([Z, device.asarray(rng.standard_normal((n, width)))]) for Z in blocks]
         for space, Z in zip(spaces, blocks, strict=True):
             space.extend(Z, Z[:, :0])
         share, least, best, since, idle = 1.0, math.inf, None, 0, not x.width and not y.width
@@ -110,7 +112,7 @@ class NystromLOBPCG(ByTiles):
             count = min(width, len(rho))
             f = x.turned(U[:, :count])
             g = y.turned(Vt[:count].T)
-            R = gaps_of(f, g, home.place(rho[:count]), ridges)
+            R = gaps_of(f, g, device.asarray(rho[:count]), ridges)
             squares = near[0].squares(R[0]) + near[1].squares(R[1])
             total, wanted = float(rho[:k].sum()), min(k, count)
             guessed = float(squares[:wanted].sum())
@@ -129,7 +131,7 @@ class NystromLOBPCG(ByTiles):
                 y.coefficients, y.values = y.turned(Vt[: RESTART * width].T)
             before, exact = (x.width, y.width), 0.0
             for space, gap in zip(spaces, R, strict=True):
-                Z = space.near.solve(_columns(gap, active, home))
+                Z = space.near.solve(_columns(gap, active, device))
                 exact += space.extend(Z, gap[:, :wanted])
             # The product with K included the residuals: the ratio of their exact norm to the estimate
             # corrects the next one.
@@ -161,7 +163,7 @@ def answer(
     hardly change K a, and change aᵀKa by rounding only. One preconditioned step towards the solution a of
     (K + r) a = Ky b/ρ replaces these components by those of Ky b/(ρr).
     """
-    scale = moments.home.place(np.where(rho > SMALL * rho[:1], rho, np.inf))
+    scale = moments.device.asarray(np.where(rho > SMALL * rho[:1], rho, np.inf))
     a, b = (A + one.solve(gap) / scale for one, A, gap in zip(near, coefficients, R, strict=True))
     return {"x_weights": a, "y_weights": b, **moments.learnt()}
 
@@ -175,14 +177,14 @@ def first_blocks(near: list[Nystrom], width: int) -> list[Array]:
     C = np.zeros((len(x.w), len(y.w)))
     n = x.op.shape[0]
     for rows in equal_slices(n, BLOCK):
-        C += on_host(x.home.place(x.L[rows, :]).T @ y.home.place(y.L[rows, :]))
+        C += on_host(x.device.asarray(x.L[rows, :]).T @ y.device.asarray(y.L[rows, :]))
     C -= n * np.outer(x.mean, y.mean)
     roots = [one.V / np.sqrt(one.w + one.ridge) for one in near]
     U, s, Vt = np.linalg.svd(roots[0].T @ C @ roots[1], full_matrices=False)
     count = int(np.sum(s[:width] > 1e-3 * s[:1]))
     features = [roots[0] @ U[:, :count], roots[1] @ Vt[:count].T]
     values = [one.image(c) for one, c in zip(near, features, strict=True)]
-    scale = near[0].home.place(s[:count])
+    scale = near[0].device.asarray(s[:count])
     return [(values[1 - i] / scale - values[i]) / one.ridge for i, one in enumerate(near)]
 
 
@@ -202,8 +204,8 @@ class Space:
     """
 
     def __init__(self, op: KernelOperator, near: Nystrom) -> None:
-        self.op, self.near, self.home = op, near, op.home
-        self.coefficients = self.values = self.home.zeros((op.shape[0], 0))
+        self.op, self.near, self.device = op, near, op.device
+        self.coefficients = self.values = self.device.zeros((op.shape[0], 0))
         self.noise = least_value(op)
 
     @property
@@ -213,7 +215,7 @@ class Space:
 
     def turned(self, T: HostArray) -> tuple[Array, Array]:
         """A T and K A T."""
-        turn = self.home.place(T)
+        turn = self.device.asarray(T)
         return self.coefficients @ turn, self.values @ turn
 
     def extend(self, Z: Array, gap: Array) -> float:
@@ -221,21 +223,21 @@ class Space:
 
         The squared norms are those of `Nystrom.norms`, the upper bounds by which the certificate judges residuals.
         """
-        home = self.home
+        device = self.device
         if self.op.center:
-            Z = Z - home.xp.mean(Z, axis=0)
-        lengths = home.column_norms(Z)
+            Z = Z - device.xp.mean(Z, axis=0)
+        lengths = device.column_norms(Z)
         live = np.flatnonzero(np.isfinite(lengths) & (lengths > 0))
-        Z = _columns(Z, live, home) / home.place(lengths[live])
-        both = self.op.matmat(home.concat([Z, gap]))
+        Z = _columns(Z, live, device) / device.asarray(lengths[live])
+        both = self.op.matmat(device.concat([Z, gap]))
         KZ = both[:, : len(live)]
         KR = both[:, len(live) :]
         new, values = self._freed(Z, KZ)
-        T = home.place(self._independent(Z, KZ, self._gram(new, values)))
+        T = device.asarray(self._independent(Z, KZ, self._gram(new, values)))
         new, values = self._freed(new @ T, values @ T)
-        T = home.place(whitening(self._gram(new, values)))
-        self.coefficients = home.concat([self.coefficients, new @ T])
-        self.values = home.concat([self.values, values @ T])
+        T = device.asarray(whitening(self._gram(new, values)))
+        self.coefficients = device.concat([self.coefficients, new @ T])
+        self.values = device.concat([self.values, values @ T])
         return float(self.near.norms(gap, KR, Z, KZ).sum())
 
     def _freed(self, Z: Array, KZ: Array) -> tuple[Array, Array]:
@@ -254,7 +256,7 @@ class Space:
         G is the Gram matrix of what is left of Z. A column z is dropped if K z is only rounding of a product with K.
         """
         squares = np.maximum(np.diagonal(self._gram(Z, KZ)), 0.0)
-        clear = self.home.column_norms(KZ) > ROUNDING * self.noise
+        clear = self.device.column_norms(KZ) > ROUNDING * self.noise
         scale = np.sqrt(reciprocal(np.where(clear, squares, 0.0)))
         longest = float(scale.max(initial=0.0))
         cut = max(CUT[self.op.tile_dtype.name], CLEAR**2 * self.noise**2 / self.op.shape[0] * longest**2)
@@ -263,7 +265,9 @@ class Space:
         return scale[:, None] * (vectors[:, keep] / np.sqrt(values[keep]))
 
 
-def _columns(V: Array, index: HostArray, home: Home) -> Array:
+def _columns(V: Array, index: HostArray, device: Device) -> Array:
     return (
-        V if len(index) == V.shape[1] else home.xp.take(V, home.xp.asarray(index, device=home.device), axis=1)
+        V
+        if len(index) == V.shape[1]
+        else device.xp.take(V, device.xp.asarray(index, device=device.native), axis=1)
     )

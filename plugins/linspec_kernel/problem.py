@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 
 import linspec as ls
-from linspec.arrays import Array, Home, HostArray, at_home, to_host
+from linspec.arrays import Array, Device, HostArray, to_host, with_device
 from linspec.errors import InvalidOption, InvalidProblem, shown
 from linspec.families.cca import TwoViewSolution
 from linspec.features import FeatureMap, KernelMap
@@ -82,8 +82,8 @@ class FunctionsSolution(TwoViewSolution):
 
     def centred(self, side: str, Z: Array, A: LinearOperator) -> Array:
         """Variates minus the training means of a view, in the library and dtype of its rows."""
-        mean, home = getattr(self, f"{side}_mean"), A.home.blocks
-        return A.home.place(Z if mean is None else home.place(Z) - home.place(mean), A.dtype)
+        mean, device = getattr(self, f"{side}_mean"), A.device.blocks
+        return A.device.asarray(Z if mean is None else device.asarray(Z) - device.asarray(mean), A.dtype)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -150,7 +150,7 @@ class KernelCCASolution(
         return self.y_map.kernel
 
     @property
-    @at_home
+    @with_device
     def x_dual(self) -> Array:
         """Coefficients of the kernel functions of all n training rows of X: 0 except at the landmarks.
 
@@ -162,7 +162,7 @@ class KernelCCASolution(
         return _dual(self.x_weights, self.x_landmarks, self.x_map, "x")
 
     @property
-    @at_home
+    @with_device
     def y_dual(self) -> Array:
         """Coefficients of the kernel functions of all n training rows of Y: 0 except at the landmarks."""
         return _dual(self.y_weights, self.y_landmarks, self.y_map, "y")
@@ -170,7 +170,7 @@ class KernelCCASolution(
     def variates(self, view: str, data: Any) -> Array:
         side = view.lower()
         A = getattr(self, f"{side}_map").map(data, view)
-        Z = A.matmat(A.home.blocks.place(to_host(getattr(self, f"{side}_weights"))))
+        Z = A.matmat(A.device.blocks.asarray(to_host(getattr(self, f"{side}_weights"))))
         return self.centred(side, Z, A)
 
     @classmethod
@@ -221,11 +221,11 @@ def _dual(weights: Array, landmarks: HostArray | None, fitted: Fitted, view: str
         )
     if landmarks is None:
         return weights
-    home = Home.of(weights)
+    device = Device.of(weights)
     rows = int(fitted.map.rows)
     scattered = np.zeros((rows, weights.shape[1]), dtype=to_host(weights).dtype)
     scattered[landmarks] = to_host(weights)
-    return home.place(scattered, scattered.dtype)
+    return device.asarray(scattered, scattered.dtype)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -310,5 +310,5 @@ class KernelCCA(OfKernels[KernelCCASolution]):
         none, of the kernel functions of all rows, or of those with the numbers `x_landmarks` and `y_landmarks`. With
         more functions than pairs, the missing part of the sum of the exact correlations is estimated.
         """
-        moments.settle(None, arrays)
+        moments.fit(None, arrays)
         return judged(self, moments, arrays, tol)

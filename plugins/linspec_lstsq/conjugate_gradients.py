@@ -53,7 +53,7 @@ import numpy as np
 
 import linspec as ls
 from linspec import cost, form_option, option
-from linspec.arrays import Array, Home, HostArray
+from linspec.arrays import Array, Device, HostArray
 from linspec.cost import Estimate, Sizes
 from linspec.iteration import Context, Iterate
 from linspec.linalg import Step, cg_steps, driven, in_variables
@@ -124,16 +124,16 @@ class ConjugateGradients(ByProducts):
         system = NormalEquations(problem, moments, self.form)
         least = min(problem.ridges)
         wide = columns_beside(problem, moments) if self.random_columns is None else self.random_columns
-        W = system.place.place(context.rng.standard_normal((system.p, wide)))
+        W = system.asarray.asarray(context.rng.standard_normal((system.p, wide)))
         Z = system.plant(context)
-        x0 = None if start is None else system.place.place(start["x"])
+        x0 = None if start is None else system.asarray.asarray(start["x"])
         before = math.inf
         while True:
             R, AtAZ = system.begin(x0, Z)  # (1)
             columns = system.columns(R.shape[1], Z.shape[1])
             tol = context.tol
             known = np.flatnonzero(np.concatenate(columns) < R.shape[1])  # the others are planted
-            block = system.place.concat([R, AtAZ + least * Z, W])
+            block = system.asarray.concat([R, AtAZ + least * Z, W])
             steps = cg_steps(block, problem.ridges, columns)
             scale = self._scale(problem, moments)
             if scale is not None:
@@ -159,7 +159,7 @@ class ConjugateGradients(ByProducts):
         weak = 0 < r < WEAK * squares.mean() and d.max() > UNEQUAL * d.min()
         if others or not weak or A.shape[0] < A.shape[1]:
             return None
-        return A.backend.blocks.place(d**-0.5)[:, None]
+        return A.device.blocks.asarray(d**-0.5)[:, None]
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate:
@@ -189,7 +189,7 @@ class UnitColumns:
 
     def lengths(self, step: Step) -> HostArray:
         """The lengths of the residuals of x."""
-        return Home.of(self.scale).column_norms(step.residual()[:, : self.solved] / self.scale)
+        return Device.of(self.scale).column_norms(step.residual()[:, : self.solved] / self.scale)
 
 
 def _answer(system: NormalEquations, X: list[Array], x0: Array | None, Z: Array) -> dict[str, Array]:

@@ -29,7 +29,7 @@ from scipy.linalg import lapack
 
 import linspec as ls
 from linspec import option
-from linspec.arrays import Array, Home, HostArray, from_host, namespace, reciprocal, to_host
+from linspec.arrays import Array, Device, HostArray, from_host, namespace, reciprocal, to_host
 from linspec.certificates import Metric
 from linspec.cost import CHOLESKY_RATE, Estimate, Sizes, gram_seconds
 from linspec.iteration import Context, Iterate
@@ -58,11 +58,11 @@ def factorised(G: Array, ridge: float, *, spare: bool = False) -> Apply | None:
     spare : bool, default False
         Whether G may be overwritten.
     """
-    home = Home.of(G)
-    if home.on_host or G.shape[0] <= BLOCK_WIDTH:
-        host = _by_cholesky(to_host(G), ridge, spare=spare and home.on_host)
+    device = Device.of(G)
+    if device.on_host or G.shape[0] <= BLOCK_WIDTH:
+        host = _by_cholesky(to_host(G), ridge, spare=spare and device.on_host)
         return None if host is None else lambda rhs: from_host(host(to_host(rhs)), like=rhs)
-    return _by_inverse(G, ridge, home)
+    return _by_inverse(G, ridge, device)
 
 
 def solved(G: Array, B: Array, ridges: Sequence[float], *, spare: bool = False) -> Array | None:
@@ -73,7 +73,7 @@ def solved(G: Array, B: Array, ridges: Sequence[float], *, spare: bool = False) 
         if apply is None:
             return None
         found.append(apply(B))
-    return Home.of(B).concat(found)
+    return Device.of(B).concat(found)
 
 
 def _by_cholesky(G: HostArray, ridge: float, *, spare: bool) -> Apply | None:
@@ -99,12 +99,12 @@ def _by_cholesky(G: HostArray, ridge: float, *, spare: bool) -> Apply | None:
     return apply
 
 
-def _by_inverse(G: Array, ridge: float, home: Home) -> Apply | None:
+def _by_inverse(G: Array, ridge: float, device: Device) -> Apply | None:
     """`factorised` on a device, by the inverse of the scaled G + rI, whose norm gives the condition number."""
     xp = namespace(G)
     d = xp.sqrt(xp.linalg.diagonal(G) + ridge)
     inverse_d = reciprocal(d)
-    S = (G + home.eye(G.shape[0]) * ridge) * inverse_d[:, None] * inverse_d[None, :]
+    S = (G + device.eye(G.shape[0]) * ridge) * inverse_d[:, None] * inverse_d[None, :]
     try:
         inverse = xp.linalg.inv(S)
     except (np.linalg.LinAlgError, RuntimeError):  # some libraries raise, others return infinities
@@ -139,10 +139,10 @@ class DirectLeastSquares(Solver):
         A, B = moments.operators
         once = any(each.readings <= 1 for each in moments.operators)
         wide = A.shape[0] < A.shape[1] and not once and not problem.A.streamed
-        x, rank, home = None, None, A.backend.blocks
+        x, rank, device = None, None, A.device.blocks
         if wide:  # x = Aᵀ (AAᵀ + rI)⁻¹ B
             product, K = moments.operator(), row_gram(moments)
-            rhs = home.place(moments.operator(1).matmat(B.backend.blocks.eye(moments.widths[1])))
+            rhs = device.asarray(moments.operator(1).matmat(B.device.blocks.eye(moments.widths[1])))
             z = solved(K, rhs, problem.ridges, spare=len(problem.ridges) == 1)
             x, rank = (None, None) if z is None else (product.rmatmat(z), len(rhs))
         elif not once:
@@ -163,7 +163,7 @@ class DirectLeastSquares(Solver):
         for ridge in problem.ridges:
             cut = rank_cut(shape, dtype, ridge) if self.rank_tol is None else self.rank_tol
             both.append(minimum_norm(triangle[:, :p], triangle[:, p:], ridge, cut))
-        x = moments.home.place(np.hstack([x for x, _ in both]))
+        x = moments.device.asarray(np.hstack([x for x, _ in both]))
         return x, min(rank for _, rank in both)
 
     def begins(
@@ -195,11 +195,11 @@ class DirectLeastSquares(Solver):
 def _by_gram(moments: Moments, i: int, ridge: float) -> Apply:
     """G -> (XᵀX + rI)⁻¹ G by the Gram matrix."""
     S = _dense(moments.gram()[i][i])
-    home = moments.operators[i].backend.blocks
+    device = moments.operators[i].device.blocks
     apply = factorised(S, ridge)
     if apply is not None:
         return apply
-    metric = Metric.of_gram(to_host(S), ridge, moments.operators[i].rounding).on(home)
+    metric = Metric.of_gram(to_host(S), ridge, moments.operators[i].rounding).on(device)
     return lambda G: metric.shortest(metric.solve(G))
 
 
@@ -210,14 +210,14 @@ def _dense(G: Any) -> Array:
 
 def _in_row_space(moments: Moments, i: int, ridge: float) -> Apply:
     """G = XᵀB -> (XᵀX + rI)⁻¹ G = Xᵀ (XXᵀ + rI)⁻¹ (XXᵀ)⁺ X G, by the eigenpairs of XXᵀ: nothing leaves Xᵀ's range."""
-    X, home = moments.operator(i), moments.operators[i].backend.blocks
+    X, device = moments.operator(i), moments.operators[i].device.blocks
     values, U = np.linalg.eigh(to_host(row_gram(moments, i)))
     live = values > len(values) * EPS * values.max(initial=0.0)
     U, values = U[:, live], values[live]
 
     def apply(G: Array) -> Array:
         factors = (U.T @ to_host(X.matmat(G))) / (values * (values + ridge))[:, None]
-        return X.rmatmat(home.place(U @ factors))
+        return X.rmatmat(device.asarray(U @ factors))
 
     return apply
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import linspec as ls
 from linspec import form_option
-from linspec.arrays import Array, Home
+from linspec.arrays import Array, Device
 from linspec.iteration import Context, Iterate
 from linspec.linalg import EPS, Step, Steps
 from linspec.rows import Moments
@@ -41,8 +41,8 @@ class GradientDescent(ByProducts):
     ) -> Iterator[Iterate]:
         """Yield the iterates of all ridges."""
         moments.expect(EXPECTED, problem.width, self.form)
-        place = moments.home
-        (AtB, _) = moments.products(None, place.eye(problem.B.shape[1]))[1]
+        device = moments.device
+        (AtB, _) = moments.products(None, device.eye(problem.B.shape[1]))[1]
         yield from self.solved(problem, moments, context, start, AtB, self.prepared(moments, 0, 0.0, context))
 
     def prepared(self, moments: Moments, i: int, ridge: float, context: Context) -> Begin:
@@ -52,10 +52,10 @@ class GradientDescent(ByProducts):
 
 def gd_steps(G: Array, ridge: float = 0.0) -> Steps:
     """Steps for M x = G with M = S + r I, from products with S: (1), (2), (3)."""
-    home, x, w = Home.of(G), 0.0 * G, G
-    xp, floor = home.xp, EPS**2 * home.xp.sum(G * G, axis=0)
+    device, x, w = Device.of(G), 0.0 * G, G
+    xp, floor = device.xp, EPS**2 * device.xp.sum(G * G, axis=0)
     while True:
-        Sw = yield Step(lambda x=x: [x], home.column_norms(w), w, lambda w=w: w)  # type: ignore[misc]
+        Sw = yield Step(lambda x=x: [x], device.column_norms(w), w, lambda w=w: w)  # type: ignore[misc]
         Mw = Sw + ridge * w
         ww = xp.sum(w * w, axis=0)
         wMw = xp.sum(w * Mw, axis=0)

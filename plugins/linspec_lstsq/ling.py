@@ -44,7 +44,7 @@ import numpy as np
 
 import linspec as ls
 from linspec import Status, option
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.arrays import Array, Device, HostArray, to_host
 from linspec.iteration import ROUNDING, Context, Iterate
 from linspec.linalg import Step, Steps, cg_steps, in_variables
 from linspec.rows import Moments
@@ -67,7 +67,7 @@ class SecondStage:
         cls, leading: PrincipalComponents, inner: Callable[[Array], Steps], variant: str, r: float, AtT: Array
     ) -> Steps:
         """Project on the components, and begin an iteration for γ₂."""
-        d = Home.of(AtT).place(leading.d)[:, None]
+        d = Device.of(AtT).asarray(leading.d)[:, None]
         gamma = leading.Z.T @ AtT  # (1)
         shrunk = gamma * (d**2 / (d**2 + r)) if variant == "ridge" else gamma
         of_rest = d * float(variant != "projection")  # 0 for A in the place of A_r
@@ -139,7 +139,7 @@ class Ling(ByProducts, OnComponents):
 def deflated(leading: PrincipalComponents, inner: Callable[[Array], Steps], r: float, G: Array) -> Steps:
     """The variant "deflated" for M x = G."""
     MQ = leading.AtAQ + r * leading.Q  # E = QᵀMQ of (1)
-    Einv = Home.of(G).place(np.linalg.inv(to_host(leading.Q.T @ MQ)))
+    Einv = Device.of(G).asarray(np.linalg.inv(to_host(leading.Q.T @ MQ)))
     D = Deflation(leading.Q, MQ, Einv, r, G)
     return in_variables(inner(D.transposed(G)), D)
 

@@ -48,26 +48,26 @@ class SimultaneousLSQR(ByProducts):
     ) -> Iterator[Iterate]:
         """Yield iterates from zero or the start; begin again where rounding has falsified a residual."""
         system = NormalEquations(problem, moments, "implicit")
-        place, ridges, Z = system.place, problem.ridges, system.plant(context)
-        x0 = None if start is None else place.place(start["x"])
-        unit = moments.operators[1].backend.blocks.eye(system.m)
+        asarray, ridges, Z = system.asarray, problem.ridges, system.plant(context)
+        x0 = None if start is None else asarray.asarray(start["x"])
+        unit = moments.operators[1].device.blocks.eye(system.m)
         while True:
             G, AtAZ = system.begin(x0, Z)  # (1), (4)
-            U = b = place.place(moments.operator(1).matmat(unit))
+            U = b = asarray.asarray(moments.operator(1).matmat(unit))
             dampings, tol = ridges, context.tol
             step: Any = moments.long_step
             if x0 is not None or Z.shape[1]:  # ridges have columns of their own, and so have planted ones
-                G = G if x0 is not None else place.concat([G] * len(ridges))
-                V = place.concat([0.0 * G if x0 is None else -x0, Z])
-                AV = place.place(moments.operator().matmat(V))
-                U = place.concat([b] * len(ridges) + [0.0 * AV[:, G.shape[1] :]]) + AV
+                G = G if x0 is not None else asarray.concat([G] * len(ridges))
+                V = asarray.concat([0.0 * G if x0 is None else -x0, Z])
+                AV = asarray.asarray(moments.operator().matmat(V))
+                U = asarray.concat([b] * len(ridges) + [0.0 * AV[:, G.shape[1] :]]) + AV
                 least = np.full(Z.shape[1], min(ridges))
-                roots = place.place(np.sqrt(np.append(np.repeat(ridges, system.m), least)))[None, :]
-                U = place.xp.concat([U, V * roots], axis=0)  # (4) above, and [A Z; √r Z]
+                roots = asarray.asarray(np.sqrt(np.append(np.repeat(ridges, system.m), least)))[None, :]
+                U = asarray.xp.concat([U, V * roots], axis=0)  # (4) above, and [A Z; √r Z]
                 AtAZ = AtAZ + min(ridges) * Z
                 step, dampings = stacked(step, roots), (0.0,)
             columns = G.shape[1]
-            steps = golub_kahan(step, place.concat([G, AtAZ]), U, place.column_norms(U))  # (2)
+            steps = golub_kahan(step, asarray.concat([G, AtAZ]), U, asarray.column_norms(U))  # (2)
             for X, lengths in lsqr(steps, dampings):  # (3)
                 found = X[0] if len(X) == 1 else system.joined(X)
                 yield Iterate(system.residual(lengths[:, :columns]), partial(system.answer, found, x0, Z))

@@ -56,7 +56,7 @@ class ByProducts(Solver):
         begin: Begin,
     ) -> Iterator[Iterate]:
         """Yield the iterates of all ridges, each of which `begin` begins anew where rounding has falsified it."""
-        x = None if start is None else moments.home.place(start["x"])
+        x = None if start is None else moments.device.asarray(start["x"])
         rounding = rounding_of(moments, AtB, problem.width)
         return solved_by_ridge(moments.gram_product, AtB, problem.ridges, context, begin, x, **rounding)
 
@@ -84,7 +84,7 @@ class NormalEquations:
         self.ridges = problem.ridges
         self.m = moments.widths[1]
         self.p = moments.widths[0]
-        self.place = moments.home
+        self.asarray = moments.device
         self.least = self.ridges.index(min(self.ridges))
         once = not all(A.readings > 1 for A in moments.operators)  # iterations need what is held
         moments.expect(EXPECTED, self.m, "dense" if once and form == "auto" else form)
@@ -94,9 +94,9 @@ class NormalEquations:
         """Random columns z, to be planted as AᵀAz; none where the certificate has a metric, or needs none."""
         wanted = not (self.moments.holds or metric_pays(self.moments))
         if wanted and min(self.ridges) > 0:
-            self.moments.settle()
+            self.moments.fit()
         wanted = wanted and needs_metric(self.moments, self.ridges, context.tol)
-        return self.place.place(context.rng.standard_normal((self.p, PLANTED * wanted)))
+        return self.asarray.asarray(context.rng.standard_normal((self.p, PLANTED * wanted)))
 
     def begin(self, x: Array | None, Z: Array) -> tuple[Array, Array]:
         """AᵀB − (AᵀA + rI) x for all ridges, or AᵀB without x, and AᵀA Z, in one pass."""
@@ -104,18 +104,18 @@ class NormalEquations:
         AtV, AtB = (
             each[0]
             for each in self.moments.products(
-                self.place.concat(parts) if parts else None, self.place.eye(self.m)
+                self.asarray.concat(parts) if parts else None, self.asarray.eye(self.m)
             )
         )
-        self.scales = np.tile(self.place.column_norms(AtB), len(self.ridges))
-        self.live = self.place.place((self.scales > 0).astype(np.float64))[
+        self.scales = np.tile(self.asarray.column_norms(AtB), len(self.ridges))
+        self.live = self.asarray.asarray((self.scales > 0).astype(np.float64))[
             None, :
         ]  # elsewhere the answer is 0
         if x is None:
             return AtB, Z if AtV is None else AtV
-        ridges = self.place.place(np.repeat(self.ridges, self.m))[None, :]
+        ridges = self.asarray.asarray(np.repeat(self.ridges, self.m))[None, :]
         w = x.shape[1]
-        R = self.place.concat([AtB] * len(self.ridges)) - AtV[:, :w] - x * ridges
+        R = self.asarray.concat([AtB] * len(self.ridges)) - AtV[:, :w] - x * ridges
         return R * self.live, AtV[:, w:]
 
     def columns(self, width: int, planted: int) -> list[HostArray]:
@@ -134,7 +134,7 @@ class NormalEquations:
 
     def joined(self, X: list[Array]) -> Array:
         """The solutions of all ridges side by side, then those of planted columns for the least ridge."""
-        return self.place.concat([*(each[:, : self.m] for each in X), X[self.least][:, self.m :]])
+        return self.asarray.concat([*(each[:, : self.m] for each in X), X[self.least][:, self.m :]])
 
     def answer(self, found: Array, x: Array | None, Z: Array) -> dict[str, Array]:
         """The answer from such solutions, and what is left of planted columns."""
@@ -149,7 +149,7 @@ def rounding_of(moments: Moments, AtB: Array, width: int) -> dict[str, Any]:
     if moments.holds:
         return {"unit": EPS}
     copies = width // AtB.shape[1]
-    unit = moments.operators[1].backend.blocks.place(np.tile(np.eye(AtB.shape[1]), copies))
+    unit = moments.operators[1].device.blocks.asarray(np.tile(np.eye(AtB.shape[1]), copies))
     return {
         "left": lambda x: moments.residual(-x, unit)[0][0],
         "unit": float(np.finfo(moments.operators[0].dtype).eps),

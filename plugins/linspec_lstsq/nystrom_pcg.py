@@ -32,7 +32,7 @@ import numpy as np
 
 import linspec as ls
 from linspec import cost, form_option, option, part
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.arrays import Array, Device, HostArray, to_host
 from linspec.cost import Estimate, Sizes
 from linspec.iteration import Context, Iterate
 from linspec.linalg import EPS, Step, Steps, cg_steps, in_variables, whitening
@@ -72,10 +72,10 @@ class NystromPCG(ByProducts):
     ) -> Iterator[Iterate]:
         """Yield the iterates of all ridges."""
         A = moments.operators[0]
-        place = A.backend.blocks
+        device = A.device.blocks
         moments.expect(EXPECTED, problem.width, self.form)
         Omega = self._drawn(A, context)
-        (Y, _), (AtB, _) = moments.products(Omega, place.eye(problem.B.shape[1]))
+        (Y, _), (AtB, _) = moments.products(Omega, device.eye(problem.B.shape[1]))
         sketch = self._sketched(moments, 0, min(problem.ridges), problem.width, context, Omega, Y)
         yield from self.solved(problem, moments, context, start, AtB, partial(preconditioned, sketch))
 
@@ -83,7 +83,7 @@ class NystromPCG(ByProducts):
         """Random columns; by default those of the first sketch."""
         p = A.shape[1]
         drawn = self.test_matrix.draw(p, min(columns or self.rank or FIRST_RANK, p), context.rng)
-        return A.backend.blocks.place(drawn)
+        return A.device.blocks.asarray(drawn)
 
     def _sketched(
         self,
@@ -102,18 +102,18 @@ class NystromPCG(ByProducts):
         digits = float(np.log(2 / context.tol)) / 2
         outlook = Outlook(partial(price, moments, i), A.shape, width, float(squares.sum()), digits, self.rank)
         sketch = NystromSketch(Omega, Y, squares, outlook)
-        affords = context.passes.affords
+        allows = context.passes.allows
         d = squares + ridge
         uneven = ridge > 0 and d.max() > SPREAD * d.min()
-        if uneven and A.readable and moments.subtracts[i] and affords(2):
+        if uneven and A.readable and moments.subtracts[i] and allows(2):
             Omega = Omega / sketch.roots(ridge)  # the same random numbers
             outlook = replace(outlook, trace=float(len(squares)))  # the diagonal is 1
             sketch = NystromSketch(Omega, product(Omega), squares, outlook, scaled=True)
         columns = Omega.shape[1]
         most = columns if self.rank else min(MOST_RANK, A.shape[1])
-        while columns < most and affords(2) and sketch.pays(ridge):
+        while columns < most and allows(2) and sketch.pays(ridge):
             more = self._drawn(A, context, min(columns, most - columns))
-            more, concat = more / sketch.roots(ridge) if sketch.scaled else more, Home.of(more).concat
+            more, concat = more / sketch.roots(ridge) if sketch.scaled else more, Device.of(more).concat
             Omega = concat([sketch.Omega, more])
             Y = concat([sketch.Y, product(more)])
             sketch, columns = replace(sketch, Omega=Omega, Y=Y, known={}), Omega.shape[1]
@@ -169,7 +169,7 @@ class NystromSketch:
     def roots(self, ridge: float) -> Array:
         """D^(1/2) as a column, with 1 instead of 0."""
         d = np.sqrt(self.squares + ridge)
-        return Home.of(self.Omega).place(np.where(d > 0, d, 1.0))[:, None]
+        return Device.of(self.Omega).asarray(np.where(d > 0, d, 1.0))[:, None]
 
     def nystrom(self, ridge: float) -> Nystrom:
         """The approximation of AᵀA, or of AᵀA + rI with scaled columns."""
@@ -200,16 +200,16 @@ class Nystrom:
     @classmethod
     def of(cls, Omega: Array, Y: Array) -> Nystrom:
         """Compute (1) over the directions above rounding."""
-        place = Home.of(Y).place
-        F = Y @ place(whitening(to_host(Omega.T @ Y), cut=10 * EPS))
+        asarray = Device.of(Y).asarray
+        F = Y @ asarray(whitening(to_host(Omega.T @ Y), cut=10 * EPS))
         values, vectors = np.linalg.eigh(to_host(F.T @ F))
         live = values > 10 * len(values) * EPS * np.max(values, initial=0.0)
         values = values[live][::-1]
         vectors = vectors[:, live][:, ::-1]
-        U = F @ place(vectors / np.sqrt(values))
+        U = F @ asarray(vectors / np.sqrt(values))
         # The condition number of FᵀF limits orthonormality: eigenvectors of small eigenvalues have parts of others.
         L = np.linalg.cholesky(to_host(U.T @ U))
-        return cls(U @ place(np.linalg.inv(L).T), values, len(values) < Omega.shape[1])
+        return cls(U @ asarray(np.linalg.inv(L).T), values, len(values) < Omega.shape[1])
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ class NystromPreconditioner:
         floor = 0.0 if not useful or exact else values[-1]
         shrink = np.sqrt((floor + r) / (values + r))  # (2)
         roots = sketch.roots(ridge) if sketch.scaled else 1.0
-        return cls(N.U[:, : len(values)], Home.of(N.U).place(shrink)[:, None], roots, ridge)
+        return cls(N.U[:, : len(values)], Device.of(N.U).asarray(shrink)[:, None], roots, ridge)
 
     def forward(self, P: Array) -> Array:
         """H P."""
@@ -262,7 +262,7 @@ class NystromPreconditioner:
 
     def lengths(self, step: Step) -> HostArray:
         """The lengths of H⁻ᵀ R."""
-        return Home.of(self.U).column_norms(self._stretched(step.residual(), 1 / self.shrink) * self.roots)
+        return Device.of(self.U).column_norms(self._stretched(step.residual(), 1 / self.shrink) * self.roots)
 
     def _stretched(self, V: Array, factors: Array) -> Array:
         """V with its component along each column of U multiplied by the entry of `factors` for this column."""

@@ -38,7 +38,7 @@ import numpy as np
 
 import linspec as ls
 from linspec import Status, form_option, option, part
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.arrays import Array, Device, HostArray, to_host
 from linspec.iteration import Context, Iterate
 from linspec.linalg import EPS, orthonormal
 from linspec.rows import Moments
@@ -73,7 +73,7 @@ class PrincipalComponents:
     @classmethod
     def of(cls, Y: Array, product: Callable[[Array], Array], rank: int) -> PrincipalComponents:
         """Compute at most `rank` components, fewer if A has lower numerical rank, from Y = AᵀAΩ and V -> AᵀA V."""
-        place = Home.of(Y).place
+        asarray = Device.of(Y).asarray
         W, _ = orthonormal(Y)
         AtAW = product(W)
         G = to_host(W.T @ AtAW)
@@ -82,13 +82,13 @@ class PrincipalComponents:
         theta = theta[live][::-1]
         C = C[:, live][:, ::-1]
         R = C / np.sqrt(theta)  # (1)
-        H = AtAW @ place(R)
+        H = AtAW @ asarray(R)
         squares, U0 = np.linalg.eigh(to_host(H.T @ H))  # (2)
         d = np.sqrt(np.maximum(squares[::-1][:rank], 0.0))
         U0 = U0[:, ::-1][:, :rank]
         d, U0 = d[d > 0], U0[:, d > 0]
-        V, Z = H @ place(U0 / d), W @ place(R @ U0)  # (3)
-        turn = place(C[:, :rank])
+        V, Z = H @ asarray(U0 / d), W @ asarray(R @ U0)  # (3)
+        turn = asarray(C[:, :rank])
         return cls(d, V, Z, W @ turn, AtAW @ turn)
 
 
@@ -104,11 +104,11 @@ class OnComponents(Solver):
         """Ω for the components of Xᵢ."""
         A = moments.operators[i]
         Omega = self.test_matrix.draw(A.shape[1], min(self.rank + OVERSAMPLING, A.shape[1]), context.rng)
-        return A.backend.blocks.place(Omega)
+        return A.device.blocks.asarray(Omega)
 
     def begun(self, moments: Moments, context: Context) -> tuple[PrincipalComponents, Array]:
         """The components of A, and AᵀB."""
-        unit = moments.home.eye(moments.widths[1])
+        unit = moments.device.eye(moments.widths[1])
         (Y, _), (AtB, _) = moments.products(self.random_block(moments, 0, context), unit)
         return PrincipalComponents.of(Y, moments.gram_product, self.rank), AtB
 
@@ -124,6 +124,8 @@ class PrincipalComponentRegression(OnComponents):
         moments.expect(2, self.rank, self.form)
         leading, AtB = self.begun(moments, context)
         UtB, d = to_host(leading.Z.T @ AtB), leading.d[:, None]  # (1)
-        x = leading.V @ moments.home.place(np.hstack([d / (d**2 + r) * UtB for r in problem.ridges]))  # (2)
+        x = leading.V @ moments.device.asarray(
+            np.hstack([d / (d**2 + r) * UtB for r in problem.ridges])
+        )  # (2)
         context.note(Status.APPROXIMATE, f"Regressed on {len(d)} principal components; raise rank for more.")
         yield Iterate(math.nan, partial(dict, x=x), final=True)

@@ -42,7 +42,7 @@ import numpy as np
 
 import linspec as ls
 from linspec import limit_option, option, tol_option
-from linspec.arrays import Array, Home, HostArray, reciprocal
+from linspec.arrays import Array, Device, HostArray, reciprocal
 from linspec.cost import FACTOR_RATE, SPARSE_RATE, Estimate, Sizes, sweeps_estimate
 from linspec.iteration import Context, Iterate, worst
 from linspec.linalg import (
@@ -81,7 +81,9 @@ class SketchedFactor:
     column_norms: Array
 
     @classmethod
-    def of(cls, SA: HostArray, SB: HostArray, home: Home, cut: float, ridges: HostArray) -> SketchedFactor:
+    def of(
+        cls, SA: HostArray, SB: HostArray, device: Device, cut: float, ridges: HostArray
+    ) -> SketchedFactor:
         """Decompose a sketch.
 
         Without a ridge, the columns have unit length first. If these have full rank, the solution is the same, and the
@@ -91,14 +93,14 @@ class SketchedFactor:
         Parameters
         ----------
         SA, SB : numpy.ndarray of shape (d, p) and (d, m)
-        home : Home
+        device : Device
             Where thin blocks are.
         cut : float
             Singular values below this fraction of the largest count as zero.
         ridges : numpy.ndarray of shape (columns,)
         """
         norms = np.linalg.norm(SA, axis=0)
-        place = home.place
+        asarray = device.asarray
         lengths = np.where((norms > 0) & ~ridges.any(), norms, 1.0)
         d, U, s, Vt, rank = decomposed(SA, lengths, cut)
         squares = s[:, None] ** 2 + ridges
@@ -106,7 +108,7 @@ class SketchedFactor:
         lengths = np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=live)
         UtSB = np.tile(U.T @ SB, (1, len(ridges) // SB.shape[1]))
         columns = (s[:, None], lengths, UtSB, 1.0 / d[:, None], norms[:, None])
-        return cls(place(Vt.T), *map(place, columns))
+        return cls(asarray(Vt.T), *map(asarray, columns))
 
     def forward(self, Y: Array) -> Array:
         """N y (1)."""
@@ -145,15 +147,15 @@ class SketchPrecondition(Solver):
     ) -> Iterator[Iterate]:
         """Yield iterates of LSQR until its steps are rounding."""
         A, m, ridges = moments.operators[0], moments.widths[1], problem.column_ridges
-        home, unit = A.backend.blocks, float(np.finfo(A.dtype).eps)
+        device, unit = A.device.blocks, float(np.finfo(A.dtype).eps)
         SA, SB, AtB = self._sketch(moments, context.rng)
         cut = rank_cut((int(A.shape[0]), A.shape[1]), "float32" if A.rounding > 1e-10 else "float64")
-        factor = SketchedFactor.of(SA, SB, home, cut, ridges)
-        b = home.place(moments.operator(1).matmat(home.eye(m)))
-        scales, sizes = (np.tile(home.column_norms(V), len(ridges) // m) for V in (AtB, b))
-        live = home.place((scales > 0).astype(np.float64))[None, :]
-        b = home.concat([b] * (len(ridges) // m)) * live
-        step = stacked(moments.long_step, home.place(np.sqrt(ridges))[None, :])
+        factor = SketchedFactor.of(SA, SB, device, cut, ridges)
+        b = device.asarray(moments.operator(1).matmat(device.eye(m)))
+        scales, sizes = (np.tile(device.column_norms(V), len(ridges) // m) for V in (AtB, b))
+        live = device.asarray((scales > 0).astype(np.float64))[None, :]
+        b = device.concat([b] * (len(ridges) // m)) * live
+        step = stacked(moments.long_step, device.asarray(np.sqrt(ridges))[None, :])
 
         def preconditioned(V: Array, U: Array, alpha: HostArray) -> tuple[Array, HostArray]:
             """[A; √r I] N V - U diag(alpha) in the place of U; its product with the transpose, and its lengths."""
@@ -163,19 +165,19 @@ class SketchPrecondition(Solver):
         x = (
             factor.forward(factor.s * factor.lengths * factor.UtSB)
             if start is None
-            else home.place(start["x"])
+            else device.asarray(start["x"])
         )
         for number in range(1 + self.refinements):
             x, Y, beyond, limit = x * live, None, 0, np.full(len(ridges), np.inf)
-            U = home.xp.concat([b, 0.0 * x], axis=0)
+            U = device.xp.concat([b, 0.0 * x], axis=0)
             gradient, beta = step(-x, U, -np.ones(len(ridges)))  # U is [b; 0] before
             bases, steps = tee(golub_kahan(preconditioned, factor.adjoint(gradient), U, beta))
             for ((now,), lengths), basis in zip(lsqr(steps), bases, strict=False):  # (2)
                 gradients = (factor.V @ (reciprocal(factor.lengths) * basis.V)) / factor.scale
-                residual = worst(lengths.ravel() * home.column_norms(gradients), scales)
-                moved, Y = scales + np.inf if Y is None else home.column_norms(now - Y), now
+                residual = worst(lengths.ravel() * device.column_norms(gradients), scales)
+                moved, Y = scales + np.inf if Y is None else device.column_norms(now - Y), now
                 if (moved <= limit).any():
-                    lengths = home.column_norms(factor.column_norms * (x + factor.forward(Y)))
+                    lengths = device.column_norms(factor.column_norms * (x + factor.forward(Y)))
                     limit = SHARE * unit * np.maximum(lengths, sizes)  # (3)
                 beyond += residual <= context.tol
                 ends = bool((moved <= limit).all()) or beyond == LONGEST
@@ -189,13 +191,13 @@ class SketchPrecondition(Solver):
     def _sketch(self, moments: Moments, rng: np.random.Generator) -> tuple[HostArray, HostArray, Array]:
         """S A, S B and AᵀB in one pass; the triangle of [A B] if it is no larger."""
         A, B = moments.operators
-        (n, p), place = A.shape, A.backend.blocks
+        (n, p), device = A.shape, A.device.blocks
         size = int(np.ceil(self.oversampling * p)) + SPARE_ROWS
         if n <= size:
             R = moments.triangle()
-            return R[:, :p], R[:, p:], place.place(R[:, :p].T @ R[:, p:])
+            return R[:, :p], R[:, p:], device.asarray(R[:, :p].T @ R[:, p:])
         moments.sketch_rows, moments.seed = size, int(rng.integers(2**31))
-        (AtB, _) = moments.products(None, place.eye(B.shape[1]))[1]
+        (AtB, _) = moments.products(None, device.eye(B.shape[1]))[1]
         SA, SB = moments.sketch()
         return SA, SB, AtB
 

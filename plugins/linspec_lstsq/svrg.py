@@ -62,7 +62,7 @@ import numpy as np
 
 import linspec as ls
 from linspec import Status, limit_option, option, tol_option
-from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.arrays import Array, Device, HostArray, reciprocal, to_host
 from linspec.iteration import ROUNDING, Context, Iterate, worst
 from linspec.rows import DEVICE_FACTOR, Moments, equal_slices, random_order, rows_at_once
 from linspec.solving import Solver
@@ -119,7 +119,7 @@ class StepLengths:
         self.solver, self.ridges, self.rng, A, w = solver, ridges, rng, moments.operators[0], moments.pre.w
         self.numbers = np.arange(A.shape[0]) if w is None else np.flatnonzero(w)
         self.n = len(self.numbers)
-        self.probes = A.backend.blocks.place(rng.standard_normal((A.shape[1], PROBES)))
+        self.probes = A.device.blocks.asarray(rng.standard_normal((A.shape[1], PROBES)))
         self.largest, self.batch, self.diverged = 0.0, 0, False
         self.steps = np.full(len(ridges), solver.step or np.inf)
 
@@ -130,11 +130,11 @@ class StepLengths:
             return
         self.largest = max(self.largest, row)
         if not self.batch:
-            home, V = Home.of(self.probes), self.probes
+            device, V = Device.of(self.probes), self.probes
             for _ in range(POWERS):  # of the power method
-                V = chunk.gram_product(V * home.place(reciprocal(home.column_norms(V)))[None, :])
-            self.curved = self.n / chunk.rows * float(home.column_norms(V).max(initial=0.0))
-            factor = 1 if home.on_host else DEVICE_FACTOR
+                V = chunk.gram_product(V * device.asarray(reciprocal(device.column_norms(V)))[None, :])
+            self.curved = self.n / chunk.rows * float(device.column_norms(V).max(initial=0.0))
+            factor = 1 if device.on_host else DEVICE_FACTOR
             entries, p = chunk.entries / chunk.rows, self.probes.shape[0]
             usual = choose_batch(self.n, entries, p, self.curved, row, factor)
             self.batch = min(self.solver.batch or usual, self.n)
@@ -233,25 +233,25 @@ class SVRG(Solver):
         self, problem: ls.LeastSquares, moments: Moments, context: Context, start: Any
     ) -> Iterator[Iterate]:
         """Yield snapshots, the first one at zero."""
-        home = moments.home
+        device = moments.device
         ridges, product = problem.ridges, moments.gram_product
-        xp, place = home.xp, home.place
-        (AtB, _) = moments.products(None, home.eye(problem.B.shape[1]))[1]
+        xp, asarray = device.xp, device.asarray
+        (AtB, _) = moments.products(None, device.eye(problem.B.shape[1]))[1]
         rounding = rounding_of(moments, AtB, problem.width)
-        scales = np.tile(home.column_norms(AtB), len(ridges))
-        r, R = place(problem.column_ridges)[None, :], home.concat([AtB] * len(ridges))
+        scales = np.tile(device.column_norms(AtB), len(ridges))
+        r, R = asarray(problem.column_ridges)[None, :], device.concat([AtB] * len(ridges))
         left = rounding.get("left", lambda x: R - product(x))
         lengths = StepLengths(self, problem.column_ridges, moments, context.rng)
         epoch = max(1, round(EPOCHS[self.snapshot] * lengths.n))
-        live = place((scales > 0).astype(np.float64))[None, :]
-        x, w = (R * 0.0, R) if start is None else (place(start["x"]) * live, None)
+        live = asarray((scales > 0).astype(np.float64))[None, :]
+        x, w = (R * 0.0, R) if start is None else (asarray(start["x"]) * live, None)
         past: list[tuple[Array, Array, Array]] = []
         first, before = scales, np.inf
         while True:
             tol, anew = context.tol, w is None
             if w is None:
                 w = left(x) - x * r  # (1)
-            sizes = home.column_norms(w)
+            sizes = device.column_norms(w)
             residual = worst(sizes, scales)
             yield Iterate(residual, partial(dict, x=x))
             if anew:
@@ -262,11 +262,11 @@ class SVRG(Solver):
             if context.tol < tol or not moving.any():
                 w, past = None, []
                 continue
-            live = home.place(moving.astype(np.float64))[None, :]
+            live = device.asarray(moving.astype(np.float64))[None, :]
             e = self._epoch(moments, epoch, lengths, w * live, r)
             # f(x̃ + d) - f(x̃) = dᵀH d/2 - dᵀw; diverged columns are not multiplied
             reach = lengths.safe * (FARTHEST * max(1.0, epoch / lengths.batch))
-            near = home.place(home.column_norms(e) <= reach * sizes, bool)
+            near = device.asarray(device.column_norms(e) <= reach * sizes, bool)
             d = xp.where(near[None, :], e, xp.zeros_like(e))
             Hd = product(d) + d * r
             dw, dHd = xp.sum(d * w, axis=0), xp.sum(d * Hd, axis=0)
@@ -287,13 +287,13 @@ class SVRG(Solver):
 
     def _epoch(self, moments: Moments, epoch: int, lengths: StepLengths, w: Array, r: Array) -> Array:
         """The displacement e after steps (2) on so many rows."""
-        A, e, place = moments.operators[0], w * 0.0, Home.of(w).place
+        A, e, asarray = moments.operators[0], w * 0.0, Device.of(w).asarray
         width = min(max(rows_at_once(A), LEAST_ROWS, self.batch or 1), lengths.n)
         order = random_order(lengths.numbers, lengths.rng, width, A.together)
         for some in equal_slices(min(epoch, len(order)), width):
             chunk = moments.minibatch(order[some], 0)
             lengths.meet(chunk)
-            h = place(lengths.steps)[None, :]
+            h = asarray(lengths.steps)[None, :]
             for S in equal_slices(chunk.rows, lengths.batch):
                 bent = chunk.gram_product(e, S) * (lengths.n / (S.stop - S.start))  # (1)
                 e = e - h * (bent + r * e - w)  # (2)

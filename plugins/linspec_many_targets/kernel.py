@@ -41,7 +41,7 @@ def rows_of(moments: Moments) -> list[HostArray]:
     """The rows of each matrix as they came, on the host in float64, as they are multiplied from now on; in one pass."""
     for A in moments.operators:
         A.widen()
-    moments.settle()
+    moments.fit()
     moments.passes.take()
     every = np.arange(int(moments.operators[0].shape[0]))
     return [to_host(A.take(every).about(None).dense()) for A in moments.operators]

@@ -10,7 +10,17 @@ import numpy as np
 
 import linspec as ls
 from linspec import Status
-from linspec.arrays import HOST, Array, Home, HostArray, at_home, host_dtype, is_array, reciprocal, to_host
+from linspec.arrays import (
+    HOST,
+    Array,
+    Device,
+    HostArray,
+    host_dtype,
+    is_array,
+    reciprocal,
+    to_host,
+    with_device,
+)
 from linspec.errors import BrokenPlugin, InvalidProblem, shown
 from linspec.iteration import Certificate, Context
 from linspec.linalg import ratio
@@ -73,7 +83,7 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
     scores: HostArray = ls.field(shape="m")
     band_names: tuple[str, ...] = ()
     band_of: HostArray = ls.field(shape="X")
-    mixing: Array | None = ls.field(None, shape="n m", in_home=True)
+    mixing: Array | None = ls.field(None, shape="n m", on_device=True)
     vector: bool = False
     x_mean: Array | None = ls.field(None, mean_of="X", shape="X")
     y_mean: Array | None = ls.field(None, mean_of="Y", shape="m")
@@ -147,7 +157,7 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
 
     # ---- coefficients -------------------------------------------------------------------------
 
-    @at_home
+    @with_device
     def coefficients(self, targets: Any = None) -> Array:
         """Compute the coefficients of the columns of X for some targets.
 
@@ -171,14 +181,14 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
             return self.weights if targets is None else _picked(self.weights, some)
         gammas = self.band_weights[some].T[self.band_of]
         product = self.weights @ _picked(self.mixing, some)
-        return product * Home.of(self.weights).place(gammas, host_dtype(self.weights))
+        return product * Device.of(self.weights).asarray(gammas, host_dtype(self.weights))
 
     def _named_vectors(self, matrix: str) -> dict[str, HostArray]:
         return dict(zip(self.target_names, to_host(self.coefficients()).T, strict=True))
 
     # ---- new rows -----------------------------------------------------------------------------
 
-    @at_home
+    @with_device
     def predict(self, X: Any, *, targets: Any = None, confounds: Any = None) -> Array:
         """Predict targets of rows.
 
@@ -223,14 +233,14 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
     ) -> Array:
         """Predict by the products of rows with the training rows of each band."""
         A = _here(X, "X")
-        rows, home = NewRows.of(self, "X"), Home.of(self.weights)
+        rows, device = NewRows.of(self, "X"), Device.of(self.weights)
         V = [
-            self.weights * home.place(self.band_of == b, host_dtype(self.weights))[:, None]
+            self.weights * device.asarray(self.band_of == b, host_dtype(self.weights))[:, None]
             for b in range(len(self.band_names))
         ]
-        scores = rows.images(A, home.concat(V), "X", confounds)
-        there = Home.of(scores)
-        kernels = np.split(HOST.place(scores), len(V), axis=1)
+        scores = rows.images(A, device.concat(V), "X", confounds)
+        there = Device.of(scores)
+        kernels = np.split(HOST.asarray(scores), len(V), axis=1)
         mixing = to_host(self.mixing)
         found = np.empty((len(kernels[0]), len(some)))
         settings, numbers = np.unique(self.band_weights[some], axis=0, return_inverse=True)
@@ -240,9 +250,9 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
         Z = rows.confounds_less_mean(confounds, {"X": A})
         found += 0.0 if offset is None else to_host(offset)
         found += 0.0 if slopes is None or Z is None else Z @ to_host(slopes)
-        return there.place(found, host_dtype(scores))
+        return there.asarray(found, host_dtype(scores))
 
-    @at_home
+    @with_device
     def predictions_table(
         self, X: Any, *, targets: Any = None, confounds: Any = None, library: str | None = None
     ) -> Any:
@@ -267,7 +277,7 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
         named = dict(zip([names[i] for i in self._numbers(targets)], columns, strict=True))
         return table_of_rows(self, named, X, library)
 
-    @at_home
+    @with_device
     def target_scores(self, X: Any, Y: Any, *, confounds: Any = None, sample_weight: Any = None) -> HostArray:
         """Compute R² of each target: 1 minus squared errors over its squares about its mean on these rows.
 
@@ -291,7 +301,7 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
         found = score_of_predictions(self, X, Y, confounds=confounds, sample_weight=sample_weight)
         return found.by_target
 
-    @at_home
+    @with_device
     def score(self, X: Any, Y: Any, *, confounds: Any = None, sample_weight: Any = None) -> float:
         """Compute R² of all targets together: the squares of targets that vary more count more.
 
@@ -310,8 +320,8 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
 
 def _picked(array: Array, some: HostArray) -> Array:
     """Return entries along the last axis, in the library of the array."""
-    home = Home.of(array)
-    return home.xp.take(array, home.xp.asarray(some, device=home.device), axis=array.ndim - 1)
+    device = Device.of(array)
+    return device.xp.take(array, device.xp.asarray(some, device=device.native), axis=array.ndim - 1)
 
 
 def _here(rows: Any, name: str) -> ls.LinearOperator:
@@ -514,14 +524,14 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         `least` is the smallest eigenvalue of D XᵀX D + r that a solver has inverted, by default r. Coefficients are
         `weights`, or γ ∘ Xᵀ√D `mixing`.
         """
-        given = {name: HOST.place(x) for name, x in arrays.items()}
+        given = {name: HOST.asarray(x) for name, x in arrays.items()}
         (p, m), n = moments.widths, moments.operators[0].shape[0]
         wanted: dict[str, Any] = {"ridges": (m,), "scores": (m,), "band_weights": (m, len(self.band_names))}
         wanted |= {"mixing": (n, m)} if "mixing" in given else {"weights": (p, m)}
         for name, shape in wanted.items():
             if given[name].shape != shape:
                 raise BrokenPlugin(f"{name} must have shape {shape}; got {given[name].shape}.")
-        moments.settle()
+        moments.fit()
         ridges, gammas = given["ridges"], np.maximum(given["band_weights"], 0.0)
         judge = self._by_rows if "mixing" in given else self._by_columns
         fields, (gaps, lengths, sizes) = judge(moments, given, ridges, gammas)
@@ -537,10 +547,10 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         self, moments: Moments, given: Mapping[str, HostArray], ridges: HostArray, gammas: HostArray
     ) -> tuple[dict[str, Any], HostArray]:
         """The coefficients as returned, and of each target the lengths of the residual, of D⁻¹w and of D Xᵀy."""
-        f, place = moments.fitted[0], moments.home.place
-        returned = self.X.home.place(f.scaled(given["weights"]), self.X.dtype)
-        W = f.unscaled(HOST.place(returned))  # what is judged is what is returned
-        SW = to_host(moments.products(place(W), None, onto=(0,))[0][0])
+        f, asarray = moments.fitted[0], moments.device.asarray
+        returned = self.X.device.asarray(f.scaled(given["weights"]), self.X.dtype)
+        W = f.unscaled(HOST.asarray(returned))  # what is judged is what is returned
+        SW = to_host(moments.products(asarray(W), None, onto=(0,))[0][0])
         C = to_host(moments.cross())
         found = np.empty((3, len(ridges)))
         for block in blocks_of(len(ridges), len(W)):
@@ -554,11 +564,11 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         self, moments: Moments, given: Mapping[str, HostArray], ridges: HostArray, gammas: HostArray
     ) -> tuple[dict[str, Any], HostArray]:
         """The same for w = γ ∘ Xᵀa: D Xᵀ(y − X w) − r D⁻¹w is D Xᵀe with e = y − K a − r a."""
-        place = self.X.home.place
+        asarray = self.X.device.asarray
         X, Y = (preprocessed(moments, i, rows) for i, rows in enumerate(rows_of(moments)))
-        mixing = place(given["mixing"], self.X.dtype)
-        fields = {"weights": place(moments.fitted[0].scaled(X.T), self.X.dtype), "mixing": mixing}
-        duals, found = HOST.place(mixing), np.empty((3, len(ridges)))
+        mixing = asarray(given["mixing"], self.X.dtype)
+        fields = {"weights": asarray(moments.fitted[0].scaled(X.T), self.X.dtype), "mixing": mixing}
+        duals, found = HOST.asarray(mixing), np.empty((3, len(ridges)))
         kernels = band_kernels(X, X, self.band_of, len(self.band_names))
         settings, numbers = np.unique(gammas, axis=0, return_inverse=True)
         for number, gamma in enumerate(settings):
@@ -585,7 +595,7 @@ def _is_count(splitter: Any) -> bool:
 
 def _findings(off: HostArray, scores: HostArray) -> tuple[tuple[Status | None, str], ...]:
     """Report targets whose coefficients may be wrong, and targets that never vary on held-out rows."""
-    findings: list[tuple[Status | None, str]] = []
+    notes: list[tuple[Status | None, str]] = []
     wrong = np.flatnonzero(off > ERROR)
     still = np.flatnonzero(np.isnan(scores))
     if wrong.size:
@@ -593,8 +603,8 @@ def _findings(off: HostArray, scores: HostArray) -> tuple[tuple[Status | None, s
             f"The coefficients of {wrong.size} of {len(off)} targets, the first is target {wrong[0]}, may have a "
             f"relative error above {ERROR:g}, which the residual does not show. Pass larger ridges, or scale=True."
         )
-        findings.append((Status.ILL_CONDITIONED, text))
+        notes.append((Status.ILL_CONDITIONED, text))
     if still.size:
         text = f"{still.size} of {len(off)} targets do not vary on held-out rows, the first is target {still[0]}: "
-        findings.append((None, text + "they have no score, and the first candidate."))
-    return tuple(findings)
+        notes.append((None, text + "they have no score, and the first candidate."))
+    return tuple(notes)

@@ -45,7 +45,7 @@ class PresentBlock:
     T : array of shape (rows, c)
     near, far : array of shape (p, c)
         The coefficients of T for products with X, and for products with Xᵀ, which may be about 0.
-    place : Home
+    place : Device
     """
 
     block: Block
@@ -57,8 +57,8 @@ class PresentBlock:
 
     def times(self, V: Array) -> Array:
         """Multiply a thin block, in float64."""
-        X = self.place.place(self.block.times(V))
-        return (X - self.T @ (self.near.T @ self.place.place(V))) * self.mask[:, None]
+        X = self.place.asarray(self.block.times(V))
+        return (X - self.T @ (self.near.T @ self.place.asarray(V))) * self.mask[:, None]
 
     def t_times(self, U: Array, out: Array, A: Rows) -> None:
         """Add the product of the transpose with U."""
@@ -70,7 +70,7 @@ class PresentBlock:
         """Multiply the transpose, with weights of rows, by the same rows of another view."""
         w = weights * self.mask * other.mask
         G, zeros = self.block.gram(w, other.block), self.place.zeros
-        G = self.place.place(G if is_array(G) else G.toarray())
+        G = self.place.asarray(G if is_array(G) else G.toarray())
         left = zeros((G.shape[0], other.T.shape[1]))
         right = zeros((G.shape[1], self.T.shape[1]))
         self.block.t_times(A.thin(other.T * w[:, None]), left)
@@ -89,7 +89,7 @@ class _OverPresentRows(Reduction):
     """
 
     def __init__(self, moments: AbsentRows) -> None:
-        self.operators, self.place = moments.operators, moments.home
+        self.operators, self.place = moments.operators, moments.device
         self.w, self.D, self.T = moments.w, moments.factors, moments.T
         self.masks = moments.masks
         self.near: list[HostArray] = []
@@ -107,11 +107,13 @@ class _OverPresentRows(Reduction):
 
     def present(self, blocks: Sequence[Block], rows: slice) -> list[PresentBlock]:
         """The preprocessed rows of all views."""
-        place, found = self.place.place, []
+        asarray, found = self.place.asarray, []
         for i, block in enumerate(blocks):
-            mask = place(self.masks[i][rows])
-            T = place(self.T[i][rows])
-            found.append(PresentBlock(block, mask, T, place(self.near[i]), place(self.far[i]), self.place))
+            mask = asarray(self.masks[i][rows])
+            T = asarray(self.T[i][rows])
+            found.append(
+                PresentBlock(block, mask, T, asarray(self.near[i]), asarray(self.far[i]), self.place)
+            )
         return found
 
 
@@ -131,7 +133,7 @@ class PresentProducts(_OverPresentRows):
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
         views = self.present(blocks, rows)
         m = len(blocks)
-        w, D = (self.place.place(each[rows])[:, None] for each in (self.w, self.D))
+        w, D = (self.place.asarray(each[rows])[:, None] for each in (self.w, self.D))
         for j, (view, v) in enumerate(zip(views, self.V, strict=True)):
             U = view.times(v) * w
             for i, other in enumerate(views):
@@ -150,7 +152,7 @@ class PresentGrams(_OverPresentRows):
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
         views, m, A = self.present(blocks, rows), len(blocks), self.operators
-        w, D = (self.place.place(each[rows]) for each in (self.w, self.D))
+        w, D = (self.place.asarray(each[rows]) for each in (self.w, self.D))
         pairs = [(i, j) for i in range(m) for j in range(i, m)]
         for out, (i, j) in zip(total, pairs, strict=False):
             out += views[i].gram(w if i == j else w * D, views[j], A[i], A[j])
@@ -207,11 +209,11 @@ class AbsentRows(Moments):
     def pre_of(self, i: int) -> Preprocessing:
         return self.each[i]
 
-    def settle(self, *which: int) -> None:
+    def fit(self, *which: int) -> None:
         for i in which or range(len(self.operators)):
             if i not in self.fitted:
                 with self.view(i) as own:
-                    own.settle()
+                    own.fit()
 
     def expect(self, products: int, columns: int, form: str = "auto") -> None:
         if form == "sparse":
@@ -228,11 +230,11 @@ class AbsentRows(Moments):
         """Compute the products, and EⱼVⱼ, in one pass once the preprocessing is known; none if matrices are held."""
         if self.held is not None:
             return super().products(*V), [E @ v for E, v in zip(self.excess, V, strict=True)]
-        self.settle()
+        self.fit()
         m, fitted = len(V), self.fitted
         blocks = [fitted[j].scaled(v) for j, v in enumerate(V)]
         total, _ = self._pass(lambda: PresentProducts(self, blocks))
-        kept = [self.home.place(fitted[i].kept)[:, None] for i in range(m)]
+        kept = [self.device.asarray(fitted[i].kept)[:, None] for i in range(m)]
         made = [[total[(m + 1) * j + i] * kept[i] for i in range(m)] for j in range(m)]
         return made, [total[(m + 1) * j + m] * kept[j] for j in range(m)]
 
@@ -240,11 +242,11 @@ class AbsentRows(Moments):
         """Form XᵢᵀDXⱼ, XᵢᵀXᵢ and Eᵢ, and hold them."""
         if self.held is None:
             self._will_hold()
-            self.settle()
+            self.fit()
             total, _ = self._pass(lambda: PresentGrams(self))
             m = len(self.operators)
-            place = self.home.place
-            kept = [place(self.fitted[i].kept) for i in range(m)]
+            asarray = self.device.asarray
+            kept = [asarray(self.fitted[i].kept) for i in range(m)]
             upper = {}
             for i in range(m):
                 for j in range(i, m):

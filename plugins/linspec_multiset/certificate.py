@@ -55,8 +55,8 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
         The weights, more columns than k allowed; those of a direct method have their `eigenvalues`.
     tol : float
     """
-    pencil, place = Pencil(moments, problem.ridge, problem.view_weights), moments.home.place
-    W = [place(V) for V in arrays["weights"]]
+    pencil, asarray = Pencil(moments, problem.ridge, problem.view_weights), moments.device.asarray
+    W = [asarray(V) for V in arrays["weights"]]
     if gram_pays(moments):
         moments.gram()
     (SW, AW), metrics = pencil.with_norms(W, problem.k)
@@ -64,21 +64,21 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
     above = moments.noise * sum(problem.view_weights)
     count = int(np.sum(values > above))
     W, SW, AW = ([V[:, :count] for V in each] for each in (W, SW, AW))
-    values, there = values[:count], place(values[:count])
+    values, there = values[:count], asarray(values[:count])
     gaps = [AV - SV * there for AV, SV in zip(AW, SW, strict=True)]
     residual = ratio(float(np.sqrt(pencil.squares(metrics, gaps).max(initial=0.0))), values.max(initial=0.0))
     kind = weakest(metrics)
     if kind == "exact":
         W = [metric.shortest(V) for metric, V in zip(metrics, W, strict=True)]
-    findings, lost = lost_to_squares(moments, metrics, max(tol, residual))
+    notes, lost = lost_to_squares(moments, metrics, max(tol, residual))
     quick = moments.holds and sum(metric.rank for metric in metrics) <= QUICK
     if kind == "exact" and quick and "eigenvalues" not in arrays:
-        findings = [*_missing(pencil, metrics, values, max(tol, residual, moments.noise)), *findings]
+        notes = [*_missing(pencil, metrics, values, max(tol, residual, moments.noise)), *notes]
     limit = sum(problem.view_weights)
     if not any(problem.ridge) and len(values) and values[0] >= limit * (1 - AGREED):
-        findings.append((Status.DEGENERATE, ALL_AGREE))
-    signs = place(signs_of_columns(W[0], pencil.home))
-    agreement = [to_host(pencil.home.column_sums(V * SV)) for V, SV in zip(W, SW, strict=True)]
+        notes.append((Status.DEGENERATE, ALL_AGREE))
+    signs = asarray(signs_of_columns(W[0], pencil.device))
+    agreement = [to_host(pencil.device.column_sums(V * SV)) for V, SV in zip(W, SW, strict=True)]
     error = max(residual, rounding_of(moments, metrics), float(np.finfo(np.float64).eps))
     fields = {
         "weights": returned(problem, moments, [V * signs for V in W]),
@@ -86,15 +86,15 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
         "agreement": values * np.array(agreement) / np.array(problem.view_weights)[:, None],
         "accuracy": f"eigenvalues: about {digits(error)} correct digits" if count else "",
     }
-    findings = [*fewer_than_asked(count, problem.k, "components above rounding"), *findings]
-    lost = lost or any(status is Status.INCOMPLETE for status, _ in findings)
-    return Certificate(residual, tuple(findings), fields, kind, lost=lost)
+    notes = [*fewer_than_asked(count, problem.k, "components above rounding"), *notes]
+    lost = lost or any(status is Status.INCOMPLETE for status, _ in notes)
+    return Certificate(residual, tuple(notes), fields, kind, lost=lost)
 
 
 def returned(problem: Any, moments: Moments, W: Sequence[Array]) -> tuple[Array, ...]:
     """The weights of all views for the columns as they came, where the data are."""
     pairs = enumerate(zip(problem.views, W, strict=True))
-    return tuple(A.home.place(moments.fitted[i].scaled(V), A.dtype) for i, (A, V) in pairs)
+    return tuple(A.device.asarray(moments.fitted[i].scaled(V), A.dtype) for i, (A, V) in pairs)
 
 
 def _within_span(
@@ -112,7 +112,7 @@ def _within_span(
         cuts.append(cut)
     T = whitening_above_noise((G + G.T) / 2, (D + D.T) / 2, max(cuts))
     values, U = eigenpairs(T.T @ (H + H.T) @ T / 2)
-    turn = pencil.home.place(np.ascontiguousarray((T @ U[:, ::-1])[:, :k]))
+    turn = pencil.device.asarray(np.ascontiguousarray((T @ U[:, ::-1])[:, :k]))
     turned = [[V @ turn for V in each] for each in (W, SW, AW)]
     return turned[0], turned[1], turned[2], values[::-1][:k].copy()
 
@@ -129,12 +129,12 @@ def _missing(pencil: Pencil, metrics: Sequence[Metric], values: HostArray, error
 
 def lost_to_squares(moments: Moments, metrics: Sequence[Metric], error: float) -> tuple[list[Finding], bool]:
     """Findings on directions that Gram matrices have cut, and on digits that they lose; and whether there are any."""
-    findings: list[Finding] = [*short_directions(moments, metrics, "components", "Add a ridge.")]
+    notes: list[Finding] = [*short_directions(moments, metrics, "components", "Add a ridge.")]
     rounding = rounding_of(moments, metrics)
     if rounding > error:
         text = (
             "Columns of a view depend on each other so nearly that values may be off by "
             f"{rounding:.0e}, which the residual does not show. Add a ridge."
         )
-        findings.append((Status.ILL_CONDITIONED, text))
-    return findings, bool(findings)
+        notes.append((Status.ILL_CONDITIONED, text))
+    return notes, bool(notes)

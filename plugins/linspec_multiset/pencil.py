@@ -18,7 +18,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.arrays import Array, Device, HostArray, to_host
 from linspec.certificates import Metric, noise_of, with_norms
 from linspec.cost import DENSE_RATE, SPARSE_RATE, Sizes, moments_estimates
 from linspec.linalg import Products
@@ -42,9 +42,9 @@ class Pencil:
     weights: Sequence[float]
 
     @property
-    def home(self) -> Home:
+    def device(self) -> Device:
         """Where blocks are."""
-        return self.moments.home
+        return self.moments.device
 
     def products(self, Z: Sequence[Array]) -> Products:
         """ωᵢSᵢZᵢ of every view i, and for every view j the blocks (i, j) of A times Zⱼ for every i; in one pass."""
@@ -85,7 +85,7 @@ class Pencil:
         total = np.zeros(gaps[0].shape[1])
         for metric, gap, w in zip(metrics, gaps, self.weights, strict=True):
             y = metric.dual(gap)
-            total += metric.up**2 / w * to_host(self.home.column_sums(y * y))
+            total += metric.up**2 / w * to_host(self.device.column_sums(y * y))
         return total
 
     def whitened(self, metrics: Sequence[Metric]) -> HostArray:
@@ -103,7 +103,7 @@ class Pencil:
     def split(self, U: Array, metrics: Sequence[Metric]) -> tuple[Array, ...]:
         """The weights wᵢ = Nᵢuᵢ / √ωᵢ of each view from vectors u."""
         of_each = zip(metrics, slices_of(metrics), self.weights, strict=True)
-        return tuple(metric.lift(self.home.place(U[own, :])) / math.sqrt(w) for metric, own, w in of_each)
+        return tuple(metric.lift(self.device.asarray(U[own, :])) / math.sqrt(w) for metric, own, w in of_each)
 
 
 def slices_of(metrics: Sequence[Metric]) -> list[slice]:

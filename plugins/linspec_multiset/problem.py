@@ -157,7 +157,7 @@ class MultisetCCA(ls.Problem[MultisetCCASolution]):
 
     def for_preprocessed(self, moments: Moments, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
         if self.scale:
-            moments.settle()
+            moments.fit()
         scaled = range(len(self.views) * self.scale)
         W = list(arrays["weights"])
         W[: len(scaled)] = [moments.fitted[i].unscaled(W[i]) for i in scaled]

@@ -96,7 +96,8 @@ class LOBPCGMultiset(Solver):
         moments.expect(EXPECTED, width, self.form)
         given = [None] * len(moments.widths) if start is None else start["weights"]
         first = [
-            pencil.home.place(context.filled(W, p, width)) for W, p in zip(given, moments.widths, strict=True)
+            pencil.device.asarray(context.filled(W, p, width))
+            for W, p in zip(given, moments.widths, strict=True)
         ]
         products, metrics = pencil.with_norms(first, k)
         steps = lobpcg_steps(

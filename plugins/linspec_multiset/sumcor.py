@@ -138,8 +138,8 @@ class SumcorCCA(ls.Problem[SumcorCCASolution]):
         tol : float
         """
         pencil, metrics, M = whitened(self, moments)
-        m, place = len(metrics), pencil.home.place
-        parts = [to_host(S.coordinates(place(W))) for S, W in zip(metrics, arrays["weights"], strict=True)]
+        m, asarray = len(metrics), pencil.device.asarray
+        parts = [to_host(S.coordinates(asarray(W))) for S, W in zip(metrics, arrays["weights"], strict=True)]
         ends = np.cumsum([0, *(len(part) for part in parts)])
         u, _ = components(M, parts)
         u, g = components(M, np.split(u, ends[1:-1]))  # in the order of the sums of orthonormal columns
@@ -157,13 +157,13 @@ class SumcorCCA(ls.Problem[SumcorCCASolution]):
             _bound(M, u[:, :j], lengths[:, j], ends) for j in range(count)
         ])  # fmt: skip
         W = pencil.split(u, metrics)
-        signs = place(signs_of_columns(W[min(live, default=0)], pencil.home))
+        signs = asarray(signs_of_columns(W[min(live, default=0)], pencil.device))
         starts = int(arrays.get("starts", 1))
         agreeing = np.asarray(arrays.get("agreeing", np.ones(count)), dtype=np.float64)[:count]
-        findings, lost = lost_to_squares(moments, metrics, max(tol, residual))
+        notes, lost = lost_to_squares(moments, metrics, max(tol, residual))
         if count < most_components(self.k, metrics) and _bound(M, u, None, ends) > TOLERATED * above:
             text = "Components are missing: sums outside of the returned ones are above rounding. Take more starts."
-            findings, lost = [*findings, (ls.Status.INCOMPLETE, text)], True
+            notes, lost = [*notes, (ls.Status.INCOMPLETE, text)], True
         fields = {
             "weights": returned(self, moments, [V * signs for V in W]),
             "sums": sums,
@@ -173,7 +173,7 @@ class SumcorCCA(ls.Problem[SumcorCCASolution]):
         }
         words = self._words(sums, bounds, starts, agreeing, len(live))
         fewer = fewer_than_asked(count, self.k, "components above rounding")
-        return Certificate(residual, (*fewer, *words, *findings), fields, "exact", lost=lost)
+        return Certificate(residual, (*fewer, *words, *notes), fields, "exact", lost=lost)
 
     def _words(
         self, sums: HostArray, bounds: HostArray, starts: int, agreeing: HostArray, m: int
@@ -200,7 +200,7 @@ def whitened(problem: SumcorCCA, moments: Moments) -> tuple[Pencil, list[Metric]
         moments.metrics = []
         for i, (A, ridge) in enumerate(zip(moments.operators, problem.ridge, strict=True)):
             varies = bool(np.any(moments.squares(i)))
-            moments.metrics.append(Metric.of_held(moments, i, ridge * varies).on(A.backend.blocks))
+            moments.metrics.append(Metric.of_held(moments, i, ridge * varies).on(A.device.blocks))
     metrics = moments.metrics
     pencil = Pencil(moments, problem.ridge, (1.0,) * len(metrics))
     M = pencil.whitened(metrics)

@@ -40,7 +40,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linspec import Normalizer
-from linspec.arrays import Array, Home, HostArray, host_dtype, namespace, reciprocal, to_host
+from linspec.arrays import Array, Device, HostArray, host_dtype, namespace, reciprocal, to_host
 from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData
 from linspec.linalg import EPS
 
@@ -126,10 +126,10 @@ class Block:
 
     def gram(self) -> tuple[HostArray, HostArray]:
         """QᵀMQ in float64, in units that make its diagonal 1, and the units of the columns; 0 for columns of zeros."""
-        place = Home.of(self.Q).blocks.place
-        Q = place(self.Q)
+        asarray = Device.of(self.Q).blocks.asarray
+        Q = asarray(self.Q)
         with np.errstate(all="ignore"):
-            G = to_host(Q.T @ (Q if self.MQ is None else place(self.MQ)))
+            G = to_host(Q.T @ (Q if self.MQ is None else asarray(self.MQ)))
         require_finite(G)
         squares = G.diagonal()
         scale = reciprocal(np.sqrt(np.where(squares > LEAST, squares, 0.0)))
@@ -138,7 +138,7 @@ class Block:
 
     def times(self, step: HostArray) -> Block:
         """Multiply the block by `step` from the right."""
-        placed = Home.of(self.Q).blocks.place(step)  # once for both
+        placed = Device.of(self.Q).blocks.asarray(step)  # once for both
         MQ = None if self.MQ is None else product(self.MQ, placed)
         return Block(product(self.Q, placed), MQ, self.T @ step)
 
@@ -178,8 +178,8 @@ def settled(condition: float, eps: float) -> bool:
 
 def product(A: Array, step: HostArray) -> Array:
     """Compute ``A @ step`` in float64, rounded to A's dtype."""
-    home = Home.of(A)
-    return home.place(home.blocks.place(A) @ home.blocks.place(step), host_dtype(A))
+    device = Device.of(A)
+    return device.asarray(device.blocks.asarray(A) @ device.blocks.asarray(step), host_dtype(A))
 
 
 def require_finite(M: HostArray) -> None:

@@ -94,24 +94,24 @@ class PLS(ls.Problem[PLSSolution]):
 
     def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Scale the vectors of a solver to length 1; compute their singular values, order, signs and residual."""
-        home, beside = (A.backend.blocks for A in moments.operators)
-        U, V = unit_columns(arrays["x_weights"], home), unit_columns(arrays["y_weights"], beside)
+        device, beside = (A.device.blocks for A in moments.operators)
+        U, V = unit_columns(arrays["x_weights"], device), unit_columns(arrays["y_weights"], beside)
         (XtXU, CtU), (CV, YtYV) = moments.products(U, V)  # one pass, with C = XᵀY
-        V, CtU, YtYV = (home.place(M) for M in (V, CtU, YtYV))
+        V, CtU, YtYV = (device.asarray(M) for M in (V, CtU, YtYV))
         # σ is the product of X u and Y v. Below the rounding of this product the vectors are arbitrary.
-        squares = [inner_products(W, M, home).max(initial=0.0) for W, M in ((U, XtXU), (V, YtYV))]
+        squares = [inner_products(W, M, device).max(initial=0.0) for W, M in ((U, XtXU), (V, YtYV))]
         least = moments.noise * float(np.sqrt(np.prod(squares)))
-        U, V, CV, CtU, sigma = leading_triplets(U, V, CV, CtU, self.k, least, home)
+        U, V, CV, CtU, sigma = leading_triplets(U, V, CV, CtU, self.k, least, device)
         gaps = [
-            *home.column_norms(CV - U * home.place(sigma)),
-            *home.column_norms(CtU - V * home.place(sigma)),
+            *device.column_norms(CV - U * device.asarray(sigma)),
+            *device.column_norms(CtU - V * device.asarray(sigma)),
         ]
         residual = float(max(gaps) / sigma[0]) if len(sigma) else 0.0
         fields = {
-            "x_weights": self.X.home.place(U, self.X.dtype),
-            "y_weights": self.Y.home.place(V, self.Y.dtype),
+            "x_weights": self.X.device.asarray(U, self.X.dtype),
+            "y_weights": self.Y.device.asarray(V, self.Y.dtype),
             "singular_values": sigma,
         }
         what = "singular values that can be distinguished from zero"
-        findings = fewer_than_asked(len(sigma), self.k, what, least / sigma[0] if len(sigma) else 0.0)
-        return Certificate(residual, findings, fields, "from-gram" if moments.holds else "recomputed")
+        notes = fewer_than_asked(len(sigma), self.k, what, least / sigma[0] if len(sigma) else 0.0)
+        return Certificate(residual, notes, fields, "from-gram" if moments.holds else "recomputed")

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from linspec import form_option, limit_option, option, part, tol_option
-from linspec.arrays import Array, Home
+from linspec.arrays import Array, Device
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes, spare_bytes, sweeps_estimate
 from linspec.families.cca import first_blocks
 from linspec.iteration import Context, Iterate
@@ -41,7 +41,7 @@ class Gram(Solver):
         if any(A.readings <= 1 for A in moments.operators):
             moments.gram()  # which leaves the certificate nothing to read
         C = moments.cross()
-        U, _, V = leading_svd(C, problem.k, Home.of(C))
+        U, _, V = leading_svd(C, problem.k, Device.of(C))
         yield Iterate(0.0, partial(dict, x_weights=U, y_weights=V), final=True)
 
     @classmethod
@@ -76,12 +76,12 @@ class BlockKrylov(Solver):
 
     def iterate(self, problem: PLS, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the leading triplets of a growing space."""
-        k, (p, q), home = problem.k, moments.widths, moments.operators[1].backend.blocks
+        k, (p, q), device = problem.k, moments.widths, moments.operators[1].device.blocks
         width = int(min(k + OVERSAMPLING if self.block is None else self.block, p, q))
         moments.expect(STEPS, width, self.form)
         moments.passes.reserved += 1  # for the left vectors
-        first = home.place(first_blocks(moments, context, start, width, self.test_matrix)[1])
-        held = min(BLOCKS * width, spare_bytes(home) // (16 * (p + q)))
+        first = device.asarray(first_blocks(moments, context, start, width, self.test_matrix)[1])
+        held = min(BLOCKS * width, spare_bytes(device) // (16 * (p + q)))
         room = max(held if self.basis is None else self.basis, k + 2 * width)
 
         size = 0.0  # of C, whose squares might overflow
@@ -94,8 +94,8 @@ class BlockKrylov(Solver):
             """CᵀC V, in units of `size`."""
             nonlocal size
             P = forward(V)
-            size = size or float(Home.of(P).column_norms(P).max(initial=0.0)) or 1.0
-            return home.place(moments.products(P / size, None, onto=(1,))[0][1]) / size
+            size = size or float(Device.of(P).column_norms(P).max(initial=0.0)) or 1.0
+            return device.asarray(moments.products(P / size, None, onto=(1,))[0][1]) / size
 
         def triplets(pairs: RitzPairs) -> dict[str, Array]:
             """Left and right vectors; their lengths are made 1 by the certificate."""

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from linspec import TestMatrix
-from linspec.arrays import Array, Home, HostArray, at_home
+from linspec.arrays import Array, Device, HostArray, with_device
 from linspec.operators import LinearOperator, Sketch
 
 LARGEST_FACTOR = 6
@@ -77,20 +77,20 @@ class HadamardSketch(Sketch):
         """The entries, which are computed where no transform is made."""
         return self.signs[:, None] * hadamard(np.arange(self.shape[0]), self.sample)
 
-    @at_home
+    @with_device
     def sketch(self, A: LinearOperator) -> Any:
         if A.sparse or not A.readable:
             return super().sketch(A)
-        return A.home.xp.concat(
-            [self._transformed(X.array, A.home, A.dtype) for X in A.in_blocks().pieces()], axis=0
+        return A.device.xp.concat(
+            [self._transformed(X.array, A.device, A.dtype) for X in A.in_blocks().pieces()], axis=0
         )
 
-    def _transformed(self, x: Array, home: Home, dtype: Any) -> Array:
-        x = x * home.place(self.signs, dtype)[None, :]
+    def _transformed(self, x: Array, device: Device, dtype: Any) -> Array:
+        x = x * device.asarray(self.signs, dtype)[None, :]
         if self.order > x.shape[1]:
-            x = home.xp.concat([x, home.zeros((x.shape[0], self.order - x.shape[1]), dtype)], axis=1)
-        x = transformed(x[:, :, None], home, dtype)[:, :, 0]
-        return home.xp.take(x, home.xp.asarray(self.sample, device=home.device), axis=1)
+            x = device.xp.concat([x, device.zeros((x.shape[0], self.order - x.shape[1]), dtype)], axis=1)
+        x = transformed(x[:, :, None], device, dtype)[:, :, 0]
+        return device.xp.take(x, device.xp.asarray(self.sample, device=device.native), axis=1)
 
 
 def hadamard(rows: HostArray, columns: HostArray) -> HostArray:
@@ -109,13 +109,13 @@ def hadamard(rows: HostArray, columns: HostArray) -> HostArray:
     return 1.0 - 2.0 * (ones & 1)
 
 
-def transformed(x: Array, home: Home, dtype: Any = np.float64) -> Array:
+def transformed(x: Array, device: Device, dtype: Any = np.float64) -> Array:
     """Compute the Walsh-Hadamard transform along the middle axis, whose length is a power of two; not normalised.
 
     Parameters
     ----------
     x : array of shape (a, q, b)
-    home : Home
+    device : Device
         The place of x.
     dtype : numpy.dtype, default float64
         The dtype of x.
@@ -133,10 +133,10 @@ def transformed(x: Array, home: Home, dtype: Any = np.float64) -> Array:
     for i in range(factors):
         # Factors as equal as possible: a factor of 2 would take as many passes over the data as one of 64.
         m = 1 << (bits * (i + 1) // factors - bits * i // factors)
-        H = home.place(hadamard(np.arange(m), np.arange(m)), dtype)
+        H = device.asarray(hadamard(np.arange(m), np.arange(m)), dtype)
         order //= m
         if order * right == 1:  # one product instead of one for each row
-            x = home.xp.reshape(x, (-1, m)) @ H
+            x = device.xp.reshape(x, (-1, m)) @ H
         else:
-            x = home.xp.matmul(H, home.xp.reshape(x, (-1, m, order * right)))
-    return home.xp.reshape(x, shape)
+            x = device.xp.matmul(H, device.xp.reshape(x, (-1, m, order * right)))
+    return device.xp.reshape(x, shape)

@@ -79,20 +79,20 @@ class BlockKrylov(Solver):
     def iterate(self, problem: ls.SVD, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the Ritz pairs of a growing space, as singular triplets."""
         A, k = moments.operators[0], problem.k
-        place = A.backend.blocks
+        device = A.device.blocks
         moments.expect(20, min(k + OVERSAMPLING, A.shape[1]), self.form)
         wide = A.resident and A.shape[0] < A.shape[1] and not moments.holds
         side = A.shape[0 if wide else 1]
         product = moments.operator().row_product if wide else moments.gram_product
         moments.passes.reserved += wide  # for the right vectors
         b = self._width(moments, context, k, started=start is not None)
-        first = place.place(self.test_matrix.draw(side, b, context.rng))
+        first = device.asarray(self.test_matrix.draw(side, b, context.rng))
         known = 0
         if start is not None:
-            V = place.place(start["Vh"]).T
+            V = device.asarray(start["Vh"]).T
             V = moments.operator().matmat(V) if wide else V
-            V, _ = orthonormal(V * reciprocal(place.column_norms(V))[None, :])
-            first = place.concat([V, first])[:, :side]
+            V, _ = orthonormal(V * reciprocal(device.column_norms(V))[None, :])
+            first = device.concat([V, first])[:, :side]
             known = V.shape[1]
         room = None if self.basis is None else min(max(self.basis, k + 2 * b), side)
         triplets = (lambda pairs: right_vectors(moments, pairs.vectors())) if wide else of_columns
@@ -115,7 +115,7 @@ class BlockKrylov(Solver):
         full = int(min(k + OVERSAMPLING, n, p))
         if started or self.block is not None:
             return min(max(full - k, FRESH) if self.block is None else self.block, p)
-        if not (A.backend.on_host and A.resident and context.passes.affords(PASSES)):
+        if not (A.device.on_host and A.resident and context.passes.allows(PASSES)):
             return full
         return min(max(A.cheap_columns, k // COLUMNS), full)
 

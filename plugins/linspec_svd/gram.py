@@ -60,9 +60,9 @@ class DirectSVD(Solver):
 
 def direct(moments: Moments, k: int) -> Iterate:
     """The leading triplets: k, or as many as are above rounding."""
-    place = moments.home
-    R = place.place(moments.triangle())
-    _, s, Vt = place.xp.linalg.svd(R, full_matrices=False)
+    device = moments.device
+    R = device.asarray(moments.triangle())
+    _, s, Vt = device.xp.linalg.svd(R, full_matrices=False)
     S = to_host(s)[:k]
     known = int((moments.least_value() * S.max(initial=0.0) < S).sum())
     return Iterate(0.0, partial(dict, Vh=Vt[:known, :], S=S[:known]), final=True)
@@ -87,10 +87,10 @@ class GramSVD(Solver):
     def iterate(self, problem: ls.SVD, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
         A, k = moments.operators[0], problem.k
-        place = A.backend.blocks
+        device = A.device.blocks
         wide = A.shape[0] < A.shape[1] and (A.resident or not A.readable)
         S = row_gram(moments) if wide else moments.gram()[0][0]
-        values, U = leading(S, k, place)
+        values, U = leading(S, k, device)
         known = _known(moments, context, values, U, wide=wide)
         if known is None:
             yield direct(moments, k)
@@ -112,14 +112,14 @@ class GramSVD(Solver):
         return Estimate(seconds, memory, "Gram matrix and its eigenvectors")
 
 
-def leading(S: Array, k: int, place: Any) -> tuple[HostArray, Array]:
+def leading(S: Array, k: int, device: Any) -> tuple[HostArray, Array]:
     """The k largest eigenvalues of a symmetric matrix, decreasing, and their eigenvectors."""
-    if place.on_host or S.shape[0] <= BLOCK_WIDTH:
+    if device.on_host or S.shape[0] <= BLOCK_WIDTH:
         S = S.toarray() if hasattr(S, "toarray") else to_host(S)
         values, vectors = leading_eigenpairs(S, k)
-        return values[::-1], place.place(np.ascontiguousarray(vectors[:, ::-1]))
-    values, vectors = place.xp.linalg.eigh(S)
-    return to_host(values)[::-1][:k], place.xp.flip(vectors[:, S.shape[0] - k :], axis=1)
+        return values[::-1], device.asarray(np.ascontiguousarray(vectors[:, ::-1]))
+    values, vectors = device.xp.linalg.eigh(S)
+    return to_host(values)[::-1][:k], device.xp.flip(vectors[:, S.shape[0] - k :], axis=1)
 
 
 def _known(moments: Moments, context: Context, values: HostArray, U: Array, *, wide: bool) -> int | None:
@@ -130,13 +130,13 @@ def _known(moments: Moments, context: Context, values: HostArray, U: Array, *, w
     rounding = max(max(squaring, entries) * largest, squaring * moments.subtracted() ** 2)
     known = int(np.count_nonzero(values > rounding))
     lost = known < len(values) and squaring > entries and largest > 0
-    if lost and moments.rereads and context.passes.affords(1):
+    if lost and moments.rereads and context.passes.allows(1):
         A, V = moments.operator(), U[:, known:]
         image = A.rmatmat(V) if wide else A.matmat(V)
-        lengths = to_host(moments.home.column_norms(image))
+        lengths = to_host(moments.device.column_norms(image))
         if (lengths <= NULL * moments.least_value() * largest**0.5).all():  # only rounding
             return known
-        if moments.operators[0].readable and context.passes.affords(1):
+        if moments.operators[0].readable and context.passes.allows(1):
             return None
     if lost or (known and EPS * largest > DIGITS_LOST * float(values[known - 1])):
         context.note(Status.ILL_CONDITIONED, SQUARED)

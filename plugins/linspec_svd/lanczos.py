@@ -51,8 +51,8 @@ class Lanczos(Solver):
         k, (n, p) = problem.k, moments.operators[0].shape
         moments.expect(k + 100, 1, self.form)
         width = min(max(self.basis or max(2 * k + 1, FEWEST_VECTORS), k + 1), p)
-        place, rng = moments.home.place, context.rng
-        first = place(rng.standard_normal((p, min(p, k + COPIES))))
+        asarray, rng = moments.device.asarray, context.rng
+        first = asarray(rng.standard_normal((p, min(p, k + COPIES))))
         begun = next(block_krylov(moments.gram_product, first, k, rng))
         yield Iterate(relative(begun, k), partial(of_columns, begun), doubt=REPEATED)
         V, largest = np.zeros((p, 0)), float(begun.values[0])
@@ -61,7 +61,7 @@ class Lanczos(Solver):
         # Block Lanczos steps from the vectors of the library
         found = V.shape[1]
         fresh = rng.standard_normal((p, min(p - found, COPIES if found else k + COPIES)))
-        for pairs in block_krylov(moments.gram_product, place(np.hstack([V, fresh])), k, rng):
+        for pairs in block_krylov(moments.gram_product, asarray(np.hstack([V, fresh])), k, rng):
             residual = relative(pairs, k)
             if residual <= context.tol and copies(pairs.values, context.tol) > 1:
                 b = min(COPIES, p)
@@ -73,10 +73,10 @@ class Lanczos(Solver):
         self, moments: Moments, largest: float, k: int, width: int, context: Context
     ) -> HostArray:
         """The leading right vectors, also where not all have converged; none if the library fails."""
-        p, place = moments.widths[0], moments.home.place
+        p, asarray = moments.widths[0], moments.device.asarray
 
         def multiply(v: HostArray) -> HostArray:
-            return to_host(moments.gram_product(place(v.reshape(-1, 1))))[:, 0] / largest
+            return to_host(moments.gram_product(asarray(v.reshape(-1, 1))))[:, 0] / largest
 
         S = SciPyOperator((p, p), matvec=multiply, dtype=np.float64)
         v = context.rng.standard_normal(p)

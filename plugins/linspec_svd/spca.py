@@ -77,7 +77,7 @@ class Sketched(Solver):
         """Ω, of as many columns as the sketch has."""
         n, p = moments.operators[0].shape
         columns = int(min(k + self.oversampling, n, p))
-        return moments.home.place(self.test_matrix.draw(p, columns, context.rng))
+        return moments.device.asarray(self.test_matrix.draw(p, columns, context.rng))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,16 +106,16 @@ class SPCA(Sketched):
 
     def _by_triangles(self, moments: Moments, W: Array) -> Array:
         """AᵀQ without blocks of n rows: each is made again in the pass that multiplies it."""
-        place = moments.home
+        device = moments.device
         for _ in range(self.power_iterations):
             W, _ = self.normalizer.orthonormalize(moments.gram_product(W))  # (2), for Q = AW
         _, R = moments.products_with_triangle(W)  # (1)
         noise = NULL * EPS * moments.subtracted()
-        _, T = self.normalizer.orthonormalize(place.place(R))
-        W = W @ place.place(T)  # AW is orthonormal up to rounding
-        W = W[:, noise * to_host(place.column_norms(W)) < 1]
+        _, T = self.normalizer.orthonormalize(device.asarray(R))
+        W = W @ device.asarray(T)  # AW is orthonormal up to rounding
+        W = W[:, noise * to_host(device.column_norms(W)) < 1]
         AtQ, R = moments.products_with_triangle(W)
-        return AtQ @ place.place(inverse_triangle(R))
+        return AtQ @ device.asarray(inverse_triangle(R))
 
 
 PROBES = 10
@@ -159,8 +159,8 @@ class LazySPCA(Sketched):
         for _ in range(self.power_iterations):
             V, _ = orthonormal(moments.gram_product(V))
         once = moments.operators[0].readings == 1 and not moments.holds
-        Z = moments.home.place(context.rng.standard_normal((p, PROBES * once)))
-        product = moments.gram_product(moments.home.concat([V, Z]) if once else V)  # (1)
+        Z = moments.device.asarray(context.rng.standard_normal((p, PROBES * once)))
+        product = moments.gram_product(moments.device.concat([V, Z]) if once else V)  # (1)
         Bt = product[:, :columns]
         if not once:
             context.note(Status.APPROXIMATE, ENDED)
@@ -186,10 +186,10 @@ class LazySPCA(Sketched):
 
 def _leading(moments: Moments, Bt: Array, Omega: Array, k: int) -> tuple[Array, Any]:
     """The k leading right vectors and values above rounding, by (3) and (4)."""
-    A, place = moments.operators[0], moments.home
+    A, device = moments.operators[0], moments.device
     M = to_host(Omega.T @ Bt)
     T = whitening((M + M.T) / 2, cut=float(np.finfo(A.dtype).eps))  # (3)
-    V, S, _ = tall_svd(Bt @ place.place(T))  # (4)
+    V, S, _ = tall_svd(Bt @ device.asarray(T))  # (4)
     S = S[:k]
     largest = float(S.max(initial=0.0))
     noise = NULL * EPS * moments.subtracted()

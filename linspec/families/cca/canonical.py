@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import linspec as ls
-from linspec.arrays import Array, Home, HostArray, to_host, to_host_together
+from linspec.arrays import Array, Device, HostArray, to_host, to_host_together
 from linspec.certificates import Metric, noise_of, norms_of_held, with_norms
 from linspec.iteration import Context
 from linspec.iteration.loop import FRESH
@@ -98,18 +98,18 @@ class Pairs:
         return replace(self, W=tuple(W), SW=tuple(SW), CW=tuple(CW), GW=None)
 
     @property
-    def home(self) -> Home:
+    def device(self) -> Device:
         """Where the blocks are."""
-        return Home.of(self.W[0])
+        return Device.of(self.W[0])
 
     @cached_property
     def there(self) -> Array:
         """The correlations as a row beside the blocks."""
-        return self.home.place(self.rho)[None, :]
+        return self.device.asarray(self.rho)[None, :]
 
     def turned(self, turns: Sequence[HostArray]) -> Pairs:
         """Multiply Φ and Ψ by small matrices from the right."""
-        T = self.home.place_together(*turns)
+        T = self.device.asarrays(*turns)
         W, SW = ((V[0] @ T[0], V[1] @ T[1]) for V in (self.W, self.SW))
         GW = None if self.GW is None else (self.GW[0] @ T[0], self.GW[1] @ T[1])
         return replace(self, W=W, SW=SW, CW=(self.CW[0] @ T[1], self.CW[1] @ T[0]), GW=GW)
@@ -165,7 +165,7 @@ class Pairs:
     def squares(self, metrics: Sequence[Metric], k: int | None = None) -> HostArray:
         """‖ϱᵢ‖² for k pairs, by default all."""
         duals = [metric.dual(self.gap(i)[:, :k]) for i, metric in enumerate(metrics)]
-        return to_host(sum(self.home.column_sums(y * y) for y in duals))
+        return to_host(sum(self.device.column_sums(y * y) for y in duals))
 
     def residual(self, metrics: Sequence[Metric], k: int) -> float:
         """The residual of the first k pairs (2)."""
@@ -257,14 +257,14 @@ def first_blocks(
     """
     blocks = []
     for A, name in zip(moments.operators, ("x_weights", "y_weights"), strict=True):
-        place = A.backend.blocks
+        device = A.device.blocks
         known = 0 if start is None else start[name].shape[1]
         columns = min(max(width, known + fresh * (known > 0)), *moments.widths)
-        drawn = place.place(test_matrix.draw(A.shape[1], columns, context.rng))
+        drawn = device.asarray(test_matrix.draw(A.shape[1], columns, context.rng))
         if start is not None:
-            kept = place.place(start[name])[:, :columns]
-            unit = float(place.norm(kept)) / max(kept.shape[0] * kept.shape[1], 1) ** 0.5 or 1.0
-            drawn = place.concat([kept, drawn[:, kept.shape[1] :] * unit])
+            kept = device.asarray(start[name])[:, :columns]
+            unit = float(device.norm(kept)) / max(kept.shape[0] * kept.shape[1], 1) ** 0.5 or 1.0
+            drawn = device.concat([kept, drawn[:, kept.shape[1] :] * unit])
         blocks.append(drawn)
     return blocks
 
@@ -347,7 +347,7 @@ def all_pairs(problem: ls.CCA, moments: Moments) -> dict[str, Any]:
     rho = np.zeros(0)
     V = T.T[:, :0]
     if all(T.shape):
-        U, rho, V = leading_svd(T, k + 1, Home.of(T))
+        U, rho, V = leading_svd(T, k + 1, Device.of(T))
     x, y = moments.metrics
     return {
         "x_weights": x.lift(U[:, :k]),

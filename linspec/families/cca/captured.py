@@ -192,7 +192,7 @@ def correlations(
     (pairs,), _ = _multiplied(X, Y, [(x_weights, y_weights)], ridge, center)
     (phi, psi), (Sphi, Spsi), (Cpsi, _) = pairs.W, pairs.SW, pairs.CW
     products = phi * Sphi, psi * Spsi, phi * Cpsi
-    return cosines(*(to_host(pairs.home.column_sums(each)) for each in products))
+    return cosines(*(to_host(pairs.device.column_sums(each)) for each in products))
 
 
 def _multiplied(
@@ -205,8 +205,8 @@ def _multiplied(
     # products with float32 rows have float32 accuracy; the rounding of weights is squared in squared lengths
     cut = max(EPS, rounded**2, float(np.finfo(problem.dtype).eps))
     moments = moments_of(problem, Passes())
-    place = moments.operators[0].backend.blocks
-    W = [place.concat([place.place(pair[i]) for pair in checked]) for i in (0, 1)]
+    device = moments.operators[0].device.blocks
+    W = [device.concat([device.asarray(pair[i]) for pair in checked]) for i in (0, 1)]
     pairs = Pairs.of(moments, problem.ridge, W)
     edges = np.cumsum([0, *(phi.shape[1] for phi, _ in checked)])
     columns = np.split(np.eye(edges[-1]), edges[1:-1], axis=1)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import linspec as ls
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.arrays import Array, Device, HostArray, to_host
 from linspec.certificates import Metric, digits, rounding_of, short_directions, weakest
 from linspec.certificates.norms import SHORT
 from linspec.families.cca.canonical import Pairs, cross, multiplied
@@ -123,13 +123,13 @@ def certify(problem: ls.CCA, moments: Moments, arrays: Mapping[str, Any], tol: f
     judged = _judged(problem, moments, arrays, tol)
     pairs, metrics = judged.pairs, judged.metrics
     lost = short_directions(moments, metrics, "correlations", 'Choose "direct", or add a ridge.')
-    findings = [*_found(judged, tol, held=moments.held is not None), *lost]
+    notes = [*_found(judged, tol, held=moments.held is not None), *lost]
     kind = weakest(metrics)
     ranks = None if kind == "preconditioned" else (metrics[0].rank, metrics[1].rank)
     W = [moments.fitted[i].scaled(V) for i, V in enumerate(pairs.W)]
     fields: dict[str, Any] = {
-        "x_weights": problem.X.home.place(W[0], problem.X.dtype),
-        "y_weights": problem.Y.home.place(W[1], problem.Y.dtype),
+        "x_weights": problem.X.device.asarray(W[0], problem.X.dtype),
+        "y_weights": problem.Y.device.asarray(W[1], problem.Y.dtype),
         "correlations": pairs.rho,
         "residuals": judged.squares,
         "bounds": None if lost else _bounds(problem, moments, judged),
@@ -138,19 +138,21 @@ def certify(problem: ls.CCA, moments: Moments, arrays: Mapping[str, Any], tol: f
         "accuracy": judged.accuracy(max(moments.widths)),
         **_regressions(problem, moments, pairs),
     }
-    findings += facts_of(problem, pairs.rho, judged.squares, ranks, moments)
+    notes += facts_of(problem, pairs.rho, judged.squares, ranks, moments)
     empty = not len(pairs.rho) and _is_correlated(moments)
     if empty:
-        findings.insert(0, (Status.INCOMPLETE, "Nothing is returned, although the columns of X and Y vary."))
-    misses = any(status is Status.INCOMPLETE for status, _ in findings)
+        notes.insert(0, (Status.INCOMPLETE, "Nothing is returned, although the columns of X and Y vary."))
+    misses = any(status is Status.INCOMPLETE for status, _ in notes)
     residual = 1.0 if empty else judged.residual
-    return Certificate(residual, tuple(findings), fields, kind, lost=bool(lost) or misses)
+    return Certificate(residual, tuple(notes), fields, kind, lost=bool(lost) or misses)
 
 
 def _judged(problem: ls.CCA, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Judged:
     """Turn the weights of a solver to canonical pairs, and measure them."""
-    k, homes = problem.k, [A.backend.blocks for A in moments.operators]
-    given = [home.place(arrays[name]) for home, name in zip(homes, ("x_weights", "y_weights"), strict=True)]
+    k, devices = problem.k, [A.device.blocks for A in moments.operators]
+    given = [
+        device.asarray(arrays[name]) for device, name in zip(devices, ("x_weights", "y_weights"), strict=True)
+    ]
     pairs, metrics = multiplied(problem, moments, given)
     errors = None
     following = None
@@ -196,7 +198,7 @@ def _is_correlated(moments: Moments) -> bool:
     rounding = (
         SHORT * math.sqrt(sum(moments.widths)) * max(float(np.finfo(A.dtype).eps) for A in moments.operators)
     )
-    return float(Home.of(C).norm(C)) > rounding * size
+    return float(Device.of(C).norm(C)) > rounding * size
 
 
 def _raised(pairs: Pairs, metrics: Sequence[Metric], outside: float) -> HostArray:
@@ -208,29 +210,29 @@ def _raised(pairs: Pairs, metrics: Sequence[Metric], outside: float) -> HostArra
 
 def _found(judged: Judged, tol: float, *, held: bool) -> list[Finding]:
     """What is said of pairs that are missing, of those near the cut, and of squares."""
-    findings: list[Finding] = []
+    notes: list[Finding] = []
     rho, loss = judged.pairs.rho, judged.loss
     if judged.missing:
         text = f"Larger correlations exist: the sum is about {judged.missing:.1e} too small. "
-        findings.append((Status.INCOMPLETE, text + 'Choose "direct" or "gram", which miss none.'))
+        notes.append((Status.INCOMPLETE, text + 'Choose "direct" or "gram", which miss none.'))
     elif loss is not None and judged.residual <= tol < loss and loss > TOLERATED * judged.residual:
-        findings.append(left_out_nearby(loss, judged.residual))
+        notes.append(left_out_nearby(loss, judged.residual))
     if held and judged.rounding > max(TOLERATED * tol, SQUARED):
         text = "The Gram matrices have so large condition numbers that correlations may be off by "
         text += f'{judged.rounding:.0e}, which the residual does not show. Choose "direct", or add a ridge.'
-        findings.append((Status.ILL_CONDITIONED, text))
+        notes.append((Status.ILL_CONDITIONED, text))
     if judged.following is not None and len(rho):
         error = max(math.sqrt(judged.squares[-1] / 2), judged.rounding)
         if rho[-1] - judged.following <= error:
-            findings.append((None, CHOICE))
-    return findings
+            notes.append((None, CHOICE))
+    return notes
 
 
 def _unit(pairs: Pairs) -> Pairs:
     """The pairs with weights of length 1 in S, signs that data determine, and correlations of at most 1."""
-    flips, turns = signs_of_columns(pairs.W[0], pairs.home), []
+    flips, turns = signs_of_columns(pairs.W[0], pairs.device), []
     for V, SV in zip(pairs.W, pairs.SW, strict=True):
-        squares = to_host(pairs.home.column_sums(V * SV))
+        squares = to_host(pairs.device.column_sums(V * SV))
         turns.append(np.diag(flips / np.sqrt(np.where(squares > 0, squares, 1.0))))
     return replace(pairs.turned(turns), rho=np.minimum(pairs.rho, 1.0))
 
@@ -241,7 +243,7 @@ def _rounding_of_weights(problem: ls.CCA, pairs: Pairs) -> Any:
     for A, V, (d, _) in zip((problem.X, problem.Y), pairs.W, pairs.noise, strict=True):
         unit = float(np.finfo(A.dtype).eps)
         if unit > EPS:
-            added += unit**2 / 3 * to_host(pairs.home.column_sums(V * V * d))
+            added += unit**2 / 3 * to_host(pairs.device.column_sums(V * V * d))
     return added
 
 
@@ -277,7 +279,7 @@ def _bounds(problem: ls.CCA, moments: Moments, judged: Judged) -> HostArray | No
     if weakest(judged.metrics) != "preconditioned":
         above = judged.squares * max(metric.up for metric in judged.metrics) ** 2
     if min(problem.ridge) > 0:
-        plain = sum(to_host(pairs.home.column_sums(pairs.gap(i) ** 2)) for i in (0, 1))
+        plain = sum(to_host(pairs.device.column_sums(pairs.gap(i) ** 2)) for i in (0, 1))
         above = np.minimum(above, plain / min(problem.ridge))
     if not np.isfinite(above).all():
         return None
@@ -294,11 +296,11 @@ def _regressions(problem: ls.CCA, moments: Moments, pairs: Pairs) -> dict[str, A
     names, views = "xy", (problem.X, problem.Y)
     for i, view in enumerate(names):
         own = pairs.GW[i]  # type: ignore[index]  # no block has been renewed
-        solved = pairs.home.place(inverse(to_host(pairs.W[i].T @ own)))
+        solved = pairs.device.asarray(inverse(to_host(pairs.W[i].T @ own)))
         for j, name in enumerate(names):
             columns = own if i == j else pairs.CW[j]
             B = moments.fitted[j].unscaled(columns @ solved)
-            found[f"{name}_from_{view}"] = views[j].home.place(B, views[j].dtype)
+            found[f"{name}_from_{view}"] = views[j].device.asarray(B, views[j].dtype)
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray, at_home, largest_magnitude, to_host
+from linspec.arrays import Array, HostArray, largest_magnitude, to_host, with_device
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.families.cca.certificate import certify
 from linspec.families.cca.variates import CCAScore, score_views
@@ -115,7 +115,7 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
         columns = {**super()._per_component(), "residual": self.residuals}
         return columns if self.bounds is None else {**columns, "bound": self.bounds}
 
-    @at_home
+    @with_device
     def predict(self, X: Any = None, Y: Any = None, *, confounds: Any = None) -> Any:
         """Predict the other view of rows by least squares on their variates.
 
@@ -160,7 +160,7 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
             [self._combined(P, name, OTHER[name], confounds) for name, P in zip(given, variates, strict=True)]
         )
 
-    @at_home
+    @with_device
     def predictions_table(
         self, X: Any = None, Y: Any = None, *, confounds: Any = None, library: str | None = None
     ) -> Any:
@@ -196,7 +196,7 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
             tables.append(table_of_rows(self, dict(zip(names, values.T, strict=True)), rows, library))
         return single_or_several(tables)
 
-    @at_home
+    @with_device
     def inverse_transform(self, X: Any = None, Y: Any = None, *, confounds: Any = None) -> Any:
         """Estimate rows of a view from their variates by least squares: X̂ = x̄ + P (PᵀP)⁻¹PᵀX.
 
@@ -237,7 +237,7 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
             )
         return NewRows.of(self, to).restored(scores, coefficients.T, f"the variates of {name}", confounds)
 
-    @at_home
+    @with_device
     def score(self, X: Any, Y: Any, *, confounds: Any = None) -> CCAScore:
         """Compute the correlations of the variates on rows, usually on new rows.
 
@@ -283,7 +283,7 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
         """
         return score_views(self, X, Y, centered=self._centers, confounds=confounds)
 
-    @at_home
+    @with_device
     def cross_loadings(
         self, X: Any, Y: Any, *, confounds: Any = None, sample_weight: Any = None
     ) -> tuple[Array, Array]:
@@ -325,7 +325,7 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
             raise InvalidProblem(f"{method} needs the rows of both views; got one. Pass X and Y.")
         return self._loadings_of(given, confounds, sample_weight, crossed=crossed)
 
-    @at_home
+    @with_device
     def variance_extracted(
         self, X: Any = None, Y: Any = None, *, confounds: Any = None, sample_weight: Any = None
     ) -> Any:
@@ -354,7 +354,7 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
         found = self._related("variance_extracted", X, Y, confounds, sample_weight)
         return single_or_several([part.mean_squares for part in found])
 
-    @at_home
+    @with_device
     def redundancy(
         self, X: Any, Y: Any, *, confounds: Any = None, sample_weight: Any = None
     ) -> tuple[HostArray, HostArray]:
@@ -397,7 +397,7 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
         of_x, of_y = self._related("redundancy", X, Y, confounds, sample_weight, crossed=True)
         return of_x.mean_squares, of_y.mean_squares
 
-    @at_home
+    @with_device
     def supported(self, level: Any = 0.0) -> int:
         """The number of leading pairs whose correlations are certified to be above a level.
 
@@ -516,10 +516,10 @@ class CCA(Problem[CCASolution]):
     def for_preprocessed(self, moments: Moments, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
         """The weights to start from; their lengths do not matter, so extremely large or small ones are rescaled."""
         if moments.pre.scale:
-            moments.settle()
+            moments.fit()
         found = {}
         for i, name in enumerate(("x_weights", "y_weights")):
-            W = moments.operators[i].backend.blocks.place(arrays[name])
+            W = moments.operators[i].device.blocks.asarray(arrays[name])
             W = moments.fitted[i].unscaled(W) if moments.pre.scale else W
             found[name] = W * 2.0 ** -math.frexp(largest_magnitude(W))[1]
         return found

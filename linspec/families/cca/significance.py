@@ -51,7 +51,7 @@ import numpy as np
 from scipy.special import chdtrc, fdtrc, gammaincc
 
 import linspec as ls
-from linspec.arrays import Array, Home, HostArray, at_home, random_generator, reciprocal, to_host
+from linspec.arrays import Array, Device, HostArray, random_generator, reciprocal, to_host, with_device
 from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem, MissingCapability, warn
 from linspec.families.cca.problem import CCA, CCASolution
 from linspec.linalg.small_matrices import rank_cut, whitening
@@ -219,7 +219,7 @@ class Significance:
         return repr(Summary(self.table(library=""), "<Significance>", ()))
 
 
-@at_home
+@with_device
 def significance(
     problem: CCA, *, solution: CCASolution | None = None, permutation: PermutationTest | None = None
 ) -> Significance:
@@ -452,7 +452,7 @@ def stepwise_test(
     if solution is not None:
         taken = problem.confounds if solution.confound_mean is not None else None
         X, Y = map(brought_here, solution.transform(X, Y, confounds=taken))
-    U, V, rho, home = _variates(problem, X, Y)
+    U, V, rho, device = _variates(problem, X, Y)
     generator, n, stop = random_generator(rng), U.shape[0], Request()
     with np.errstate(divide="ignore"):  # a correlation of 1 has an infinite statistic
         observed = sums_from(-np.log1p(-(rho**2))) if statistic == "wilks" else rho**2
@@ -460,8 +460,8 @@ def stepwise_test(
 
     def permute(_: int) -> None:
         if len(rho):
-            order = home.xp.asarray(generator.permutation(n), device=home.device)
-            M = to_host(home.xp.take(U, order, axis=0).T @ V)
+            order = device.xp.asarray(generator.permutation(n), device=device.native)
+            M = to_host(device.xp.take(U, order, axis=0).T @ V)
             exceeded[:] += STATISTICS[statistic](M) >= observed * (1 - TIE)
 
     slow = (
@@ -550,7 +550,7 @@ def null_correlations(
 # ---- the variates ----------------------------------------------------------------------------------
 
 
-def _variates(problem: CCA, X: Any, Y: Any) -> tuple[Array, Array, HostArray, Home]:
+def _variates(problem: CCA, X: Any, Y: Any) -> tuple[Array, Array, HostArray, Device]:
     """Orthonormal bases of both column spaces, with the canonical variates first, and the correlations."""
     views = {"X": as_operator(X, "X"), "Y": as_operator(Y, "Y")}
     for name, A in views.items():
@@ -559,10 +559,10 @@ def _variates(problem: CCA, X: Any, Y: Any) -> tuple[Array, Array, HostArray, Ho
                 f"the entries of {name} cannot be read; got {A!r}. Test a solution on rows that it was not fitted to "
                 "(solution=)."
             )
-    home = views["X"].home.blocks
+    device = views["X"].device.blocks
     needed = 8.0 * 4 * views["X"].shape[0] * sum(A.shape[1] for A in views.values())
     remedy = "Set rows aside and test a solution on them (solution=)."
-    check_fits(needed, "orthonormal bases of both views", remedy, home.free_memory)
+    check_fits(needed, "orthonormal bases of both views", remedy, device.free_memory)
     vectors = reflections(problem)
     Ux, Uy = (_basis(name, A, vectors, centred=bool(problem.center)) for name, A in views.items())
     dimensions = Ux.shape[0] - (problem.center and not vectors)
@@ -576,7 +576,7 @@ def _variates(problem: CCA, X: Any, Y: Any) -> tuple[Array, Array, HostArray, Ho
             "components."
         )
     P, rho, Qt = np.linalg.svd(to_host(Ux.T @ Uy))
-    return Ux @ home.place(P), Uy @ home.place(Qt.T), np.clip(rho, 0.0, 1.0), home
+    return Ux @ device.asarray(P), Uy @ device.asarray(Qt.T), np.clip(rho, 0.0, 1.0), device
 
 
 def _basis(name: str, A: LinearOperator, vectors: list[HostArray], *, centred: bool) -> Array:
@@ -585,13 +585,13 @@ def _basis(name: str, A: LinearOperator, vectors: list[HostArray], *, centred: b
     The columns are scaled to length 1. The basis spans their left singular vectors whose singular values are above the
     fraction `rank_cut` of the largest.
     """
-    home = A.home.blocks
+    device = A.device.blocks
     W, squares, left = reflected(name, A, vectors, centred=centred)
-    scales = reciprocal(home.xp.sqrt(squares)) * home.xp.astype(left, W.dtype)
-    Q, R = home.xp.linalg.qr(W * scales[None, :], mode="reduced")
+    scales = reciprocal(device.xp.sqrt(squares)) * device.xp.astype(left, W.dtype)
+    Q, R = device.xp.linalg.qr(W * scales[None, :], mode="reduced")
     U, s, _ = np.linalg.svd(to_host(R), full_matrices=False)
     rank = int(np.sum(s > rank_cut(A.shape, A.rounded_dtype) * s[0])) if s[0] > 0 else 0
-    return Q @ home.place(np.ascontiguousarray(U[:, :rank]))
+    return Q @ device.asarray(np.ascontiguousarray(U[:, :rank]))
 
 
 def check_problem(problem: ls.CCA, function: str) -> None:

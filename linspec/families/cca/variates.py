@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray, at_home, reciprocal, to_host
+from linspec.arrays import Array, HostArray, reciprocal, to_host, with_device
 from linspec.errors import InvalidProblem
 from linspec.linalg.small_matrices import EPS, whitening
 from linspec.operators import LinearOperator, as_operator
@@ -167,7 +167,7 @@ class TwoViewSolution(LinearSolution, vector="pair", score="total correlation ca
     def _matrices(self) -> tuple[str, ...]:
         return tuple(self.center_of)
 
-    @at_home
+    @with_device
     def transform(self, X: Any = None, Y: Any = None) -> Any:  # type: ignore[override]  # no confounds
         """Compute variates of rows of X, of Y, or of both.
 
@@ -209,7 +209,7 @@ class TwoViewSolution(LinearSolution, vector="pair", score="total correlation ca
         array of shape (n, k)
         """
 
-    @at_home
+    @with_device
     def score(self, X: Any, Y: Any) -> CCAScore:
         """Compute the correlations of the variates on rows, usually on new rows, without the ridge.
 
@@ -232,7 +232,7 @@ class TwoViewSolution(LinearSolution, vector="pair", score="total correlation ca
         """
         return score_views(self, X, Y, centered=getattr(self, self.center_of["X"]) is not None)
 
-    @at_home
+    @with_device
     def loadings(  # type: ignore[override]  # no confounds
         self, X: Any = None, Y: Any = None, *, sample_weight: Any = None
     ) -> Any:

@@ -23,7 +23,7 @@ from typing import Any, cast
 import numpy as np
 
 import linspec as ls
-from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.arrays import Array, Device, HostArray, reciprocal, to_host
 from linspec.certificates import (
     SKETCH_ROWS,
     Metric,
@@ -61,7 +61,7 @@ class Directions:
     C : array of shape (p, t)
     T : array of shape (r, t)
         NᵀC.
-    device : Home
+    device : Device
         Where they are.
     resolution : float
         Singular values of T below this share of the largest are rounding.
@@ -70,7 +70,7 @@ class Directions:
     """
 
     def __init__(
-        self, metric: Metric, C: Array, T: Array, device: Home, resolution: float, *, by_gram: bool = False
+        self, metric: Metric, C: Array, T: Array, device: Device, resolution: float, *, by_gram: bool = False
     ) -> None:
         self.metric = metric
         self.C = C
@@ -149,12 +149,12 @@ def _held(
     tall = A.shape[0] >= A.shape[1]
     if not moments.holds and tall and not by_rows and metric_pays(moments):
         moments.gram()
-    place, metric, short = A.backend.blocks, None, False
+    device, metric, short = A.device.blocks, None, False
     if moments.held is not None and moments.root is None:
         metric = Metric.of_held(moments, 0, ridge)
         lost = math.sqrt(max(moments.error_of_means(0) / EPS, 1.0))  # what means and confounds cost squares
         short = metric.least < SQUARED * lost or metric.rank < A.shape[1]
-        short = short and moments.rereads and moments.passes.affords(1.0)
+        short = short and moments.rereads and moments.passes.allows(1.0)
         by_rows = by_rows or (short and A.readable)
     if by_rows:
         moments.triangle()
@@ -164,42 +164,42 @@ def _held(
     if metric is None:
         return None
     if short and moments.root is None:  # products alone
-        _, R = moments.products_with_triangle(place.eye(A.shape[1]))
+        _, R = moments.products_with_triangle(device.eye(A.shape[1]))
         metric = Metric.of_rows(R, ridge, moments.fitted[0].squares, A.rounding, exact=True, cut=cut)
-    metric = metric.on(place)
-    C = _turned(problem, place.place(moments.cross()))
+    metric = metric.on(device)
+    C = _turned(problem, device.asarray(moments.cross()))
     if moments.root is not None:
         X, H = moments.root
         T = (X @ metric.N).T @ _turned(problem, H)
-        return Directions(metric, C, T, place, problem.resolution)
-    return Directions(metric, C, metric.dual(C), place, problem.resolution, by_gram=not short)
+        return Directions(metric, C, T, device, problem.resolution)
+    return Directions(metric, C, metric.dual(C), device, problem.resolution, by_gram=not short)
 
 
 def _in_a_pass(problem: ls.Discriminant, moments: Moments) -> Directions:
     """What one pass makes known: C, and a norm that is near that of M⁻¹."""
     A, ridge = moments.operators[0], problem.ridge
-    place = A.backend.blocks
-    unit = moments.operators[1].backend.blocks.eye(moments.widths[1])
+    device = A.device.blocks
+    unit = moments.operators[1].device.blocks.eye(moments.widths[1])
     if sketch_pays(moments, problem.width):
         moments.sketch_rows = SKETCH_ROWS * max(moments.widths)
         C = moments.products(None, unit)[1][0]
         made = Metric.of_sketch(moments, 0, ridge)
     elif A.readable and A.shape[0] < A.shape[1]:  # where signs say no more than the lengths of columns
         C = moments.products(None, unit)[1][0]
-        made = NearDiagonal.of_diagonal(place.place(moments.fitted[0].squares + ridge)[:, None], place)
+        made = NearDiagonal.of_diagonal(device.asarray(moments.fitted[0].squares + ridge)[:, None], device)
         made.source = "preconditioned"
     else:
         signs = np.random.default_rng(0).integers(0, 2, (A.shape[1], SIGNS)) * 2.0 - 1.0
-        Z = place.place(signs)
+        Z = device.asarray(signs)
         (SZ, _), (C, _) = moments.products(Z, unit)
-        made = Preconditioned.of_signs(Z, SZ + Z * ridge, ridge, moments.squares(0), place)
-    metric, C = made.on(place), _turned(problem, place.place(C))
-    return Directions(metric, C, metric.dual(C), place, problem.resolution)
+        made = Preconditioned.of_signs(Z, SZ + Z * ridge, ridge, moments.squares(0), device)
+    metric, C = made.on(device), _turned(problem, device.asarray(C))
+    return Directions(metric, C, metric.dual(C), device, problem.resolution)
 
 
 def _turned(problem: ls.Discriminant, L: Array) -> Array:
     """Labels times the block that multiplies them."""
-    return L if problem.factor is None else L @ Home.of(L).place(problem.factor)
+    return L if problem.factor is None else L @ Device.of(L).asarray(problem.factor)
 
 
 def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certificate:
@@ -231,14 +231,14 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certif
     (array([1.]), 1.0, True)
     """
     known = directions_of(problem, moments, judges=True)
-    place = known.device
-    W, C = place.place(arrays["weights"]), known.C
+    device = known.device
+    W, C = device.asarray(arrays["weights"]), known.C
     values = arrays.get("eigenvalues")
     if values is not None:
         order = np.argsort(-np.asarray(values), kind="stable")
-        W = W @ place.place(selection_matrix(len(order), order))
+        W = W @ device.asarray(selection_matrix(len(order), order))
         values = np.asarray(values)[order]
-    nothing = place.norm(C) <= rounding_of(problem, moments)
+    nothing = device.norm(C) <= rounding_of(problem, moments)
     if nothing:
         W, values = W[:, :0], np.zeros(0)
     if known.exact:
@@ -249,68 +249,68 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certif
     k = min(problem.k, len(values))
     W, y, values, after = W[:, :k], y[:, :k], values[:k], values[k:]
     image = known.T @ (known.T.T @ y) if known.exact else known.metric.dual(C @ (C.T @ W))
-    gap = image - y * place.place(values)
-    residual = ratio(place.norm(gap), place.norm(image))
+    gap = image - y * device.asarray(values)
+    residual = ratio(device.norm(gap), device.norm(image))
     if arrays.get("complete"):
         residual = max(residual, lack)
     residual = math.hypot(residual, _rounding_of_weights(problem, moments, W))
-    W = W * place.place(signs_of_columns(W, place))
-    findings = _of_missing(problem, known, values, residual) if known.exact and not nothing else []
+    W = W * device.asarray(signs_of_columns(W, device))
+    notes = _of_missing(problem, known, values, residual) if known.exact and not nothing else []
     if known.exact:
         after = known.triplets[1][problem.k :] ** 2
     squared = EPS / known.metric.least**2 if known.by_gram else 0.0
     if squared > max(10 * problem.default_tol, SQUARED**2):
         text = f"The Gram matrix has squared so much that eigenvalues may be off by {min(squared, 1.0):.0e}. "
-        findings.append((Status.ILL_CONDITIONED, text + "Raise max_passes, or add a ridge."))
+        notes.append((Status.ILL_CONDITIONED, text + "Raise max_passes, or add a ridge."))
     hidden = short_directions(moments, [known.metric], "eigenvalues", "Add a ridge.") if known.exact else []
-    findings += hidden
+    notes += hidden
     rank = arrays.get("rank", known.metric.rank if known.metric.source != "preconditioned" else None)
-    findings += _of_rank(problem, moments, rank)
+    notes += _of_rank(problem, moments, rank)
     what = "directions in which the columns of X vary with the targets"
     wanted = max(len(values), 1) if problem.every else problem.k
-    findings = [*fewer_than_asked(len(values), wanted, what), *findings]
+    notes = [*fewer_than_asked(len(values), wanted, what), *notes]
     empty = not len(values) and not nothing
     if empty:
         text = "Nothing is returned, although the columns of X vary with the targets."
-        findings.insert(0, (Status.INCOMPLETE, text))
+        notes.insert(0, (Status.INCOMPLETE, text))
     fields = {
-        "weights": problem.X.home.place(moments.fitted[0].scaled(W), problem.X.dtype),
+        "weights": problem.X.device.asarray(moments.fitted[0].scaled(W), problem.X.dtype),
         "eigenvalues": values,
         "rank": rank,
         "next": float(after.max(initial=0.0)),
     }
-    lost = bool(hidden) or any(status is Status.INCOMPLETE for status, _ in findings)
-    return Certificate(1.0 if empty else residual, tuple(findings), fields, known.metric.source, lost=lost)
+    lost = bool(hidden) or any(status is Status.INCOMPLETE for status, _ in notes)
+    return Certificate(1.0 if empty else residual, tuple(notes), fields, known.metric.source, lost=lost)
 
 
 def _of_missing(
     problem: ls.Discriminant, known: Directions, values: HostArray, residual: float
 ) -> list[Finding]:
     """What is said of eigenvalues that an answer lacks, where all are known."""
-    findings: list[Finding] = []
+    notes: list[Finding] = []
     every = known.triplets[1][: problem.k] ** 2
     missing = max(float(every.sum() - values.sum()), 0.0)
     if math.sqrt(ratio(missing, float(every.sum()))) > max(residual, 10 * problem.default_tol):
         text = f"Larger eigenvalues exist: their sum is {missing:.1e} larger. "
-        findings.append((Status.INCOMPLETE, text + 'Choose "direct" or "two-stage".'))
+        notes.append((Status.INCOMPLETE, text + 'Choose "direct" or "two-stage".'))
     if math.sqrt(known.indistinct) > 10 * problem.default_tol:
         text = f"Eigenvalues with {known.indistinct:.1e} of their sum are left out: X has directions so short that "
         text += "rounding may have made them. Pass float64, or add a ridge."
-        findings.append((Status.ILL_CONDITIONED, text))
-    return findings
+        notes.append((Status.ILL_CONDITIONED, text))
+    return notes
 
 
 def _by_coordinates(known: Directions, W: Array, values: HostArray | None) -> tuple[Array, float, HostArray]:
     """Directions in the span of W, what the span lacks (3), and their λ, where N is exact."""
-    place, Y, lack = known.device, known.metric.coordinates(W), 0.0
+    device, Y, lack = known.device, known.metric.coordinates(W), 0.0
     if values is None:
         P, _ = orthonormal(Y)
         PtT = P.T @ known.T
-        lack = ratio(place.norm(known.T - P @ PtT), place.norm(known.T))
+        lack = ratio(device.norm(known.T - P @ PtT), device.norm(known.T))
         U, sigma = known.leading(PtT)
         y, values = P @ U, sigma**2
     else:
-        y = Y * place.place(reciprocal(to_host(place.column_norms(Y))))
+        y = Y * device.asarray(reciprocal(to_host(device.column_norms(Y))))
     return known.metric.shortest(known.metric.lift(y)), lack, values
 
 
@@ -318,7 +318,7 @@ def _by_products(
     problem: ls.Discriminant, moments: Moments, known: Directions, W: Array, values: HostArray | None
 ) -> tuple[Array, Array, float, HostArray]:
     """The same by one pass, where N is not exact, with their coordinates NᵀMW."""
-    place, C, ridge, lack = known.device, known.C, problem.ridge, 0.0
+    device, C, ridge, lack = known.device, known.C, problem.ridge, 0.0
     if values is None:
         W, _ = orthonormal(W)
     XtXW, R = moments.products_with_triangle(W)
@@ -327,14 +327,14 @@ def _by_products(
         _, s, Vt = np.linalg.svd(images, full_matrices=False)
         squares = float(moments.fitted[0].squares.sum()) + ridge
         live = s > NULL * moments.operators[0].rounding * math.sqrt(squares)
-        turn = place.place(Vt.T[:, live] / s[live])
+        turn = device.asarray(Vt.T[:, live] / s[live])
         F = (W @ turn).T @ C
         left = C - ((XtXW + W * ridge) @ turn) @ F
-        lack = ratio(*(float(place.norm(known.metric.dual(V))) for V in (left, C)))
+        lack = ratio(*(float(device.norm(known.metric.dual(V))) for V in (left, C)))
         U, sigma = known.leading(F)
         turn, values = turn @ U, sigma**2
     else:
-        turn = place.place(np.diag(reciprocal(np.linalg.norm(images, axis=0))))
+        turn = device.asarray(np.diag(reciprocal(np.linalg.norm(images, axis=0))))
     return W @ turn, known.metric.dual((XtXW + W * ridge) @ turn), lack, values
 
 
@@ -368,11 +368,11 @@ def rounding_of(problem: ls.Discriminant, moments: Moments) -> float:
 def _rounding_of_weights(problem: ls.Discriminant, moments: Moments, W: Array) -> float:
     """What rounding of the weights to narrow data adds to the residual, up to the next power of two."""
     unit = float(np.finfo(problem.X.dtype).eps)
-    place = Home.of(W)
+    device = Device.of(W)
     if unit < 1e-10 or not W.shape[1]:
         return 0.0
-    d = place.place(moments.fitted[0].squares + problem.ridge)[:, None]
-    size = unit * math.sqrt(float(to_host(place.column_sums(W * W * d)).max()) / 3)
+    d = device.asarray(moments.fitted[0].squares + problem.ridge)[:, None]
+    size = unit * math.sqrt(float(to_host(device.column_sums(W * W * d)).max()) / 3)
     return math.ldexp(1.0, math.frexp(size)[1])
 
 

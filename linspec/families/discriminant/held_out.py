@@ -73,7 +73,7 @@ class PillaiTrace(HeldOutScore):
 
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
         P, w = weighted_rows(solution.transform(problem.X, confounds=problem.confounds), problem)
-        H = HOST.place(problem.H.dense())
+        H = HOST.asarray(problem.H.dense())
         H = H if problem.factor is None else H @ to_host(problem.factor)
         rows = int(np.count_nonzero(w))
         count = float(w.sum())

@@ -25,14 +25,14 @@ from linspec import targets
 from linspec.arrays import (
     HOST,
     Array,
-    Home,
+    Device,
     HostArray,
-    at_home,
     check_bare,
     host_dtype,
     is_array,
     namespace,
     to_host,
+    with_device,
 )
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
 from linspec.families.discriminant import directions
@@ -142,7 +142,7 @@ class DiscriminantSolution(
         sizes = zip(self.classes.tolist(), self.class_sizes.tolist(), strict=True)
         return [*super().facts(), ("classes", some_of([f"{name} ({size:g} rows)" for name, size in sizes]))]
 
-    @at_home
+    @with_device
     def score(self, X: Any, H: Any, *, confounds: Any = None) -> float:
         """Score some rows, usually new ones: the accuracy of their classes, or how much of their targets is explained.
 
@@ -208,7 +208,7 @@ class DiscriminantSolution(
         )
         return float(np.sum((whitening(Sp, DEPENDENT).T @ C @ whitening(Sh, DEPENDENT)) ** 2))
 
-    @at_home
+    @with_device
     def classifier(
         self,
         X: Any = None,
@@ -294,7 +294,7 @@ class DiscriminantSolution(
                     "a classifier needs rows of at least two classes; got one. Pass more rows."
                 )
             weights = np.ones(len(numbers)) if often is None else often[there]
-            sizes, means, within = pooled(HOST.place(Z)[there], numbers, weights)
+            sizes, means, within = pooled(HOST.asarray(Z)[there], numbers, weights)
             within = within if self.penalty is None else within + self.penalty
             least = (OF_ROWS * float(np.finfo(host_dtype(Z)).eps)) ** 2
         return LinearClassifier(
@@ -307,7 +307,7 @@ class DiscriminantSolution(
             frame_library=self.frame_library,
         )
 
-    @at_home
+    @with_device
     def predict(self, X: Any, *, priors: Any = None, confounds: Any = None) -> HostArray:
         """The most probable class of each row, for targets that `linspec.targets.lda` made from classes.
 
@@ -334,7 +334,7 @@ class DiscriminantSolution(
         """
         return self.classifier(priors=priors).predict(X, confounds=confounds)
 
-    @at_home
+    @with_device
     def probabilities(self, X: Any, *, priors: Any = None, confounds: Any = None) -> Array:
         """The posterior probability of each class, in the order of `classes`, for each row.
 
@@ -347,7 +347,7 @@ class DiscriminantSolution(
         """
         return self.classifier(priors=priors).probabilities(X, confounds=confounds)
 
-    @at_home
+    @with_device
     def probabilities_table(
         self, X: Any, *, priors: Any = None, confounds: Any = None, library: str | None = None
     ) -> Any:
@@ -378,7 +378,7 @@ class DiscriminantSolution(
         """
         return self.classifier(priors=priors).probabilities_table(X, confounds=confounds, library=library)
 
-    @at_home
+    @with_device
     def predictions_table(
         self, X: Any, *, priors: Any = None, confounds: Any = None, library: str | None = None
     ) -> Any:
@@ -635,15 +635,15 @@ class Discriminant(ls.Problem[DiscriminantSolution]):
         known = directions.directions_of(self, moments)
         fields = dict(certificate.fields)
         del fields["next"]
-        W = moments.fitted[0].unscaled(known.device.place(fields["weights"]))  # as they are returned
+        W = moments.fitted[0].unscaled(known.device.asarray(fields["weights"]))  # as they are returned
         fields["penalty"] = self.ridge * to_host(W.T @ W)
         fields |= self._of_classes(to_host(known.C.T @ W), moments.fitted[0].total)
         return certificate._replace(fields=fields)
 
     def for_preprocessed(self, moments: Moments, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
         if moments.pre.scale:
-            moments.settle(0)
-            W = moments.operators[0].backend.blocks.place(arrays["weights"])
+            moments.fit(0)
+            W = moments.operators[0].device.blocks.asarray(arrays["weights"])
             return {**arrays, "weights": moments.fitted[0].unscaled(W)}
         return arrays
 
@@ -754,7 +754,7 @@ class LinearClassifier:
     new_rows: NewRows = NOTHING
     frame_library: str = ""
 
-    @at_home
+    @with_device
     def decision(self, X: Any, *, confounds: Any = None) -> Array:
         """The discriminant functions: log(prior times likelihood) of each class, up to a constant for each row.
 
@@ -776,16 +776,16 @@ class LinearClassifier:
             If the rows do not have the columns of the training data.
         """
         Z = brought_here(self.new_rows.images(X, self.weights, "X", confounds))
-        home = Home.of(Z)
+        device = Device.of(Z)
         T = whitening(self.covariance)
         about = self.priors @ self.means
         M = (self.means - about) @ T
         offset = np.log(self.priors) - np.sum(M * M, axis=1) / 2
-        blocks = home.blocks
-        found = (blocks.place(Z) - blocks.place(about)) @ blocks.place(T @ M.T)
-        return home.place(found + blocks.place(offset), host_dtype(Z))
+        blocks = device.blocks
+        found = (blocks.asarray(Z) - blocks.asarray(about)) @ blocks.asarray(T @ M.T)
+        return device.asarray(found + blocks.asarray(offset), host_dtype(Z))
 
-    @at_home
+    @with_device
     def log_probabilities(self, X: Any, *, confounds: Any = None) -> Array:
         """The logarithms of `probabilities`, shape (n, c); accurate even if probabilities underflow."""
         D = self.decision(X, confounds=confounds)
@@ -793,7 +793,7 @@ class LinearClassifier:
         D = D - xp.max(D, axis=1, keepdims=True)
         return D - xp.log(xp.sum(xp.exp(D), axis=1, keepdims=True))
 
-    @at_home
+    @with_device
     def probabilities(self, X: Any, *, confounds: Any = None) -> Array:
         """The posterior probability of each class for each row.
 
@@ -812,7 +812,7 @@ class LinearClassifier:
         found = self.log_probabilities(X, confounds=confounds)
         return namespace(found).exp(found)
 
-    @at_home
+    @with_device
     def predict(self, X: Any, *, confounds: Any = None) -> HostArray:
         """The most probable class of each row.
 
@@ -831,7 +831,7 @@ class LinearClassifier:
         D = self.decision(X, confounds=confounds)
         return np.asarray(self.classes[to_host(namespace(D).argmax(D, axis=1))])
 
-    @at_home
+    @with_device
     def score(self, X: Any, y: Any, *, confounds: Any = None, sample_weight: Any = None) -> float:
         """Compute the accuracy: the share of rows whose most probable class is their class.
 
@@ -857,7 +857,7 @@ class LinearClassifier:
         """
         return score_of_predictions(self, X, y, confounds=confounds, sample_weight=sample_weight).total
 
-    @at_home
+    @with_device
     def probabilities_table(self, X: Any, *, confounds: Any = None, library: str | None = None) -> Any:
         """Make a table of `probabilities`, with the names of the classes and the labels of the rows.
 
@@ -897,7 +897,7 @@ class LinearClassifier:
         columns = {str(name): found[:, j] for j, name in enumerate(self.classes.tolist())}
         return table_of_rows(self, columns, X, library)
 
-    @at_home
+    @with_device
     def predictions_table(self, X: Any, *, confounds: Any = None, library: str | None = None) -> Any:
         """Make a table of the most probable class of each row and its probability, with the labels of the rows.
 

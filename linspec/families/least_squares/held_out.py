@@ -183,7 +183,7 @@ def generalized(
 
 def _way(problem: ls.LeastSquares, form: str) -> tuple[str, str]:
     """Return "rows" or "dense", whose Gram matrix is decomposed, or "solve", and the reason as text."""
-    (n, p), memory = problem.A.shape, min(machine.available_memory(), problem.A.home.free_memory()) / 2
+    (n, p), memory = problem.A.shape, min(machine.available_memory(), problem.A.device.free_memory()) / 2
     again = problem.sweeps > 1
     way = "rows" if again and (n < p or problem.A.access == "products") else "dense"
     order = n if way == "rows" else p
@@ -307,8 +307,8 @@ def _of_signs(
     signs = generator.choice([-1.0, 1.0], size=(n, PROBES))
     w = problem.sample_weight
     weighted = signs if w is None else signs * reciprocal(np.sqrt(w))[:, None]  # the problem multiplies by √w
-    home = problem.A.home
-    block = as_operator(home.place(np.hstack([B, weighted]), problem.A.dtype))
+    device = problem.A.device
+    block = as_operator(device.asarray(np.hstack([B, weighted]), problem.A.dtype))
     run = problem.with_matrices({"B": block}).with_numbers(ridge=tuple(ridges))
     run = with_values(run, vector=False, column_names={})
     solution = solve(run, solver, **options)
@@ -321,9 +321,9 @@ def _of_signs(
             ConvergenceWarning,
         )
     moments = moments_of(problem, Passes())
-    B, x = _preprocessed_targets(moments), HOST.place(solution.x)
+    B, x = _preprocessed_targets(moments), HOST.asarray(solution.x)
     if moments.pre.scale:
-        moments.settle(0)
+        moments.fit(0)
         x = np.stack([moments.fitted[0].unscaled(each) for each in x])
     scores, errors = np.empty(len(ridges)), np.zeros(len(ridges))
     for some, fits in _fits(moments, x, n):
@@ -339,11 +339,11 @@ def _of_signs(
 def _fits(moments: Moments, x: HostArray, n: int) -> Iterator[tuple[range, list[HostArray]]]:
     """Yield ridges and their fitted values, with as many ridges per pass as memory permits."""
     count, _, columns = x.shape
-    A, place = moments.operator(), moments.operators[0].backend.blocks
-    most = int(max(1, min(cost.spare_bytes(), cost.spare_bytes(place)) // (16 * n * columns)))
+    A, device = moments.operator(), moments.operators[0].device.blocks
+    most = int(max(1, min(cost.spare_bytes(), cost.spare_bytes(device)) // (16 * n * columns)))
     for first in range(0, count, most):
         some = range(first, min(first + most, count))
-        fits = HOST.place(A.matmat(place.place(np.concatenate(x[some.start : some.stop], axis=1))))
+        fits = HOST.asarray(A.matmat(device.asarray(np.concatenate(x[some.start : some.stop], axis=1))))
         yield some, [fits[:, j * columns : (j + 1) * columns] for j in range(len(some))]
 
 
@@ -364,12 +364,12 @@ def _freedom(problem: ls.LeastSquares) -> tuple[float, float]:
 
 def _preprocessed_targets(moments: Moments) -> HostArray:
     """√D B without its means and what confounds explain, on the host."""
-    B, place = moments.operators[1], moments.operators[1].backend.blocks
-    return to_host(moments.operator(1).matmat(place.eye(B.shape[1]))).astype(np.float64)
+    B, device = moments.operators[1], moments.operators[1].device.blocks
+    return to_host(moments.operator(1).matmat(device.eye(B.shape[1]))).astype(np.float64)
 
 
 def _right_hand_sides(problem: ls.LeastSquares) -> HostArray:
     """B in float64 on the host."""
     B = problem.B
-    dense = B.dense() if B.readable else B.matmat(B.home.blocks.eye(B.shape[1]))
+    dense = B.dense() if B.readable else B.matmat(B.device.blocks.eye(B.shape[1]))
     return np.asarray(to_host(dense), dtype=np.float64)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import linspec as ls
-from linspec.arrays import HOST, Array, Home, HostArray, at_home, host_dtype, namespace, to_host
+from linspec.arrays import HOST, Array, Device, HostArray, host_dtype, namespace, to_host, with_device
 from linspec.certificates import LinearCertificate, certify_linear
 from linspec.errors import BrokenPlugin
 from linspec.iteration import Certificate
@@ -72,7 +72,7 @@ class LeastSquaresSolution(
         """The norm of the coefficients, and the intercepts; of a path, see those of each ridge."""
         if self.path:
             return []
-        norm = float(np.linalg.norm(HOST.place(self.x)))
+        norm = float(np.linalg.norm(HOST.asarray(self.x)))
         facts = [("coefficients", f"{' x '.join(map(str, self.x.shape))}, norm {norm:.6g}")]
         if self.intercept is None:
             return facts
@@ -84,7 +84,7 @@ class LeastSquaresSolution(
         return self._by_name(to_host(self.x), self.layout.vector)
 
     @property
-    @at_home
+    @with_device
     def intercept(self) -> Array | None:
         """The intercept b̄ − āᵀx, of shape (m,), or () for one-dimensional B; None without centring.
 
@@ -94,7 +94,7 @@ class LeastSquaresSolution(
         return self._rest(self.b_mean, self.a_mean)
 
     @property
-    @at_home
+    @with_device
     def confound_coefficients(self) -> Array | None:
         """The coefficients of the confounds, shape (c, m), or (c,) for one-dimensional B; None if there are none.
 
@@ -113,18 +113,18 @@ class LeastSquaresSolution(
         """
         if a is None or b is None:
             return None
-        home, xp = Home.of(self.x), namespace(self.x)
-        blocks = home.blocks
-        x = blocks.place(self.x)
+        device, xp = Device.of(self.x), namespace(self.x)
+        blocks = device.blocks
+        x = blocks.asarray(self.x)
         if self.path:
             x = blocks.xp.moveaxis(x, 1, 0)
         flat = blocks.xp.reshape(x, (x.shape[0], -1))
-        found = blocks.xp.reshape(blocks.place(a) @ flat, tuple(x.shape[1:]))
+        found = blocks.xp.reshape(blocks.asarray(a) @ flat, tuple(x.shape[1:]))
         vector = found.ndim == int(self.path)
-        found = (blocks.place(b)[0] if vector else blocks.place(b)) - found
-        return home.place(xp.asarray(found) if home.on_host else found, host_dtype(self.x))
+        found = (blocks.asarray(b)[0] if vector else blocks.asarray(b)) - found
+        return device.asarray(xp.asarray(found) if device.on_host else found, host_dtype(self.x))
 
-    @at_home
+    @with_device
     def predict(self, A: Any, *, confounds: Any = None) -> Array:
         """Compute A x, plus the intercept if there is one: the predicted right-hand sides of these rows.
 
@@ -161,7 +161,7 @@ class LeastSquaresSolution(
         found = NewRows.of(self, "A").images(A, columns, "A", confounds, offset=offset, slopes=slopes)
         return self._as_targets(found)
 
-    @at_home
+    @with_device
     def score(self, A: Any, B: Any, *, confounds: Any = None, sample_weight: Any = None) -> float:
         """Compute R²: 1 minus the squared errors of predictions over the squares of B about its means on these rows.
 
@@ -195,7 +195,7 @@ class LeastSquaresSolution(
         """
         return self._score_of(A, B, confounds=confounds, sample_weight=sample_weight)
 
-    @at_home
+    @with_device
     def predictions_table(self, A: Any, *, confounds: Any = None, library: str | None = None) -> Any:
         """Make a table of the predictions of `predict`, with the names of the targets and the labels of the rows.
 
@@ -311,10 +311,10 @@ class LeastSquares(WithRidges[LeastSquaresSolution]):
 
     def for_preprocessed(self, moments: Moments, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
         if moments.pre.scale:
-            moments.settle(0)
+            moments.fit(0)
             return {
                 **arrays,
-                "x": moments.fitted[0].unscaled(moments.operators[0].backend.blocks.place(arrays["x"])),
+                "x": moments.fitted[0].unscaled(moments.operators[0].device.blocks.asarray(arrays["x"])),
             }
         return arrays
 
@@ -328,19 +328,19 @@ class LeastSquares(WithRidges[LeastSquaresSolution]):
         `planted` is what is left of planted columns, and `rank` the rank that a solver has decided on.
         """
         A = moments.operators[0]
-        place = moments.operators[0].backend.blocks
+        device = moments.operators[0].device.blocks
         x = arrays.get("x")
         if x is None or tuple(x.shape) != (A.shape[1], self.width):
             raise BrokenPlugin(
                 f"a least-squares solver must find x of shape {(A.shape[1], self.width)}, a column for each "
                 f"right-hand side and ridge; got {', '.join(arrays) if x is None else tuple(x.shape)}."
             )
-        x = place.place(x)
+        x = device.asarray(x)
         if moments.scales(0):
-            moments.settle()
+            moments.fit()
             x = moments.fitted[0].scaled(x)
-        returned = self.A.home.place(x, self.A.dtype)
-        x = place.place(returned)  # what is judged is what is returned
+        returned = self.A.device.asarray(x, self.A.dtype)
+        x = device.asarray(returned)  # what is judged is what is returned
         if moments.scales(0):
             x = moments.fitted[0].unscaled(x)
         own: dict[str, Any] = {"x": self.shaped(returned), "path": self.path}
@@ -354,25 +354,25 @@ class LeastSquares(WithRidges[LeastSquaresSolution]):
         decided = arrays.get("rank") if 0 in self.ridges else None
         rank = judged.rank if decided is None else min(judged.rank, int(decided))
         own |= {"residuals": judged.residuals, "accuracy": judged.words}
-        findings = self._findings(judged, rank, tol)
-        return Certificate(judged.residual, findings, own, judged.source, least=judged.least)
+        notes = self._findings(judged, rank, tol)
+        return Certificate(judged.residual, notes, own, judged.source, least=judged.least)
 
     def _findings(
         self, judged: LinearCertificate, rank: int, tol: float
     ) -> tuple[tuple[ls.Status | None, str], ...]:
         """What the certificate says of ranks and of coefficients."""
-        findings: list[tuple[ls.Status | None, str]] = []
+        notes: list[tuple[ls.Status | None, str]] = []
         if rank < min(self.A.shape):
             text = f"A has numerical rank {rank} of {self.A.shape[1]} columns: x is the least-norm solution."
-            findings.append((ls.Status.RANK_DEFICIENT, text))
+            notes.append((ls.Status.RANK_DEFICIENT, text))
         if judged.status == "ILL_CONDITIONED":
             more = DETERMINED if judged.rounded else REMEDY
             text = (
                 f"The coefficients may be off by {min(judged.coefficients, 1.0):.0%} of their length. {more}"
             )
-            findings.append((ls.Status.ILL_CONDITIONED, text))
+            notes.append((ls.Status.ILL_CONDITIONED, text))
         if np.isnan(judged.coefficients):
-            findings.append((None, UNKNOWN))
+            notes.append((None, UNKNOWN))
         if judged.least > tol >= 0:
-            findings.append((None, LEAST))
-        return tuple(findings)
+            notes.append((None, LEAST))
+        return tuple(notes)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import linspec as ls
-from linspec.arrays import HOST, Home, HostArray, host_dtype
+from linspec.arrays import HOST, Device, HostArray, host_dtype
 from linspec.errors import MissingCapability
 from linspec.linalg.variation import varies
 from linspec.solving import NewRows
@@ -65,7 +65,7 @@ class Reconstruction(HeldOutScore):
         return Rounded(np.tile(found, (len(ridges), 1)), np.tile(lost, (len(ridges), 1)))
 
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
-        unit = Home.of(solution.Vh).place(np.eye(problem.A.shape[1]), host_dtype(solution.Vh))
+        unit = Device.of(solution.Vh).asarray(np.eye(problem.A.shape[1]), host_dtype(solution.Vh))
         preprocessed = NewRows.of(solution, "A").images(problem.A, unit, "A", problem.confounds)
         rows, w = weighted_rows(preprocessed, problem)
         if solution.total_squares is None:
@@ -73,7 +73,7 @@ class Reconstruction(HeldOutScore):
                 "the score needs the squares of all entries. Pass data whose rows can be read."
             )
         count = float(solution.rows)
-        along = w @ (rows @ HOST.place(solution.Vh).T) ** 2
+        along = w @ (rows @ HOST.asarray(solution.Vh).T) ** 2
         squares = float((w @ rows**2).sum())
         values = np.asarray(solution.S) ** 2 / count
         total = solution.total_squares / count

@@ -16,12 +16,12 @@ import linspec as ls
 from linspec.arrays import (
     HOST,
     Array,
-    Home,
+    Device,
     HostArray,
-    at_home,
     host_dtype,
     reciprocal,
     to_host,
+    with_device,
 )
 from linspec.certificates import digits, enclosure
 from linspec.errors import InvalidProblem, MissingCapability
@@ -92,7 +92,7 @@ class SVDSolution(
 
     S: HostArray = ls.field(value="singular value")
     Vh: Array = ls.field(rows_of="A", axis=1, leading=True, of_scaled=True)
-    U: Array | None = ls.field(None, shape="n k", in_home=True)
+    U: Array | None = ls.field(None, shape="n k", on_device=True)
     mean: Array | None = None
     scale: Array | None = None
     confound_mean: HostArray | None = None
@@ -179,7 +179,7 @@ class SVDSolution(
         """Whether there are left singular vectors, which have a row for each training row."""
         return fields.get("U") is not None
 
-    @at_home
+    @with_device
     def scores_table(  # type: ignore[override]  # one matrix, which may be left out
         self, A: Any = None, *, confounds: Any = None, library: str | None = None
     ) -> Any:
@@ -214,7 +214,7 @@ class SVDSolution(
             return table_of_training_rows(self, to_host(brought_here(self.U)) * self.S, library)
         return super().scores_table(A, confounds=confounds, library=library)
 
-    @at_home
+    @with_device
     def loadings(  # type: ignore[override]  # as above
         self, A: Any = None, *, confounds: Any = None, sample_weight: Any = None
     ) -> Array:
@@ -259,11 +259,11 @@ class SVDSolution(
                 "rows, as an array, a sparse matrix, a file or slices."
             )
         over = reciprocal(self.column_norms)
-        V = HOST.place(self.Vh).T
+        V = HOST.asarray(self.Vh).T
         found = np.clip(over[:, None] * V * self.S, -1.0, 1.0)
-        return Home.of(self.Vh).place(found, host_dtype(self.Vh))
+        return Device.of(self.Vh).asarray(found, host_dtype(self.Vh))
 
-    @at_home
+    @with_device
     def loadings_table(  # type: ignore[override]  # as above
         self, A: Any = None, *, confounds: Any = None, sample_weight: Any = None, library: str | None = None
     ) -> Any:
@@ -293,7 +293,7 @@ class SVDSolution(
         found = self.loadings(A, confounds=confounds, sample_weight=sample_weight)
         return table_of_columns(self, "A", found, library, A)
 
-    @at_home
+    @with_device
     def inverse_transform(self, scores: Any, *, confounds: Any = None) -> Array:
         """Compute the rows in the subspace with the given scores: scores times `Vh`, plus the training means.
 
@@ -406,40 +406,40 @@ class SVD(ls.Problem[SVDSolution]):
         Where the data cannot be read again, there is no residual.
         """
         A, k = moments.operators[0], self.k
-        place = A.backend.blocks
-        V = place.place(arrays["Vh"]).T
+        device = A.device.blocks
+        V = device.asarray(arrays["Vh"]).T
         judged = moments.answers
         AtAV = moments.gram_product(V) if judged else V
         if "S" in arrays:
-            S = HOST.place(arrays["S"])
+            S = HOST.asarray(arrays["S"])
         else:
-            S = np.sqrt(np.maximum(to_host(place.xp.sum(V * AtAV, axis=0)), 0.0))
+            S = np.sqrt(np.maximum(to_host(device.xp.sum(V * AtAV, axis=0)), 0.0))
         if (S[1:] > S[:-1]).any():
             order = np.argsort(-S, kind="stable")
-            turn = place.place(selection_matrix(len(S), order))
+            turn = device.asarray(selection_matrix(len(S), order))
             V, AtAV, S = V @ turn, AtAV @ turn, S[order]
-        known, findings = self._known(moments, V[:, :k], S[:k])
+        known, notes = self._known(moments, V[:, :k], S[:k])
         V = V[:, :known]
         AtAV = AtAV[:, :known]
         S = S[:known]
         left: Callable[[HostArray], Any] | None = None
         if self.left:
             left, S, turn = left_vectors(self.A, moments, V, S)
-            V, AtAV = V @ place.place(turn), AtAV @ place.place(turn)
+            V, AtAV = V @ device.asarray(turn), AtAV @ device.asarray(turn)
         unit = float(S[0] ** 2) if len(S) and S[0] > 0 else 1.0
-        gaps = AtAV / unit - V * place.place(S**2 / unit)
-        residual = float(place.column_norms(gaps).max(initial=0.0)) if judged else math.nan
+        gaps = AtAV / unit - V * device.asarray(S**2 / unit)
+        residual = float(device.column_norms(gaps).max(initial=0.0)) if judged else math.nan
         delta, least = enclosure([None], [to_host(gaps)], to_host(V.T @ V))
         if least < INDEPENDENT:
-            findings += ((ls.Status.INACCURATE, "The vectors are dependent."),)
+            notes += ((ls.Status.INACCURATE, "The vectors are dependent."),)
         accuracy = ""
         if judged and len(S) and S[-1] > 0:
             worst = max(delta, EPS * V.shape[0]) * unit / (2 * S[-1] ** 2)
             accuracy = f"singular values: about {digits(worst)} correct digits"
-        flips = signs_of_columns(V, place)
-        V = V * place.place(flips)
+        flips = signs_of_columns(V, device)
+        V = V * device.asarray(flips)
         U = None if left is None else left(np.diag(flips))
-        certificate = self._concluded(moments, V, S, U, residual, findings)
+        certificate = self._concluded(moments, V, S, U, residual, notes)
         return certificate._replace(fields={**certificate.fields, "accuracy": accuracy})
 
     def _known(self, moments: Moments, V: Array, S: HostArray) -> tuple[int, tuple[Finding, ...]]:
@@ -457,7 +457,7 @@ class SVD(ls.Problem[SVDSolution]):
         lengths: Any = [math.inf]
         with suppress(OutOfPasses):
             if moments.rereads:
-                lengths = to_host(A.backend.blocks.column_norms(moments.operator().matmat(V[:, known:])))
+                lengths = to_host(A.device.blocks.column_norms(moments.operator().matmat(V[:, known:])))
         if max(lengths) <= NULL * entries * largest:
             return known, ()
         text = (
@@ -473,14 +473,14 @@ class SVD(ls.Problem[SVDSolution]):
         S: HostArray,
         U: Array,
         residual: float,
-        findings: tuple[Finding, ...],
+        notes: tuple[Finding, ...],
     ) -> Certificate:
         """The certificate with the fields of a solution."""
-        home = self.A.home
+        device = self.A.device
         fitted = moments.fitted[0]
         norm, trace = self.lacks or (0.0, 0.0)
         unit = float(S[0] ** 2) if len(S) and S[0] > 0 else 1.0
-        fields: dict[str, Any] = {"S": S, "Vh": home.place(V, self.A.dtype).T, "rows": fitted.total}
+        fields: dict[str, Any] = {"S": S, "Vh": device.asarray(V, self.A.dtype).T, "rows": fitted.total}
         if U is not None:
             fields["U"] = U
         squares = moments.squares()
@@ -494,15 +494,15 @@ class SVD(ls.Problem[SVDSolution]):
             share = fitted.total * float(fitted.average @ along) ** 2
             fields["share_of_means"] = min(ratio(share, float(S[0]) ** 2), 1.0)
         what = "singular values that this method can distinguish from zero"
-        findings += fewer_than_asked(len(S), max(len(S), 1) if self.every else self.k, what)
+        notes += fewer_than_asked(len(S), max(len(S), 1) if self.every else self.k, what)
         if norm:
             text = f"The held moments lack up to {norm / unit:.1e} of the largest squared singular value. "
-            findings = (*findings, (ls.Status.APPROXIMATE, text + "A larger rank would lack less."))
+            notes = (*notes, (ls.Status.APPROXIMATE, text + "A larger rank would lack less."))
         lost = not len(S) and bool((fitted.squares > 0).any())
         if lost:
-            findings = ((ls.Status.INCOMPLETE, "Nothing is returned, although A is not zero."), *findings)
+            notes = ((ls.Status.INCOMPLETE, "Nothing is returned, although A is not zero."), *notes)
         kind = "from-gram" if moments.holds else "recomputed" if moments.answers else "unavailable"
-        return Certificate(residual + norm / unit, findings, fields, kind, lost=lost)
+        return Certificate(residual + norm / unit, notes, fields, kind, lost=lost)
 
 
 def left_vectors(
@@ -514,9 +514,9 @@ def left_vectors(
     """
     if moments.operators[0].executor is None:
         w = moments.data.w(moments.operators[0])
-        place = moments.operators[0].backend.blocks
-        image = place.place(moments.images(V)) if len(S) else place.zeros((int(A.shape[0]), 0))
-        U, s, turn = tall_svd(image if w is None else image * place.xp.sqrt(w)[:, None])
+        device = moments.operators[0].device.blocks
+        image = device.asarray(moments.images(V)) if len(S) else device.zeros((int(A.shape[0]), 0))
+        U, s, turn = tall_svd(image if w is None else image * device.xp.sqrt(w)[:, None])
         turned: Callable[[HostArray], Any] = partial(_turned, A, U)
     else:
         rows, R = _orthonormal(moments.scores(V), V.shape[1])
@@ -528,7 +528,7 @@ def left_vectors(
 
 def _turned(A: Any, Q: Array, M: HostArray) -> Array:
     """Q M, where the data are."""
-    return A.home.place(Q @ A.home.blocks.place(M), A.dtype)
+    return A.device.asarray(Q @ A.device.blocks.asarray(M), A.dtype)
 
 
 def _orthonormal(rows: Any, k: int) -> tuple[Any, HostArray]:

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linspec import cost
-from linspec.arrays import HostArray, at_home
+from linspec.arrays import HostArray, with_device
 from linspec.errors import (
     AccuracyWarning,
     InvalidOption,
@@ -71,7 +71,7 @@ FOLDS = 5
 METHODS, FORMS = ("folds", "gcv"), ("auto", "dense", "solve", "sparse", "implicit")
 
 
-@at_home
+@with_device
 def cross_validate(  # noqa: PLR0913
     problem: Problem[Any],
     *,

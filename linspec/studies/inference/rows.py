@@ -174,9 +174,9 @@ def on_images(problem: Problem[Any], function: str) -> Problem[Any]:
     vectors, found = reflections(problem), {}
     for name, A in problem.matrices.items():
         W, squares, left = reflected(name, A, vectors, centred=bool(problem.center))
-        factors = A.home.blocks.xp.astype(left, W.dtype)  # columns that the confounds explain become zero
+        factors = A.device.blocks.xp.astype(left, W.dtype)  # columns that the confounds explain become zero
         if problem.scale and field_of(name) in layout.scaled:
-            factors = factors * reciprocal(A.home.blocks.xp.sqrt(squares / A.shape[0]))
+            factors = factors * reciprocal(A.device.blocks.xp.sqrt(squares / A.shape[0]))
         found[name] = as_operator(W * factors[None, :], name).with_names_of(A)
     twin = problem.with_matrices(found)
     return with_values(twin, center=False, scale=False, confounds=None, row_names=None)
@@ -240,9 +240,9 @@ def reflected(
     NonFiniteData, DataOutOfRange
         An entry of A is not finite, or all are too small or too large to be squared.
     """
-    home = A.home.blocks
-    xp = home.xp
-    W = home.place(A.dense())
+    device = A.device.blocks
+    xp = device.xp
+    W = device.asarray(A.dense())
     check_sizes(name, to_host(column_magnitudes(W)))
     with np.errstate(all="ignore"):  # entries that are not finite show in the squares
         if centred:  # subtract the first row before the mean: a constant column is then exactly zero
@@ -250,7 +250,7 @@ def reflected(
             W = W - xp.mean(W, axis=0)[None, :]
         before = xp.sum(W * W, axis=0)
         for vector in vectors:
-            v = home.place(vector)
+            v = device.asarray(vector)
             W = W - (2 * v)[:, None] * (v @ W)[None, :]
         W = W[len(vectors) :, :]
         squares = xp.sum(W * W, axis=0)
@@ -309,7 +309,7 @@ def drawn_counts(generator: np.random.Generator, counted: HostArray, numbers: Ho
 
 def check_entries(name: str, A: LinearOperator) -> None:
     """Raise an error if entries of A cannot be permuted."""
-    if A.access != "rows" or (A.sparse and not A.home.on_host):
+    if A.access != "rows" or (A.sparse and not A.device.on_host):
         raise MissingCapability(
             f"permutation_test permutes the entries of each column of {name}, which must be rows in memory, and sparse "
             f"ones of SciPy; got {A!r}. Pass an array, a sparse matrix or a file."
@@ -323,7 +323,7 @@ def with_columns_permuted(A: LinearOperator, generator: np.random.Generator) -> 
         return as_operator(_sparse(held.stored_array, generator))
     n, p = A.shape
     orders = generator.permuted(np.tile(np.arange(n), (p, 1)), axis=1).T
-    xp, device = A.home.xp, A.home.device
+    xp, device = A.device.xp, A.device.native
     return as_operator(xp.take_along_axis(held.dense(), xp.asarray(orders, device=device), axis=0))
 
 

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linspec import Status
-from linspec.arrays import HOST, Array, Home, HostArray, reciprocal, to_host
+from linspec.arrays import HOST, Array, Device, HostArray, reciprocal, to_host
 from linspec.certificates import Metric
 from linspec.iteration import Certificate
 from linspec.kernels import Linear
@@ -68,7 +68,7 @@ UNCERTAIN = 0.01
 
 def judged(problem: PreimageCCA, moments: PreimageMoments, arrays: Mapping[str, Any]) -> Certificate:
     """Pairs of variates of the points, and their residual."""
-    home, objective, views = moments.home, problem.value, moments.views
+    device, objective, views = moments.device, problem.value, moments.views
     points = _returned(problem, (arrays["x_preimages"], arrays["y_preimages"]))
     for view in views:
         view.clear()
@@ -77,10 +77,10 @@ def judged(problem: PreimageCCA, moments: PreimageMoments, arrays: Mapping[str, 
     values = list[float]()
     slopes = list[tuple[Array, Array]]()
     for j in range(points[0].shape[1]):
-        x, y = (side.columns(np.array([j]), home) for side in sides)
+        x, y = (side.columns(np.array([j]), device) for side in sides)
         # Earlier variates are taken out twice: the second time for what the first has left by rounding.
         P, Q = (view.taken_out(view.variates(side.values)) for view, side in zip(views, (x, y), strict=True))
-        if not min(home.norm(P), home.norm(Q)) > FAINT:
+        if not min(device.norm(P), device.norm(Q)) > FAINT:
             continue
         pair = replace(x, variates=P), replace(y, variates=Q)
         kept.append(j)
@@ -89,7 +89,7 @@ def judged(problem: PreimageCCA, moments: PreimageMoments, arrays: Mapping[str, 
         views[0].take_out(P)
         views[1].take_out(Q)
     index = np.asarray(kept, dtype=np.intp)
-    cosines = to_host(home.xp.sum(views[0].basis * views[1].basis, axis=0))
+    cosines = to_host(device.xp.sum(views[0].basis * views[1].basis, axis=0))
     fields: dict[str, Any] = {
         "correlations": np.clip(cosines, -1.0, 1.0),
         "values": np.asarray(values, dtype=np.float64),
@@ -101,18 +101,18 @@ def judged(problem: PreimageCCA, moments: PreimageMoments, arrays: Mapping[str, 
     )
     residuals, unseen = np.zeros(len(kept)), {}
     for i, (view, side, A) in enumerate(zip(views, sides, problem.matrices.values(), strict=True)):
-        side, name = side.columns(index, home), view.name.lower()
+        side, name = side.columns(index, device), view.name.lower()
         R = np.triu(to_host(view.basis.T @ view.centred(side.values)))
         turn = np.linalg.solve(
             R, np.eye(len(R))
         )  # R⁻¹ of HK = QR: variates are uncorrelated and of unit length
         if kept:
-            G = view.gradient(side, home.concat([S[i] for S in slopes]))
+            G = view.gradient(side, device.concat([S[i] for S in slopes]))
             residuals = np.maximum(residuals, view.distances(side.points, G))
             unseen[view.name] = along_columns(view, columns, G, np.diagonal(R))
-        fields[f"{name}_preimages"] = A.home.place(side.points, A.dtype)
+        fields[f"{name}_preimages"] = A.device.asarray(side.points, A.dtype)
         fields[f"{name}_weights"] = turn
-        mean = to_host(home.xp.mean(side.values, axis=0))
+        mean = to_host(device.xp.mean(side.values, axis=0))
         fields[f"{name}_mean"] = mean @ turn if problem.center else None
         fields[f"kernel_{name}"] = view.kernel
         view.clear()
@@ -126,8 +126,8 @@ def judged(problem: PreimageCCA, moments: PreimageMoments, arrays: Mapping[str, 
         if share > level
     ]
     said = ((None, VACUOUS.format(views=" and ".join(problem.vacuous))),) if problem.vacuous else ()
-    findings = *hidden, *fewer_than_asked(len(kept), problem.k, FEWER), *said
-    return Certificate(worst, findings, {**fields, "residuals": residuals}, lost=bool(hidden))
+    notes = *hidden, *fewer_than_asked(len(kept), problem.k, FEWER), *said
+    return Certificate(worst, notes, {**fields, "residuals": residuals}, lost=bool(hidden))
 
 
 def along_columns(view: PreimageView, columns: Moments, G: HostArray, lengths: HostArray) -> float:
@@ -153,7 +153,7 @@ def along_columns(view: PreimageView, columns: Moments, G: HostArray, lengths: H
         return 0.0
     with columns.view(view.i) as X:
         if len(G) > WIDEST:
-            X.settle()
+            X.fit()
             cosines = np.abs(G) * lengths * reciprocal(np.sqrt(X.fitted[0].squares))[:, None]
             return float(cosines.max(initial=0.0))
         X.gram()
@@ -168,13 +168,13 @@ def is_cca(kernel: Any, bound: Any, p: int) -> bool:
 
 def _returned(problem: PreimageCCA, preimages: tuple[Array, Array]) -> list[HostArray]:
     """Points, moved into their sets and rounded to the view's dtype; signs that the objective leaves open are fixed."""
-    points = [bound.nearest(HOST.place(U)) for bound, U in zip(problem.bounds, preimages, strict=True)]
-    flips = [signs_of_columns(U, Home.of(U)) if U.size else np.ones(U.shape[1]) for U in points]
+    points = [bound.nearest(HOST.asarray(U)) for bound, U in zip(problem.bounds, preimages, strict=True)]
+    flips = [signs_of_columns(U, Device.of(U)) if U.size else np.ones(U.shape[1]) for U in points]
     free = problem.objective != "correlation"
     turned = [even == 1 or (free and even != 0) for even in problem.parities]
     if not free and problem.parities == (-1, -1):  # the sign of both together
         flips, turned = [flips[0], flips[0]], [True, True]
     return [
-        HOST.place(A.home.place(U * flip if turns else U, A.dtype))
+        HOST.asarray(A.device.asarray(U * flip if turns else U, A.dtype))
         for A, U, flip, turns in zip((problem.X, problem.Y), points, flips, turned, strict=True)
     ]

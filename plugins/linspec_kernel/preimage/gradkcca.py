@@ -169,7 +169,7 @@ class PairHunt(Hunt):
         """
         (x, y), ((columns, K), (others, L)), parities = self.few.views, self.screened, self.problem.parities
         P, Q = x.variates(K), y.variates(L)
-        C = self.problem.value.of_all(x.centred(P), y.centred(Q), x.home)
+        C = self.problem.value.of_all(x.centred(P), y.centred(Q), x.device)
         odd, signs = -1 in parities, np.where(C < 0, -1.0, 1.0)
         size = np.abs(C) if odd else C
         size *= np.outer(x.share(K, P), y.share(L, Q))

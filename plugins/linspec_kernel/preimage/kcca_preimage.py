@@ -107,9 +107,9 @@ class KCCAPreimage(Solver):
             )
         units = []
         for name, op in zip("xy", matrices.operators, strict=True):
-            W = op.home.place(found[f"{name}_weights"])[:, : problem.k]
+            W = op.device.asarray(found[f"{name}_weights"])[:, : problem.k]
             f = functions(op, W, found.get(f"{name}_landmarks"))
-            units.append(f.dual * op.home.place(reciprocal(np.sqrt(np.maximum(np.diag(f.squares), 0.0)))))
+            units.append(f.dual * op.device.asarray(reciprocal(np.sqrt(np.maximum(np.diag(f.squares), 0.0)))))
         return units
 
 
@@ -137,7 +137,7 @@ class Nearness(Search):
     def of_view(self, i: int, side: PointFunctions, index: HostArray) -> HostArray:
         """The part of the value that view i contributes, 2⟨f, k(·, u)⟩ − k(u, u)."""
         view = self.moments.views[i]
-        inner = to_host(view.home.xp.sum(self.duals[i] * side.variates, axis=0))
+        inner = to_host(view.device.xp.sum(self.duals[i] * side.variates, axis=0))
         return 2 * self.signs[index] * inner - to_host(view.kernel.diagonal(side.points.T))
 
     def nearest(self, climb: Climb) -> PointPair:
@@ -149,7 +149,7 @@ class Nearness(Search):
 
     def gradients(self, sides: Sides, index: HostArray) -> HostArray:
         """Gradients of the values with respect to the points."""
-        signs = self.moments.home.place(self.signs[index])
+        signs = self.moments.device.asarray(self.signs[index])
         slopes = self.moments.gradients(sides, [a * signs for a in self.duals])
         halves = []  # of the gradients of k(u, u): k(z, u) in u at z = u, since k is symmetric
         for view, side in zip(self.moments.views, sides, strict=True):

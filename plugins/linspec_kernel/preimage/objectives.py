@@ -21,7 +21,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from linspec.arrays import HOST, Array, Home, HostArray, reciprocal, to_host
+from linspec.arrays import HOST, Array, Device, HostArray, reciprocal, to_host
 from linspec.rows import equal_slices
 
 FEATURES, ROUGH_FEATURES = 56, 8
@@ -58,7 +58,7 @@ class Objective:
     name: ClassVar[str] = "correlation"
     width: ClassVar[int] = 1
 
-    def of_all(self, P: Array, Q: Array, home: Home) -> HostArray:
+    def of_all(self, P: Array, Q: Array, device: Device) -> HostArray:
         """Objective for all pairs of columns of P and Q, possibly approximate; used to rank pairs.
 
         Parameters
@@ -69,25 +69,25 @@ class Objective:
         -------
         numpy.ndarray of shape (a, b)
         """
-        return self._of_all(_scaled(P, home)[0], _scaled(Q, home)[0], home)
+        return self._of_all(_scaled(P, device)[0], _scaled(Q, device)[0], device)
 
-    def values(self, P: Array, Q: Array, home: Home) -> HostArray:
+    def values(self, P: Array, Q: Array, device: Device) -> HostArray:
         """Objective for column j of P and column j of Q, for every j.
 
         Parameters
         ----------
         P, Q : array of shape (n, m)
             Variates, centred where the problem centres; columns may be zero.
-        home : Home
+        device : Device
 
         Returns
         -------
         numpy.ndarray of shape (m,)
             0 for columns of zeros.
         """
-        return self._values(_scaled(P, home)[0], _scaled(Q, home)[0], home)
+        return self._values(_scaled(P, device)[0], _scaled(Q, device)[0], device)
 
-    def slopes(self, P: Array, Q: Array, home: Home) -> tuple[Array, Array]:
+    def slopes(self, P: Array, Q: Array, device: Device) -> tuple[Array, Array]:
         """Derivatives of the values with respect to the variates.
 
         Parameters
@@ -99,25 +99,25 @@ class Objective:
         pair of arrays of shape (n, m)
             Zero for columns of zeros.
         """
-        scaled = (_scaled(P, home), _scaled(Q, home))
+        scaled = (_scaled(P, device), _scaled(Q, device))
         n = max(P.shape[0], 1)
-        slopes = self._slopes(scaled[0][0], scaled[1][0], home)
+        slopes = self._slopes(scaled[0][0], scaled[1][0], device)
         x, y = (
-            (S - Z * (home.xp.sum(S * Z, axis=0) / n)) * inverse
+            (S - Z * (device.xp.sum(S * Z, axis=0) / n)) * inverse
             for S, (Z, inverse) in zip(slopes, scaled, strict=True)
         )
         return x, y
 
-    def _of_all(self, Z: Array, W: Array, home: Home) -> HostArray:
+    def _of_all(self, Z: Array, W: Array, device: Device) -> HostArray:
         """`of_all` for variates of root mean square 1."""
         return to_host(Z.T @ W) / max(int(Z.shape[0]), 1)
 
-    def _values(self, Z: Array, W: Array, home: Home) -> HostArray:
+    def _values(self, Z: Array, W: Array, device: Device) -> HostArray:
         """`values` for variates of root mean square 1."""
-        cosines: HostArray = to_host(home.xp.sum(Z * W, axis=0)) / max(Z.shape[0], 1)
+        cosines: HostArray = to_host(device.xp.sum(Z * W, axis=0)) / max(Z.shape[0], 1)
         return np.clip(cosines, -1.0, 1.0)
 
-    def _slopes(self, Z: Array, W: Array, home: Home) -> tuple[Array, Array]:
+    def _slopes(self, Z: Array, W: Array, device: Device) -> tuple[Array, Array]:
         """Derivatives of these with respect to the variates of root mean square 1."""
         n = max(Z.shape[0], 1)
         return W / n, Z / n
@@ -138,36 +138,36 @@ class HSIC(Objective):
     def __init__(self, features: int = FEATURES) -> None:
         self.rule = quadrature(features)
 
-    def _of_all(self, Z: Array, W: Array, home: Home) -> HostArray:
-        M = _covariances(Z, W, home, quadrature(ROUGH_FEATURES))[0]
+    def _of_all(self, Z: Array, W: Array, device: Device) -> HostArray:
+        M = _covariances(Z, W, device, quadrature(ROUGH_FEATURES))[0]
         blocks = M.reshape(Z.shape[1], self.width, W.shape[1], self.width)
         sums: HostArray = np.sum(blocks**2, axis=(1, 3))
         return sums / max(int(Z.shape[0]) - 1, 1) ** 2
 
-    def _values(self, Z: Array, W: Array, home: Home) -> HostArray:
-        found = [np.sum(_covariances(*pair, home, self.rule)[0] ** 2) for pair in _pairs(Z, W)]
+    def _values(self, Z: Array, W: Array, device: Device) -> HostArray:
+        found = [np.sum(_covariances(*pair, device, self.rule)[0] ** 2) for pair in _pairs(Z, W)]
         return np.asarray(found, dtype=np.float64) / max(int(Z.shape[0]) - 1, 1) ** 2
 
-    def _slopes(self, Z: Array, W: Array, home: Home) -> tuple[Array, Array]:
-        slopes = [self._slope(*pair, home) for pair in _pairs(Z, W)]
+    def _slopes(self, Z: Array, W: Array, device: Device) -> tuple[Array, Array]:
+        slopes = [self._slope(*pair, device) for pair in _pairs(Z, W)]
         unit = 1.0 / max(Z.shape[0] - 1, 1) ** 2
-        x, y = (home.concat(list(columns)) * unit for columns in zip(*slopes, strict=True))
+        x, y = (device.concat(list(columns)) * unit for columns in zip(*slopes, strict=True))
         return x, y
 
-    def _slope(self, z: Array, w: Array, home: Home) -> tuple[Array, Array]:
+    def _slope(self, z: Array, w: Array, device: Device) -> tuple[Array, Array]:
         """Derivatives of the sum of squared covariances of features of two variates, each n x 1."""
-        (M, weights, means), m = _covariances(z, w, home, self.rule), self.rule[1]
+        (M, weights, means), m = _covariances(z, w, device, self.rule), self.rule[1]
         # The derivative of the wave cos jhz is −jh sin jhz, that of sin jhz is jh cos jhz; C has their factors.
         C = M * weights * weights[:, None]
         tall = np.tile(_roots(self.rule)[0], 2)[:, None]
         factors, slopes = [], ([], [])  # type: ignore[var-annotated]
         for by, mean in ((tall * C, means[1]), (tall * C.T, means[0])):
-            factors.append((home.place(by), home.place((by @ mean)[:, None])))
-        for E, G in _features(z, w, home, self.rule):
+            factors.append((device.asarray(by), device.asarray((by @ mean)[:, None])))
+        for E, G in _features(z, w, device, self.rule):
             for into, own, other, (by, shift) in zip(slopes, (E, G), (G, E), factors, strict=True):
                 T = by @ other - shift
-                into.append(2 * home.xp.sum(own[:m, :] * T[m:, :] - own[m:, :] * T[:m, :], axis=0))
-        x, y = (home.xp.concat(parts, axis=0)[:, None] for parts in slopes)
+                into.append(2 * device.xp.sum(own[:m, :] * T[m:, :] - own[m:, :] * T[:m, :], axis=0))
+        x, y = (device.xp.concat(parts, axis=0)[:, None] for parts in slopes)
         return x, y
 
 
@@ -187,32 +187,32 @@ OBJECTIVES: dict[str, Objective] = {found.name: found for found in (Objective(),
 
 
 def _covariances(
-    Z: Array, W: Array, home: Home, rule: Rule
+    Z: Array, W: Array, device: Device, rule: Rule
 ) -> tuple[HostArray, HostArray, tuple[HostArray, HostArray]]:
     """Covariances of all features of n x a and n x b variates, times n, computed from blocks of rows.
 
     The D features of a variate are weighted waves: D/2 cosines and D/2 sines. The covariances have the shape
     (a D, b D). The weights of the D waves, and the means of the waves of X and of Y, follow.
     """
-    n, xp = Z.shape[0], home.xp
+    n, xp = Z.shape[0], device.xp
     D = 2 * rule[1]
     a = D * Z.shape[1]
     b = D * W.shape[1]
-    products = home.zeros((a, b))
-    sums = (home.zeros((a,)), home.zeros((b,)))
-    for E, G in _features(Z, W, home, rule):
+    products = device.zeros((a, b))
+    sums = (device.zeros((a,)), device.zeros((b,)))
+    for E, G in _features(Z, W, device, rule):
         products = products + E @ G.T
         sums = (sums[0] + xp.sum(E, axis=1), sums[1] + xp.sum(G, axis=1))
-    x, y = (HOST.place(total) for total in sums)
-    M = HOST.place(products) - np.outer(x, y) / n
+    x, y = (HOST.asarray(total) for total in sums)
+    M = HOST.asarray(products) - np.outer(x, y) / n
     weights = np.tile(_roots(rule)[1], 2)
     M *= np.outer(np.tile(weights, Z.shape[1]), np.tile(weights, W.shape[1]))
     return M, weights, (x / n, y / n)
 
 
-def _waves(Z: Array, home: Home, rule: Rule) -> Array:
+def _waves(Z: Array, device: Device, rule: Rule) -> Array:
     """Cosines and sines of jhz, j = 1, 2, …, as rows, variate after variate, by addition theorems."""
-    (step, count), xp, found = rule, home.xp, []
+    (step, count), xp, found = rule, device.xp, []
     for j in range(Z.shape[1]):
         cos = xp.cos(step * Z[:, j])[None, :]
         sin = xp.sin(step * Z[:, j])[None, :]
@@ -228,10 +228,10 @@ def _waves(Z: Array, home: Home, rule: Rule) -> Array:
     return xp.concat(found, axis=0)
 
 
-def _features(Z: Array, W: Array, home: Home, rule: Rule) -> Iterator[tuple[Array, Array]]:
+def _features(Z: Array, W: Array, device: Device, rule: Rule) -> Iterator[tuple[Array, Array]]:
     """Waves of both views, for some rows at a time."""
-    for rows in equal_slices(Z.shape[0], ROWS if home.on_host else DEVICE_ROWS):
-        yield _waves(Z[rows, :], home, rule), _waves(W[rows, :], home, rule)
+    for rows in equal_slices(Z.shape[0], ROWS if device.on_host else DEVICE_ROWS):
+        yield _waves(Z[rows, :], device, rule), _waves(W[rows, :], device, rule)
 
 
 def _pairs(Z: Array, W: Array) -> list[tuple[Array, Array]]:
@@ -246,7 +246,7 @@ def _roots(rule: Rule) -> tuple[HostArray, HostArray]:
     return w, np.sqrt(2 * step * np.exp(-(w**2) / 2) / math.sqrt(2 * math.pi))
 
 
-def _scaled(V: Array, home: Home) -> tuple[Array, Array]:
+def _scaled(V: Array, device: Device) -> tuple[Array, Array]:
     """Columns over their root mean squares, and the inverses of these; zero if one is zero or has no inverse."""
-    inverse = home.place(reciprocal(home.column_norms(V) / math.sqrt(max(V.shape[0], 1))))
+    inverse = device.asarray(reciprocal(device.column_norms(V) / math.sqrt(max(V.shape[0], 1))))
     return V * inverse, inverse

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import linspec as ls
-from linspec.arrays import HOST, Array, HostArray, at_home, to_host
+from linspec.arrays import HOST, Array, HostArray, to_host, with_device
 from linspec.errors import InvalidProblem, shown
 from linspec.iteration import Certificate
 from linspec.kernels import Kernel, Polynomial
@@ -99,7 +99,7 @@ class PreimageCCASolution(
             "starts that agree": self.agreeing,
         }
 
-    @at_home
+    @with_device
     def supports(self, share: float = SUPPORT) -> tuple[HostArray, HostArray]:
         """Columns that matter: masks of the entries of each point above a share of the point's largest entry.
 
@@ -128,8 +128,8 @@ class PreimageCCASolution(
         kernel = getattr(self, f"kernel_{side}")
         moments = Moments([A.in_blocks(view)], names=[view])
         rows = PreimageView(moments, 0, kernel, Bound("ratio", 1.0), center=False)
-        Z = rows.at(HOST.place(points)).values
-        return self.centred(side, Z @ rows.home.place(getattr(self, f"{side}_weights")), A)
+        Z = rows.at(HOST.asarray(points)).values
+        return self.centred(side, Z @ rows.device.asarray(getattr(self, f"{side}_weights")), A)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -267,7 +267,7 @@ class PreimageCCA(OfKernels[PreimageCCASolution]):
             operators, None, passes, [*self.matrices], certificate_passes=self.certificate_products
         )
         if any(np.isinf(A.shape[0]) for A in operators):
-            rows.settle()
+            rows.fit()
             self.check_sizes()
         return PreimageMoments(rows, self, self.kernels.values())
 

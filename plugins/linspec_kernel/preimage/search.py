@@ -204,7 +204,7 @@ class Search:
         c = replace(c, age=c.age + 1, failed=np.where(good, 0, c.failed + 1), steps=c.steps / shorter)
         taken = np.flatnonzero(good)
         if len(taken):
-            x, y = (side.columns(taken, self.moments.home) for side in sides)
+            x, y = (side.columns(taken, self.moments.device) for side in sides)
             part, W, values = c[taken], W[:, taken], values[taken]
             slopes = self.gradients((x, y), on[taken])
             steps = self._spectral(part.steps, W - part.points, part.slopes - slopes)
@@ -288,7 +288,7 @@ class Hunt:
         self.starts = int(start.get("starts", 1 if start else repeats))
         self.seed = int(start["seed"]) if "seed" in start else int(context.rng.integers(2**62))
         rng = self.rng(0)
-        moments.settle(rng)
+        moments.fit(rng)
         self.found, self.given = list[PointPair](), list[PointPair]()
         self.spare = random_points(moments, problem.k, rng)
         if start:

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse
 
 from linspec import as_operator
-from linspec.arrays import Array, Home, HostArray, all_finite, reciprocal, to_host
+from linspec.arrays import Array, Device, HostArray, all_finite, reciprocal, to_host
 from linspec.errors import MissingCapability, NonFiniteData
 from linspec.features import drawn_rows
 from linspec.kernels import SAMPLE, Kernel, resolved
@@ -48,12 +48,12 @@ class PointFunctions:
     values: Array
     variates: Array
 
-    def columns(self, index: HostArray, home: Home) -> PointFunctions:
+    def columns(self, index: HostArray, device: Device) -> PointFunctions:
         """Functions at the positions `index`."""
         if len(index) == self.points.shape[1] and (np.diff(index) == 1).all():
             return self
-        at = home.xp.asarray(index, device=home.device)
-        taken = (home.xp.take(V, at, axis=1) for V in (self.products, self.values, self.variates))
+        at = device.xp.asarray(index, device=device.native)
+        taken = (device.xp.take(V, at, axis=1) for V in (self.products, self.values, self.variates))
         return PointFunctions(self.points[:, index], *taken)
 
 
@@ -74,8 +74,8 @@ class PreimageView:
     ----------
     kernel : Kernel
         Has all its parameters once `settle` was called.
-    home : Home
-        Home of float64 blocks with n rows.
+    device : Device
+        Device of float64 blocks with n rows.
     basis : array of shape (n, r)
         Orthonormal basis of the removed variates.
     largest : float
@@ -93,12 +93,12 @@ class PreimageView:
             )
         if self.of_distances:  # which are differences of products
             self.A.widen()
-        self.home, self.largest = self.A.backend.blocks, 0.0
+        self.device, self.largest = self.A.device.blocks, 0.0
         self.clear()
 
     # ---- numbers that products do not provide -----------------------------------------------------
 
-    def settle(self, rng: np.random.Generator) -> None:
+    def fit(self, rng: np.random.Generator) -> None:
         """Compute missing parameters of the kernel from some rows."""
         if not self.kernel.is_resolved:
             n = int(self.A.shape[0])
@@ -113,8 +113,8 @@ class PreimageView:
         ]
         sparse = scipy.sparse.issparse(found[0])
         if not all(all_finite(part.data if sparse else part) for part in found):
-            self.rows.settle()  # names the entry
-        stack: Any = scipy.sparse.vstack if sparse else self.home.xp.concat
+            self.rows.fit()  # names the entry
+        stack: Any = scipy.sparse.vstack if sparse else self.device.xp.concat
         return found[0] if len(found) == 1 else stack(found)
 
     @cached_property
@@ -126,8 +126,8 @@ class PreimageView:
 
     def at(self, U: HostArray) -> PointFunctions:
         """Functions of points: one product with X."""
-        P = self.home.place(U)
-        T = self.home.place(self.rows.images(P, self.i))
+        P = self.device.asarray(U)
+        T = self.device.asarray(self.rows.images(P, self.i))
         with np.errstate(over="ignore", invalid="ignore"):
             K = self.kernel.along(T, self.squares, P)
         if not all_finite(K):
@@ -139,21 +139,21 @@ class PreimageView:
     def variates(self, K: Array) -> Array:
         """P k(X, U), set to zero where only rounding is left."""
         C = self.taken_out(K)
-        sizes = self.home.column_norms(K)
+        sizes = self.device.column_norms(K)
         if (
             self.bound.kind == "ratio"
         ):  # points of one length: what is short beside other functions is rounding, too
             self.largest = max(self.largest, float(sizes.max(initial=0.0)))
             sizes = np.maximum(sizes, self.largest)
-        live = self.home.column_norms(C) > ROUNDING * float(np.finfo(self.A.dtype).eps) * sizes
+        live = self.device.column_norms(C) > ROUNDING * float(np.finfo(self.A.dtype).eps) * sizes
         if live.all():
             return C
-        at = self.home.xp.asarray(live, device=self.home.device)
-        return self.home.xp.where(at, C, self.home.xp.zeros_like(C))
+        at = self.device.xp.asarray(live, device=self.device.native)
+        return self.device.xp.where(at, C, self.device.xp.zeros_like(C))
 
     def centred(self, V: Array) -> Array:
         """H V: V with its column means subtracted, if the view is centred."""
-        return V - self.home.xp.mean(V, axis=0) if self.center else V
+        return V - self.device.xp.mean(V, axis=0) if self.center else V
 
     def taken_out(self, V: Array) -> Array:
         """P V: V centred, minus its projection on the removed variates."""
@@ -164,16 +164,16 @@ class PreimageView:
         """|P k| / |H k| of each column: 1 before any variate is removed, 0 for functions at the level of rounding."""
         if not self.basis.shape[1]:
             return np.ones(P.shape[1])
-        rest, whole = (self.home.column_norms(V) for V in (P, self.centred(K)))
+        rest, whole = (self.device.column_norms(V) for V in (P, self.centred(K)))
         return rest * reciprocal(whole)
 
     def gradient(self, functions: PointFunctions, S: Array) -> HostArray:
         """Gradient of a value in the points, from its derivatives S by Hk(X, U): one product with Xᵀ."""
         S = self.centred(S)
-        sizes = self.home.column_norms(S)
+        sizes = self.device.column_norms(S)
         units = np.where(sizes > 0, sizes, 1.0)
-        S = S / self.home.place(units)  # float32 holds it, whatever the units of the data
-        U = self.home.place(functions.points)
+        S = S / self.device.asarray(units)  # float32 holds it, whatever the units of the data
+        U = self.device.asarray(functions.points)
         A: Any = self.rows.operator(self.i)
         G = self.kernel.pullback(A, functions.products, functions.values, S, U)
         return np.asarray(to_host(G), dtype=np.float64) * units
@@ -185,13 +185,13 @@ class PreimageView:
 
     def clear(self) -> None:
         """Remove no variates."""
-        self.basis = self.home.zeros((int(self.A.shape[0]), 0))
+        self.basis = self.device.zeros((int(self.A.shape[0]), 0))
 
     def take_out(self, variate: Array) -> None:
         """Remove this variate (n x 1) from all later ones, unless it is 0."""
-        length = self.home.norm(variate)
+        length = self.device.norm(variate)
         if length > 0:
-            self.basis = self.home.concat([self.basis, variate / length])
+            self.basis = self.device.concat([self.basis, variate / length])
 
 
 Sides = tuple[PointFunctions, PointFunctions]
@@ -210,8 +210,8 @@ class PreimageMoments:
     Attributes
     ----------
     views : pair of PreimageView
-    home : Home
-        Home of float64 blocks.
+    device : Device
+        Device of float64 blocks.
     """
 
     def __init__(self, rows: Moments, problem: Any, kernels: Any) -> None:
@@ -221,7 +221,7 @@ class PreimageMoments:
             PreimageView(rows, i, kernel, bound, problem.center)
             for i, (kernel, bound) in enumerate(zip(kernels, problem.bounds, strict=True))
         )
-        self.views, self.home = (x, y), x.home
+        self.views, self.device = (x, y), x.device
 
     # ---- points of both views, those of Y below those of X ---------------------------------------
 
@@ -246,33 +246,33 @@ class PreimageMoments:
 
     def shared(self, objective: Objective, sides: Sides) -> HostArray:
         """Objective of the variates, times the shares of their functions that remain: the value that is maximised."""
-        found = objective.values(sides[0].variates, sides[1].variates, self.home)
+        found = objective.values(sides[0].variates, sides[1].variates, self.device)
         for view, side in zip(self.views, sides, strict=True):
             found = found * view.share(side.values, side.variates)
         return found
 
     def shared_slopes(self, objective: Objective, sides: Sides) -> tuple[Array, Array]:
         """Derivatives of `shared` with respect to Hk(X, U), for `gradients`."""
-        home, views, (P, Q) = self.home, self.views, (side.variates for side in sides)
-        slopes = objective.slopes(P, Q, home)
+        device, views, (P, Q) = self.device, self.views, (side.variates for side in sides)
+        slopes = objective.slopes(P, Q, device)
         x, y = (view.taken_out(slope) for view, slope in zip(views, slopes, strict=True))
         if not any(view.basis.shape[1] for view in views):
             return x, y
         shares = (view.share(side.values, side.variates) for view, side in zip(views, sides, strict=True))
         both = np.prod([*shares], axis=0)
-        total = objective.values(P, Q, home) * both
-        scale = home.place(both)
+        total = objective.values(P, Q, device) * both
+        scale = device.asarray(both)
         found = []
         for view, side, slope in zip(views, sides, (x, y), strict=True):
             rest, whole = side.variates, view.centred(side.values)
-            a, b = (home.place(total * reciprocal(home.column_norms(V) ** 2)) for V in (rest, whole))
+            a, b = (device.asarray(total * reciprocal(device.column_norms(V) ** 2)) for V in (rest, whole))
             found.append(slope * scale + rest * a - whole * b)
         return found[0], found[1]
 
-    def settle(self, rng: np.random.Generator) -> None:
+    def fit(self, rng: np.random.Generator) -> None:
         """Complete the kernels."""
         for view in self.views:
-            view.settle(rng)
+            view.fit(rng)
 
     def on(self, numbers: HostArray) -> PreimageMoments:
         """The rows of these increasing numbers in memory, with no variates removed."""

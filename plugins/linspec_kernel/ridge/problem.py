@@ -26,7 +26,7 @@ import numpy as np
 
 import linspec as ls
 from linspec import KernelOperator, Status
-from linspec.arrays import HOST, Array, HostArray, at_home, reciprocal, to_host
+from linspec.arrays import HOST, Array, HostArray, reciprocal, to_host, with_device
 from linspec.features import FeatureMap
 from linspec.iteration import Certificate
 from linspec.kernels import Kernel, Points
@@ -115,7 +115,7 @@ class KernelRidgeSolution(
         """The kernel with all its numbers, including a scale chosen from the data."""
         return self.kernel_map.kernel
 
-    @at_home
+    @with_device
     def predict(self, X: Any) -> Array:
         """Predict the targets of rows: the functions at these rows, whose kernel values are formed slice by slice.
 
@@ -137,12 +137,12 @@ class KernelRidgeSolution(
         """
         check_columns(self, "X", X)
         A = self.kernel_map.map(X, "X")
-        found = A.matmat(A.home.blocks.place(to_host(self._as_block(self.dual))))
+        found = A.matmat(A.device.blocks.asarray(to_host(self._as_block(self.dual))))
         if self.intercept is not None:
-            found = found + A.home.place(self.intercept.reshape(1, -1), A.dtype)
+            found = found + A.device.asarray(self.intercept.reshape(1, -1), A.dtype)
         return self._as_targets(found)
 
-    @at_home
+    @with_device
     def predictions_table(self, X: Any, *, library: str | None = None) -> Any:
         """Make a table of the predictions of `predict`, with the names of the targets and the labels of the rows.
 
@@ -160,7 +160,7 @@ class KernelRidgeSolution(
         """
         return self._table_of_predictions(self.predict(X), X, library)
 
-    @at_home
+    @with_device
     def dual_table(self, *, library: str | None = None) -> Any:
         """Make a table of the coefficients: a row for each training row, by its label or else its number.
 
@@ -176,7 +176,7 @@ class KernelRidgeSolution(
         """
         return table_of_training_rows(self, self._by_name(to_host(self.dual), "target"), library)
 
-    @at_home
+    @with_device
     def score(self, X: Any, Y: Any, *, sample_weight: Any = None) -> float:
         """Compute R²: 1 minus the squared errors of predictions over the squares of Y about its means on these rows.
 
@@ -271,7 +271,7 @@ class KernelRidge(OfKernels[KernelRidgeSolution], WithRidges[KernelRidgeSolution
     def for_preprocessed(self, moments: KernelSystem, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
         """Convert coefficients of rows to solutions for targets of length 1."""
         lengths = np.tile(reciprocal(moments.targets.lengths), len(self.ridges))
-        b = moments.unweighted(moments.home.place(arrays["dual"])) * moments.home.place(lengths)
+        b = moments.unweighted(moments.device.asarray(arrays["dual"])) * moments.device.asarray(lengths)
         return {"dual": moments.op.centred(b)[0]}
 
     def certify(self, moments: KernelSystem, arrays: Mapping[str, Any], tol: float) -> Certificate:
@@ -279,17 +279,17 @@ class KernelRidge(OfKernels[KernelRidgeSolution], WithRidges[KernelRidgeSolution
 
         The array `dual` has the solutions b for targets of length 1, a column for each target and ridge.
         """
-        moments.settle(None, arrays)
-        op, home, dual = moments.op, moments.home, arrays["dual"]
+        moments.fit(None, arrays)
+        op, device, dual = moments.op, moments.device, arrays["dual"]
         targets, count = moments.targets, len(self.ridges)
         lengths, ridges = np.tile(targets.lengths, count), self.column_ridges
-        dual = op.centred(home.place(dual))[0]
-        given = self.X.home.place(op.weighted(dual) * home.place(lengths), self.X.dtype)
+        dual = op.centred(device.asarray(dual))[0]
+        given = self.X.device.asarray(op.weighted(dual) * device.asarray(lengths), self.X.dtype)
         # The residual is that of the returned coefficients, which may have fewer digits.
-        b = moments.unweighted(home.place(given)) * home.place(reciprocal(lengths))
+        b = moments.unweighted(device.asarray(given)) * device.asarray(reciprocal(lengths))
         Mb, means = op.product(b)
-        gap = home.concat([targets.unit] * count) - Mb - b * home.place(ridges)
-        gaps = home.column_norms(gap)
+        gap = device.concat([targets.unit] * count) - Mb - b * device.asarray(ridges)
+        gaps = device.column_norms(gap)
         residuals = np.max(np.reshape(gaps, (count, -1)), axis=1, initial=0.0)
         bounds = gaps * lengths / (2 * np.sqrt(ridges))
         fields: dict[str, Any] = {
@@ -306,8 +306,8 @@ class KernelRidge(OfKernels[KernelRidgeSolution], WithRidges[KernelRidgeSolution
         reach = float(np.max(gaps / np.sqrt(ridges), initial=0.0)) / 2 * farthest
         residual = float(residuals.max())
         far = residual <= tol and reach > UNSURE
-        findings = ((Status.ILL_CONDITIONED, FAR.format(reach=reach)),) if far else ()
-        return Certificate(residual, findings, fields)
+        notes = ((Status.ILL_CONDITIONED, FAR.format(reach=reach)),) if far else ()
+        return Certificate(residual, notes, fields)
 
     def _shaped_numbers(self, values: HostArray) -> HostArray:
         values = values.reshape((len(self.ridges), -1) if self.path else -1)
@@ -353,17 +353,17 @@ class KernelSystem(KernelMoments):
         self.take(1, 0.0, 1.0, 0.0)
         read = Y.dense()
         check_products(read, Y.in_blocks("Y"), "Y")
-        read, home, op = self.home.place(read), self.home, self.op
+        read, device, op = self.device.asarray(read), self.device, self.op
         # Divided by the largest entries, no square leaves the range of numbers.
-        sizes = np.asarray(to_host(home.xp.max(home.xp.abs(read), axis=0)))
+        sizes = np.asarray(to_host(device.xp.max(device.xp.abs(read), axis=0)))
         units = np.where(sizes > 0, sizes, 1.0)
-        T = op.weighted(read / home.place(units))
-        least = home.column_norms(T)
+        T = op.weighted(read / device.asarray(units))
+        least = device.column_norms(T)
         T, means = op.centred(T)
-        lengths = home.column_norms(T)
+        lengths = device.column_norms(T)
         rounding = CONSTANT * float(np.finfo(Y.dtype).eps) * least * op.center
         lengths = np.where(lengths > rounding, lengths, 0.0)
-        return Targets(T * home.place(reciprocal(lengths)), lengths * units, means * units)
+        return Targets(T * device.asarray(reciprocal(lengths)), lengths * units, means * units)
 
     def unweighted(self, V: Array) -> Array:
         """S⁻¹V; rows of weight 0 become 0."""
@@ -372,9 +372,9 @@ class KernelSystem(KernelMoments):
     @property
     def count(self) -> float:
         """The number of rows, or the sum of their weights."""
-        return float(to_host(self.home.xp.sum(self.op.roots**2)))
+        return float(to_host(self.device.xp.sum(self.op.roots**2)))
 
     @property
     def largest(self) -> float:
         """The largest √k(x, x) of a row."""
-        return float(np.sqrt(np.max(HOST.place(self.op.diagonal()), initial=0.0)))
+        return float(np.sqrt(np.max(HOST.asarray(self.op.diagonal()), initial=0.0)))

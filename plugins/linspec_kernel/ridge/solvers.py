@@ -49,9 +49,9 @@ class Direct(Solver):
 
     def iterate(self, problem: KernelRidge, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
-        moments.settle(context.rng, form="tiled")
-        T = HOST.place(moments.targets.unit)
-        M = HOST.place(moments.op.dense())
+        moments.fit(context.rng, form="tiled")
+        T = HOST.asarray(moments.targets.unit)
+        M = HOST.asarray(moments.op.dense())
         found, last = [], len(problem.ridges) - 1
         for i, r in enumerate(problem.ridges):
             A = M if i == last else M.copy()
@@ -63,7 +63,7 @@ class Direct(Solver):
                 found = [U @ ((U.T @ T) / (w + r)[:, None]) for r in problem.ridges]
                 break
             found.append(scipy.linalg.cho_solve(factor, T, check_finite=False))
-        dual = moments.home.place(np.hstack(found))
+        dual = moments.device.asarray(np.hstack(found))
         yield Iterate(0.0, lambda: {"dual": dual, **moments.learnt()}, final=True)
 
     @classmethod
@@ -111,23 +111,23 @@ class NystromPCG(ByTiles):
 
     def iterate(self, problem: KernelRidge, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the solutions with the smallest residuals so far."""
-        op, home, n, rng = moments.op, moments.home, int(problem.X.shape[0]), context.rng
-        ridges, held = problem.ridges, int(SHARE * home.free_memory() / (8 * n))
+        op, device, n, rng = moments.op, moments.device, int(problem.X.shape[0]), context.rng
+        ridges, held = problem.ridges, int(SHARE * device.free_memory() / (8 * n))
         m = min(n, self.landmarks or max(min(default_landmarks(n), held), 2))
-        moments.settle(rng, start, self.storage)
+        moments.fit(rng, start, self.storage)
         T = moments.targets.unit
         numbers = op.pivots(m, rng) if self.drawn == "rpcholesky" else drawn_rows(n, m, rng)
         near = Nystrom(op, ridges[0], numbers, shift=0.0)
         extra = max(-(-self.columns // len(ridges)) - T.shape[1], 0)
-        random = op.centred(op.weighted(home.place(rng.standard_normal((n, extra)) / np.sqrt(n))))[0]
+        random = op.centred(op.weighted(device.asarray(rng.standard_normal((n, extra)) / np.sqrt(n))))[0]
         wanted = np.arange(T.shape[1])
 
         def begin(ridge: float, G: Array) -> Steps:
             least = float(np.finfo(op.tile_dtype).eps) * FLOOR / ridge
             W = lambda R: near.solve(R, ridge) + least * R  # noqa: E731
-            return cg_steps(home.concat([G, random]), (ridge,), [wanted], W)
+            return cg_steps(device.concat([G, random]), (ridge,), [wanted], W)
 
-        b = None if start is None else home.place(start["dual"])
+        b = None if start is None else device.asarray(start["dual"])
         rounding = float(np.finfo(op.tile_dtype).eps * near.w.max(initial=0.0) / min(ridges))
         unit = min(rounding, LEAST_GAIN / ROUNDING)
         for last in solved_by_ridge(op.matmat, T, ridges, context, begin, b, unit=unit):

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.arrays import Array, Device, HostArray, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Sizes
 from linspec.linalg import EPS, leading_svd
 
@@ -47,7 +47,7 @@ class Components:
         σ = ‖Cᵀw‖ of each component.
     lost : numpy.ndarray of shape (a + 1,)
         Estimate of the error of C by rounding, before each component and after the last.
-    home : Home
+    device : Device
     """
 
     C: Array
@@ -59,19 +59,19 @@ class Components:
     tau: HostArray
     covariances: HostArray
     lost: HostArray
-    home: Home
+    device: Device
 
     def cancelled(self, squares: Array) -> HostArray:
         """Return the factors by which τ = rᵀS r is less than its terms, where `squares` is the diagonal of S."""
-        terms = self.home.column_sums(squares[:, None] * self.R * self.R)
+        terms = self.device.column_sums(squares[:, None] * self.R * self.R)
         return to_host(terms) / self.tau
 
     @classmethod
-    def none(cls, C: Array, home: Home) -> Components:
+    def none(cls, C: Array, device: Device) -> Components:
         """No component yet, for C = XᵀY."""
         p, q = C.shape
-        lost = ROUNDING * float(np.linalg.norm(home.column_norms(C)))
-        on_x, on_y = home.zeros((p, 0)), home.zeros((q, 0))
+        lost = ROUNDING * float(np.linalg.norm(device.column_norms(C)))
+        on_x, on_y = device.zeros((p, 0)), device.zeros((q, 0))
         return cls(
             C=C,
             W=on_x,
@@ -82,7 +82,7 @@ class Components:
             tau=np.zeros(0),
             covariances=np.zeros(0),
             lost=np.array([lost]),
-            home=home,
+            device=device,
         )
 
     def __len__(self) -> int:
@@ -91,9 +91,9 @@ class Components:
 
     def next_weights(self) -> tuple[Array, float]:
         """The leading left singular vector of C, orthogonal to earlier weights, of shape (p, 1), and its value."""
-        U, sigma, _ = leading_svd(self.C, 1, self.home)
+        U, sigma, _ = leading_svd(self.C, 1, self.device)
         w = U - self.W @ (self.W.T @ U)
-        length = float(self.home.column_norms(w)[0])
+        length = float(self.device.column_norms(w)[0])
         return (w / length if length > 0 else w), float(sigma[0])
 
     def with_weights(self, w: Array, Sw: Array) -> Components:
@@ -101,24 +101,24 @@ class Components:
 
         The component is not added if its scores, or its part of C, are zero.
         """
-        home, C, r, Sr = self.home, self.C, w, Sw
-        tau_there = home.place(self.tau)
+        device, C, r, Sr = self.device, self.C, w, Sw
+        tau_there = device.asarray(self.tau)
         for _ in range(2):
             c = self.P.T @ r
             r = r - self.R @ c
             Sr = Sr - self.P @ (c * tau_there[:, None])
         tau = float(to_host(r.T @ Sr)[0, 0])
         image = C.T @ w
-        sigma = float(home.column_norms(image)[0])
+        sigma = float(device.column_norms(image)[0])
         if not (tau > 0 and sigma > 0):
             return self
         q = C.T @ r / tau
-        removed = float(home.column_norms(Sr)[0]) * float(home.column_norms(q)[0])
+        removed = float(device.column_norms(Sr)[0]) * float(device.column_norms(q)[0])
         columns = {"W": w, "R": r, "P": Sr / tau, "V": image / sigma, "Q": q}
         return replace(
             self,
             C=C - Sr @ q.T,
-            **{name: home.concat([getattr(self, name), column]) for name, column in columns.items()},
+            **{name: device.concat([getattr(self, name), column]) for name, column in columns.items()},
             tau=np.append(self.tau, tau),
             covariances=np.append(self.covariances, sigma),
             lost=np.append(self.lost, self.lost[-1] + ROUNDING * removed),
@@ -134,7 +134,7 @@ class Components:
         C, first = self.C, self.norm()
         if first == 0:
             return 0.0
-        return float(self.home.column_norms(C @ (C.T @ w) / first - w * first)[0])
+        return float(self.device.column_norms(C @ (C.T @ w) / first - w * first)[0])
 
     def arrays(self) -> dict[str, Array]:
         """The arrays, by the names of the fields of an answer."""
@@ -147,9 +147,9 @@ class Components:
         }
 
 
-def deflated(C: Array, product: Any, k: int, home: Home) -> Components:
+def deflated(C: Array, product: Any, k: int, device: Device) -> Components:
     """Return up to k components; fewer if C has no more than rounding left. `product` multiplies a vector by S."""
-    found = Components.none(C, home)
+    found = Components.none(C, device)
     while len(found) < k:
         w, sigma = found.next_weights()
         if sigma <= found.lost[-1]:

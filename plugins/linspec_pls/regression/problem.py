@@ -10,7 +10,7 @@ import numpy as np
 
 import linspec as ls
 from linspec import Status
-from linspec.arrays import HOST, Array, Home, HostArray
+from linspec.arrays import HOST, Array, Device, HostArray
 from linspec.iteration import Certificate
 from linspec.linalg import inner_products, ratio, signs_of_columns, unit_columns
 from linspec.rows import Moments
@@ -61,7 +61,7 @@ class PLSRegressionSolution(ComponentRegressionSolution, vector="component", sco
 
     x_rotations: Array = ls.field(rows_of="X", leading=True)
     y_weights: Array = ls.field(rows_of="Y", leading=True, of_scaled=True)
-    x_weights: Array = ls.field(shape="X k", in_home=True)
+    x_weights: Array = ls.field(shape="X k", on_device=True)
     x_loadings: Array = ls.field(rows_of="X")
     y_loadings: Array = ls.field(rows_of="Y")
     covariances: HostArray = ls.field(shape="k")
@@ -161,15 +161,17 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
     def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Deflate XᵀY by the weights of a solver, measure each against the deflated matrix, and make the answer."""
         C = moments.cross()
-        home = Home.of(C)
-        W = unit_columns(arrays["x_weights"], home)
-        W = W * home.place(signs_of_columns(W, home))[None, :]
-        V = unit_columns(C.T @ W, home)
+        device = Device.of(C)
+        W = unit_columns(arrays["x_weights"], device)
+        W = W * device.asarray(signs_of_columns(W, device))[None, :]
+        V = unit_columns(C.T @ W, device)
         (XtXW, _), (_, YtYV) = moments.products(W, V)
-        lengths = [inner_products(A, home.place(M), home).max(initial=0.0) for A, M in ((W, XtXW), (V, YtYV))]
+        lengths = [
+            inner_products(A, device.asarray(M), device).max(initial=0.0) for A, M in ((W, XtXW), (V, YtYV))
+        ]
         least = moments.noise * float(np.sqrt(np.prod(np.maximum(lengths, 0.0))))
 
-        found = Components.none(C, home)
+        found = Components.none(C, device)
         size, gaps = found.norm(), [0.0]
         for i in range(min(int(W.shape[1]), self.k)):
             w = W[:, i : i + 1]
@@ -181,7 +183,7 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
         if len(found) < self.k and found.norm() > max(least, found.lost[-1]):
             gaps.append(size)  # of a component that is missing
         what = "components with a covariance above rounding"
-        findings = fewer_than_asked(
+        notes = fewer_than_asked(
             len(found), self.k, what, least / found.covariances[0] if len(found) else 0.0
         )
         lost = rounding_of_components(found, moments.squares() if moments.holds else None)
@@ -191,13 +193,13 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
             "y_loadings": moments.fitted[1].unscaled(found.Q),
         }
         fields = {
-            **{name: self.X.home.place(A, self.X.dtype) for name, A in own.items()},
+            **{name: self.X.device.asarray(A, self.X.dtype) for name, A in own.items()},
             "covariances": found.covariances,
             "vector": self.vector,
         }
         return Certificate(
             ratio(float(max(gaps)), size),
-            findings + lost,
+            notes + lost,
             fields,
             "from-gram" if moments.holds else "recomputed",
             lost=bool(lost),
@@ -211,7 +213,7 @@ def rounding_of_components(found: Components, squares: HostArray | None) -> tupl
     """
     shares = found.lost[: len(found)] / found.covariances
     if squares is not None:
-        shares = shares + ROUNDING * found.cancelled(found.home.place(squares))
+        shares = shares + ROUNDING * found.cancelled(found.device.asarray(squares))
     if not (shares > DIGITS).any():
         return ()
     first = int(np.argmax(shares > DIGITS))

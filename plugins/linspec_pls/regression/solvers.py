@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from linspec import form_option
-from linspec.arrays import Home
+from linspec.arrays import Device
 from linspec.cost import DENSE_RATE, Estimate, Sizes, moments_estimates, sweeps_estimate
 from linspec.iteration import Context, Iterate
 from linspec.rows import Moments
@@ -33,7 +33,7 @@ class Gram(Solver):
     ) -> Iterator[Iterate]:
         """Yield the answer."""
         C = moments.gram()[0][1]
-        found = deflated(C, moments.gram_product, problem.k, Home.of(C))
+        found = deflated(C, moments.gram_product, problem.k, Device.of(C))
         yield Iterate(0.0, partial(dict, x_weights=found.W), final=True)
 
     @classmethod
@@ -58,8 +58,8 @@ class Nipals(Solver):
         """Yield the components after each one, until there are k or XᵀY has no more."""
         moments.expect(problem.k + 1, 1, self.form)
         C = moments.cross()
-        found, before = Components.none(C, Home.of(C)), -1
-        W = found.home.place((start or {}).get("x_weights", C[:, :0]))  # of a run that goes on
+        found, before = Components.none(C, Device.of(C)), -1
+        W = found.device.asarray((start or {}).get("x_weights", C[:, :0]))  # of a run that goes on
         SW = moments.gram_product(W) if W.shape[1] else W
         for i in range(W.shape[1]):
             found = found.with_weights(W[:, i : i + 1], SW[:, i : i + 1])

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from linspec import limit_option, part, tol_option
-from linspec.arrays import Home, to_host
+from linspec.arrays import Device, to_host
 from linspec.cost import sweeps_estimate
 from linspec.iteration import Iterate
 from linspec.solving import Solver
@@ -34,17 +34,17 @@ class Power(Solver):
     def iterate(self, problem, moments, context, start):
         k, (p, q) = problem.k, moments.widths
         moments.expect(2 * STEPS, k + OVERSAMPLE)
-        home = moments.operators[1].backend.blocks
+        device = moments.operators[1].device.blocks
         first = None if start is None else to_host(start["y_weights"])
-        block = home.place(context.filled(first, q, min(k + OVERSAMPLE, p)))
+        block = device.asarray(context.filled(first, q, min(k + OVERSAMPLE, p)))
         while True:
             V = self.normalizer.orthonormalize(block)[0]
             CV = moments.products(None, V, onto=(0,))[1][0]
             U = self.normalizer.orthonormalize(CV)[0]
-            block = home.place(moments.products(U, None, onto=(1,))[0][1])  # CᵀU
+            block = device.asarray(moments.products(U, None, onto=(1,))[0][1])  # CᵀU
             P, S, Zt = np.linalg.svd(to_host(U.T @ CV), full_matrices=False)
-            X, Y = U @ Home.of(U).place(P), V @ home.place(Zt.T)
-            gaps = home.column_norms((block @ home.place(P) - Y * home.place(S))[:, :k])
+            X, Y = U @ Device.of(U).asarray(P), V @ device.asarray(Zt.T)
+            gaps = device.column_norms((block @ device.asarray(P) - Y * device.asarray(S))[:, :k])
             residual = float(max(gaps) / S[0]) if len(S) else 0.0
             yield Iterate(residual, partial(dict, x_weights=X, y_weights=Y))
 

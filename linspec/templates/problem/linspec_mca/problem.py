@@ -39,22 +39,22 @@ class MCA(ls.Problem[MCASolution]):
 
     def certify(self, moments, arrays, tol):
         """Scale the vectors of a solver to length 1; compute their singular values, order, signs and residual."""
-        home = moments.operators[0].backend.blocks
-        U, V = (unit_columns(home.place(arrays[name]), home) for name in ("x_weights", "y_weights"))
+        device = moments.operators[0].device.blocks
+        U, V = (unit_columns(device.asarray(arrays[name]), device) for name in ("x_weights", "y_weights"))
         (XtXU, CtU), (CV, YtYV) = moments.products(U, V)  # one pass, with C = XᵀY
         # σ is the product of X u and Y v. Below the rounding of this product the vectors are arbitrary.
-        squares = [inner_products(W, M, home).max(initial=0.0) for W, M in ((U, XtXU), (V, YtYV))]
+        squares = [inner_products(W, M, device).max(initial=0.0) for W, M in ((U, XtXU), (V, YtYV))]
         least = moments.noise * float(np.sqrt(np.prod(squares)))
-        U, V, CV, CtU, sigma = leading_triplets(U, V, CV, CtU, self.k, least, home)
+        U, V, CV, CtU, sigma = leading_triplets(U, V, CV, CtU, self.k, least, device)
         gaps = [
-            *home.column_norms(CV - U * home.place(sigma)),
-            *home.column_norms(CtU - V * home.place(sigma)),
+            *device.column_norms(CV - U * device.asarray(sigma)),
+            *device.column_norms(CtU - V * device.asarray(sigma)),
         ]
         residual = float(max(gaps) / sigma[0]) if len(sigma) else 0.0
         fields = {
-            "x_weights": self.X.home.place(U, self.X.dtype),
-            "y_weights": self.Y.home.place(V, self.Y.dtype),
+            "x_weights": self.X.device.asarray(U, self.X.dtype),
+            "y_weights": self.Y.device.asarray(V, self.Y.dtype),
             "singular_values": sigma,
         }
-        findings = fewer_than_asked(len(sigma), self.k, "singular values that can be distinguished from zero")
-        return Certificate(residual, findings, fields)
+        notes = fewer_than_asked(len(sigma), self.k, "singular values that can be distinguished from zero")
+        return Certificate(residual, notes, fields)

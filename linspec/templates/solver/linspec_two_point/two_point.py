@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from linspec import limit_option, tol_option
-from linspec.arrays import Home, to_host
+from linspec.arrays import Device, to_host
 from linspec.iteration import Iterate
 from linspec.solving import Solver
 
@@ -26,8 +26,8 @@ class TwoPoint(Solver):
     def iterate(self, problem, moments, context, start):
         moments.expect(200, problem.width)
         AtB = moments.cross()
-        home, xp, late = Home.of(AtB), Home.of(AtB).xp, None
-        x = 0.0 * AtB if start is None else home.place(start["x"])
+        device, xp, late = Device.of(AtB), Device.of(AtB).xp, None
+        x = 0.0 * AtB if start is None else device.asarray(start["x"])
         g = AtB if start is None else AtB - moments.gram_product(x) - problem.ridge * x
         while True:
             yield Iterate(relative(xp, g, AtB), partial(dict, x=x))

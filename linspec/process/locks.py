@@ -1,4 +1,4 @@
-"""Turns of threads that use one source of slices, or the same moments.
+"""Locks for threads that use one source of slices, or the same moments.
 
 Problem: a callable that returns a fresh iterator of slices may fill one buffer again and again, or seek in one file.
 Two threads that read from one source at once would each get some rows that the other needs, without an error.
@@ -6,7 +6,7 @@ Two threads that read from one source at once would each get some rows that the 
 If threads share moments, each thread would form them, and the passes would be counted wrongly.
 
 Method: a thread that uses a source owns it until the pass ends; other threads wait. Within one thread passes may
-overlap. A turn ends at the latest with its thread, so that other threads do not wait for a thread that has died.
+overlap. A lock ends at the latest with its thread, so that other threads do not wait for a thread that has died.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ SECONDS = 0.5
 """Interval at which waiting threads check that the owner of the source is still alive."""
 
 _CHANGED = threading.Condition()
-_TURNS: dict[object, tuple[tuple[int, ...], threading.Thread]] = {}
+_OWNERS: dict[object, tuple[tuple[int, ...], threading.Thread]] = {}
 """The source and the thread of each running pass."""
 
 
-class in_turn:  # noqa: N801  # a context, read as one: with in_turn(source)
+class locked:  # noqa: N801  # a context, read as one: with locked(source)
     """A context in which no other thread uses a source."""
 
     def __init__(self, source: Any) -> None:
@@ -36,12 +36,12 @@ class in_turn:  # noqa: N801  # a context, read as one: with in_turn(source)
         with _CHANGED:
             while any(
                 source == self._source and other is not thread and other.is_alive()
-                for source, other in _TURNS.values()
+                for source, other in _OWNERS.values()
             ):
                 _CHANGED.wait(SECONDS)
-            _TURNS[self] = self._source, thread
+            _OWNERS[self] = self._source, thread
 
     def __exit__(self, *_: object) -> None:
         with _CHANGED:
-            _TURNS.pop(self, None)
+            _OWNERS.pop(self, None)
             _CHANGED.notify_all()
