@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from planted import factored
 
 import linspec as ls
 from linspec import datasets
@@ -19,54 +20,30 @@ MODELS = {
 }
 
 
-def response(model):
-    return model.draw(np.random.default_rng(1))
-
-
-def ridge_prediction(A, y, ridge):
-    U, s, _ = np.linalg.svd(A, full_matrices=False)
-    return U @ ((s**2 / (s**2 + ridge)) * (U.T @ y))
-
-
-def triplets(A, rank):
-    """U, d, V of the same randomized SVD that the solver makes with seed 0, U formed."""
-    solver = with_parts(ls.get_solver("ling", ls.LeastSquares(A, A[:, 0]))())
-    p = A.shape[1]
-    Omega = solver.test_matrix.draw(p, min(rank + OVERSAMPLING, p), np.random.default_rng(0))
-    leading = PrincipalComponents.of(A.T @ (A @ Omega), lambda V: A.T @ (A @ V), rank)
-    return A @ leading.Z, leading.d, leading.V
-
-
-@pytest.mark.parametrize("model", MODELS.values(), ids=list(MODELS))
-@pytest.mark.parametrize("rank", [1, 20])
-@pytest.mark.parametrize("ridge", [1.0, 240.0])
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("rank", "ridge"), [(1, 240.0), (20, 1.0)])
 @pytest.mark.slow(keep=3)
-def test_the_deflated_form_is_ridge_regression(model, rank, ridge):
-    y = response(model)
+def test_the_deflated_form_is_ridge_regression(name, rank, ridge):
+    A, y = MODELS[name].A, MODELS[name].draw(np.random.default_rng(1))
     options = {"rank": rank, "tol": 1e-14, "max_iterations": 5000}
-    found = ls.solve(ls.LeastSquares(model.A, y, ridge=ridge), "ling", rng=0, **options)
-    expected = ridge_prediction(model.A, y, ridge)
-    assert np.linalg.norm(model.A @ found.x - expected) < 1e-8 * np.linalg.norm(expected)
-
-
-@pytest.mark.parametrize("model", MODELS.values(), ids=list(MODELS))
-def test_components_are_a_singular_value_decomposition_of_a_projection(model):
-    """U is orthonormal, AᵀU = V d to rounding, however well they meet the singular vectors of A."""
-    A = model.A
-    U, d, V = triplets(A, 20)
-    np.testing.assert_allclose(U.T @ U, np.eye(20), atol=1e-10)
-    np.testing.assert_allclose(V.T @ V, np.eye(20), atol=1e-10)
-    np.testing.assert_allclose(A.T @ U, V * d, atol=1e-11 * d[0])
-    assert (np.diff(d) <= 0).all()
+    found = ls.solve(ls.LeastSquares(A, y, ridge=ridge), "ling", rng=0, **options)
+    U, s, _ = np.linalg.svd(A, full_matrices=False)
+    expected = U @ ((s**2 / (s**2 + ridge)) * (U.T @ y))
+    assert np.linalg.norm(A @ found.x - expected) < 1e-8 * np.linalg.norm(expected)
 
 
 @pytest.mark.parametrize("variant", ["ridge", "simplified", "projection"])
 @pytest.mark.parametrize("ridge", [0.5, 100.0])
 def test_coefficients_reproduce_the_printed_predictions(variant, ridge):
     """Algorithms 1 and 5 step by step with n x k matrices, their second stage by factorisation."""
-    model = MODELS["spiked"]
-    A, y = model.A, response(model)
-    U, d, _ = triplets(A, 20)
+    A, y = MODELS["spiked"].A, MODELS["spiked"].draw(np.random.default_rng(1))
+    # The randomized SVD that the solver makes with seed 0, U formed, is one of a projection of A.
+    test_matrix = with_parts(ls.get_solver("ling", ls.LeastSquares(A, y))()).test_matrix
+    Omega = test_matrix.draw(160, 20 + OVERSAMPLING, np.random.default_rng(0))
+    leading = PrincipalComponents.of(A.T @ (A @ Omega), lambda V: A.T @ (A @ V), 20)
+    U, d = A @ leading.Z, leading.d
+    np.testing.assert_allclose(U.T @ U, np.eye(20), atol=1e-10)
+    np.testing.assert_allclose(A.T @ U, leading.V * d, atol=1e-11 * d[0])
     gamma = U.T @ y
     second = A if variant == "projection" else A - U @ (U.T @ A)
     rest = np.linalg.solve(second.T @ second + ridge * np.eye(160), second.T @ (y - U @ gamma))
@@ -78,22 +55,13 @@ def test_coefficients_reproduce_the_printed_predictions(variant, ridge):
     assert "do not correct errors of their components" in found.message
 
 
-def test_without_shrinking_it_is_not_ridge_regression():
-    model = MODELS["steep"]
-    y = response(model)
-    exact = ridge_prediction(model.A, y, 240.0)
-    found = ls.solve(ls.LeastSquares(model.A, y, ridge=240.0), "ling", rng=0, variant="simplified", tol=1e-12)
-    assert np.linalg.norm(model.A @ found.x - exact) > 1e-5 * np.linalg.norm(exact)
-
-
 def test_the_second_stage_contracts_as_the_source_says():
     """(2.2.3): the gap of its objective shrinks a step by at least (d²/(d² + 2r))², d = d_(k+1), for exact U."""
-    rng = np.random.default_rng(3)
     n, p, k, ridge = 90, 40, 3, 4.0
     # The gap below the components lets the randomized SVD find them to rounding.
     s = np.concatenate([np.full(k, 1e7), np.linspace(5, 1, p - k)])
-    U, V = np.linalg.qr(rng.standard_normal((n, p)))[0], np.linalg.qr(rng.standard_normal((p, p)))[0]
-    A, y = U * s @ V.T, rng.standard_normal(n)
+    A, U, V = factored(n, p, s)
+    y = np.random.default_rng(3).standard_normal(n)
     Ar, yr = U[:, k:] * s[k:] @ V[:, k:].T, y - U[:, :k] @ (U[:, :k].T @ y)
     best = V[:, k:] @ (s[k:] / (s[k:] ** 2 + ridge) * (U[:, k:].T @ y))
 
@@ -115,23 +83,20 @@ def test_the_second_stage_contracts_as_the_source_says():
 
 
 def test_pcr_of_a_matrix_of_its_rank_is_ridge_regression():
-    rng = np.random.default_rng(0)
-    A = rng.standard_normal((100, 7)) @ rng.standard_normal((7, 40))
-    B = rng.standard_normal((100, 2))
+    s = np.linspace(9, 3, 7)
+    A, U, V = factored(100, 40, s)
+    B = np.random.default_rng(0).standard_normal((100, 2))
     found = ls.solve(ls.LeastSquares(A, B, ridge=[0.0, 3.0]), "pcr", rng=0, rank=20)
     for x, ridge in zip(found.x, (0.0, 3.0), strict=True):
-        U, s, Vt = (M for M in np.linalg.svd(A, full_matrices=False))
-        expected = Vt[:7].T @ ((s[:7] / (s[:7] ** 2 + ridge))[:, None] * (U[:, :7].T @ B))
-        np.testing.assert_allclose(x, expected, atol=1e-11)
+        np.testing.assert_allclose(x, V @ ((s / (s**2 + ridge))[:, None] * (U.T @ B)), atol=1e-11)
     assert found.converged
     assert found.passes <= 3
 
 
 def test_pcr_regresses_on_the_leading_components_alone():
-    rng = np.random.default_rng(1)
     s = np.concatenate([[1e6, 7e5, 5e5], np.linspace(3, 1, 27)])
-    U, V = np.linalg.qr(rng.standard_normal((80, 30)))[0], np.linalg.qr(rng.standard_normal((30, 30)))[0]
-    A, y = U * s @ V.T, rng.standard_normal(80)
+    A, U, V = factored(80, 30, s)
+    y = np.random.default_rng(1).standard_normal(80)
     found = ls.solve(ls.LeastSquares(A, y), "pcr", rng=0, rank=3)
     np.testing.assert_allclose(found.x, V[:, :3] @ (U[:, :3].T @ y / s[:3]), atol=1e-13)
     assert "3 principal components" in found.message

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from backends import CountingOperator
 from in_blocks import rows_of
+from planted import factored
 
 import linspec as ls
 from linspec.rows import Moments
@@ -14,59 +15,35 @@ NAME = "sketch-precondition"
 EPS = np.finfo(float).eps
 
 
-def orthonormal(n, k, rng):
-    return np.linalg.qr(rng.standard_normal((n, k)))[0]
-
-
-def with_singular_values(n, p, s, rng):
-    return orthonormal(n, len(s), rng) * s @ orthonormal(p, len(s), rng).T
-
-
-def ridge_answer(A, B, ridge):
-    """Through the SVD of A; at ridge 0 the solution of least norm."""
-    U, s, Vt = np.linalg.svd(A, full_matrices=False)
-    keep = s > 1e-10 * s[0]
-    weight = s[keep] / (s[keep] ** 2 + ridge)
-    return Vt[keep].T @ (weight[:, None] * (U[:, keep].T @ B))
-
-
-# ---- the sketch -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", ["dense", "spiky"])
 def test_the_sketch_is_a_subspace_embedding(kind):
     """The singular values of S Q lie within 1 ± √(p/d) or a little more, as those of a Gaussian S would.
 
     Spiky: all the weight of some columns is in single rows, where a plain count sketch is at its worst.
     """
-    rng = np.random.default_rng(0)
     n, p = 9000, 40
-    Q = orthonormal(n, p, rng)
+    Q = factored(n, p, np.ones(p))[1]
     if kind == "spiky":
         Q = np.zeros((n, p))
-        Q[rng.choice(n, p, replace=False), np.arange(p)] = 1.0
+        Q[np.random.default_rng(0).choice(n, p, replace=False), np.arange(p)] = 1.0
     for size in (4 * p, 16 * p):
         (SQ,) = Moments([rows_of(ls.as_operator(Q))], sketch_rows=size, seed=1).sketch()
         s = np.linalg.svd(SQ, compute_uv=False)
         distortion = 1.2 * np.sqrt(p / size)
-        assert s[0] < 1 + distortion
-        assert s[-1] > 1 - distortion
-
-
-# ---- answers ----------------------------------------------------------------------------------
+        assert 1 - distortion < s[-1] <= s[0] < 1 + distortion
 
 
 @pytest.mark.parametrize("rank", [15, 9])
 def test_a_path_is_as_exact_as_separate_answers_from_one_sketch(rank):
-    rng = np.random.default_rng(1)
-    A, B = with_singular_values(2000, 15, np.geomspace(1e3, 1e-3, rank), rng), rng.standard_normal((2000, 2))
-    ridges = [1e6, 0.0, 1e-4, 10.0]
+    s, ridges = np.geomspace(1e3, 1e-3, rank), [1e6, 0.0, 1e-4, 10.0]
+    A, U, V = factored(2000, 15, s)
+    B = np.random.default_rng(1).standard_normal((2000, 2))
     operator = CountingOperator(A, sliceable=True, readable=True)
     found = ls.solve(ls.LeastSquares(operator, B, ridge=ridges), NAME, rng=2)
     assert found.converged
     assert found.passes < 90  # one sketch, all ridges in one block
     for x, r in zip(found.x, ridges, strict=True):
-        exact = ridge_answer(A, B, r)
+        exact = V @ ((s / (s**2 + r))[:, None] * (U.T @ B))
         np.testing.assert_allclose(x, exact, atol=1e-7 * np.linalg.norm(exact))
     assert (found.status is ls.Status.RANK_DEFICIENT) == (rank < 15)
 
@@ -79,7 +56,7 @@ def backward_error(A, b, x):
     return np.linalg.norm(Vt @ (A.T @ r) / np.sqrt(s**2 + mu**2)) / (np.linalg.norm(x) * s[0])
 
 
-@pytest.mark.parametrize("condition", [1e2, 1e8, 1e10, 1e12])
+@pytest.mark.parametrize("condition", [1e2, 1e8, 1e12])
 @pytest.mark.parametrize("misfit", [1e-12, 1e-3, 1.0])
 def test_as_accurate_as_householder_qr(condition, misfit):
     """Forward error, gradient and backward error beside those of LAPACK's SVD, on a rotated A.
@@ -88,8 +65,7 @@ def test_as_accurate_as_householder_qr(condition, misfit):
     """
     rng = np.random.default_rng(2)
     n, p, m = 2000, 40, 10
-    U = orthonormal(n, p, rng)
-    A = U * np.geomspace(1, 1 / condition, p) @ orthonormal(p, p, rng).T
+    A, U, _ = factored(n, p, np.geomspace(1, 1 / condition, p))
     X, R = rng.standard_normal((p, m)), rng.standard_normal((n, m))
     X /= np.linalg.norm(X, axis=0)
     for _ in range(2):
@@ -110,39 +86,27 @@ def test_as_accurate_as_householder_qr(condition, misfit):
 def test_the_refinement_is_what_makes_it_so():
     """κ = 1e12: stopped at the tolerance, x is orders of magnitude away from what the data determine."""
     rng = np.random.default_rng(3)
-    n, p = 2000, 40
-    A = with_singular_values(n, p, np.geomspace(1, 1e-12, p), rng)
-    b = A @ rng.standard_normal(p) + 1e-9 * rng.standard_normal(n)
-    errors = [
+    A, _, _ = factored(2000, 40, np.geomspace(1, 1e-12, 40))
+    b = A @ rng.standard_normal(40) + 1e-9 * rng.standard_normal(2000)
+    once, again = (
         backward_error(A, b, ls.solve(ls.LeastSquares(A, b), NAME, rng=4, refinements=times).x)
         for times in (0, 1)
-    ]
-    assert errors[1] < 10 * EPS
-    assert errors[0] > 100 * errors[1]
+    )
+    assert again < 10 * EPS
+    assert once > 100 * again
 
 
 def test_iterations_do_not_depend_on_the_condition():
     """The error shrinks an iteration by about √(p/d) = 1/2: 27 for eight digits, whatever A is like."""
-    rng = np.random.default_rng(4)
-    B = rng.standard_normal((3000, 1))
-    counts = [
-        ls.solve(
-            ls.LeastSquares(with_singular_values(3000, 50, np.geomspace(1, 1 / k, 50), rng), B),
-            NAME,
-            rng=5,
-            refinements=0,
-        ).iterations
-        for k in (1.0, 1e3, 1e6)
-    ]
-    assert max(counts) <= 32
-    fewer = ls.solve(
-        ls.LeastSquares(with_singular_values(3000, 50, np.geomspace(1, 1e-6, 50), rng), B),
-        NAME,
-        rng=5,
-        refinements=0,
-        oversampling=16.0,
-    )
-    assert fewer.iterations < 0.7 * max(counts)
+    B = np.random.default_rng(4).standard_normal((3000, 1))
+
+    def count(condition, **options):
+        problem = ls.LeastSquares(factored(3000, 50, np.geomspace(1, 1 / condition, 50))[0], B)
+        return ls.solve(problem, NAME, rng=5, refinements=0, **options).iterations
+
+    most = max(count(condition) for condition in (1.0, 1e3, 1e6))
+    assert most <= 32
+    assert count(1e6, oversampling=16.0) < 0.7 * most
 
 
 def test_badly_scaled_columns():
@@ -156,12 +120,11 @@ def test_badly_scaled_columns():
 
 
 def test_a_tolerance_below_rounding_ends_with_the_truth():
-    rng = np.random.default_rng(10)
-    A = rng.standard_normal((3000, 10)).astype(np.float32)
+    A = np.random.default_rng(10).standard_normal((3000, 10)).astype(np.float32)
     found = ls.solve(ls.LeastSquares(A, A[:, 0] + 1), NAME, rng=10, tol=1e-13)
     assert found.status is ls.Status.CONVERGED
-    assert found.residual <= found.tol > 1e-13
-    assert found.residual < 1e-5
+    assert 1e-13 < found.tol < 1e-5
+    assert found.residual <= found.tol
     assert found.iterations < 60
 
 

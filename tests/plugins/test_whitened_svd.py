@@ -48,7 +48,7 @@ def by_dense(X, Y, k, ridge, *, center, weights=None, confounds=None):
 
 
 @pytest.mark.parametrize("center", [True, False])
-@pytest.mark.parametrize("ridge", [(0.0, 0.0), (1.0, 1.0), (0.01, 30.0)])
+@pytest.mark.parametrize("ridge", [(0.0, 0.0), (0.01, 30.0)])
 @pytest.mark.parametrize("kind", [{}, {"values": True}, {"empty": 0.3}])
 def test_the_correlations_are_those_of_dense_gram_matrices(center, ridge, kind):
     X, Y = categories(**kind)
@@ -73,27 +73,29 @@ def test_weights_and_confounds_of_the_rows(center):
     np.testing.assert_allclose(found.correlations, exact, atol=1e-9)
 
 
-def test_columns_divided_by_their_scale():
+@pytest.mark.parametrize(
+    ("mix", "scale"), [(np.eye(50), True), (np.random.default_rng(0).random((50, 9)), False)]
+)
+def test_scaled_columns_and_rows_with_more_entries_are_solved_as_gram_solves_them(mix, scale):
     X, Y = categories(values=True)
-    problem = ls.CCA(X, Y, 5, ridge=1.0, center=True, scale=True)
-    a, b = ls.solve(problem, "whitened-svd", rng=0, tol=1e-11), ls.solve(problem, "gram")
+    problem = ls.CCA(X, scipy.sparse.csr_array(Y @ mix), 4, ridge=1.0, scale=scale)
+    a, b = (ls.solve(problem, name, rng=0, **o) for name, o in (("whitened-svd", {"tol": 1e-11}), ("gram", {})))
     np.testing.assert_allclose(a.correlations, b.correlations, atol=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_all_copies_of_a_repeated_correlation_are_found(seed):
+def test_all_copies_of_a_repeated_correlation_are_found():
     """Without a ridge, 1 is as often a correlation as the graph of the categories has components."""
     components, each, n = 23, 6, 6000
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     group = rng.integers(0, components, n)
     x, y = (group * each + rng.integers(0, each, n) for _ in range(2))
     X, Y = (scipy.sparse.csr_array((np.ones(n), c, np.arange(n + 1)), (n, components * each)) for c in (x, y))
-    found = ls.solve(ls.CCA(X, Y, components + 2, center=False), "whitened-svd", rng=seed)
-    np.testing.assert_allclose(found.correlations[:components], 1.0, atol=1e-9)
-    assert found.correlations[components] < 0.9
-    assert found.correlations.sum() == pytest.approx(
-        by_dense(X, Y, components + 2, (0, 0), center=False).sum()
-    )
+    exact = by_dense(X, Y, components + 2, (0, 0), center=False)
+    for seed in range(2):
+        found = ls.solve(ls.CCA(X, Y, components + 2, center=False), "whitened-svd", rng=seed)
+        np.testing.assert_allclose(found.correlations[:components], 1.0, atol=1e-9)
+        assert found.correlations[components] < 0.9
+        assert found.correlations.sum() == pytest.approx(exact.sum())
 
 
 def test_copies_at_the_last_place_do_not_spoil_the_certificate():
@@ -103,10 +105,3 @@ def test_copies_at_the_last_place_do_not_spoil_the_certificate():
     exact = np.repeat(by_dense(*categories(), 3, (1.0, 1.0), center=False), 12)[:20]
     np.testing.assert_allclose(found.correlations, exact, atol=1e-9)
     assert found.converged
-
-
-def test_rows_with_more_entries_are_solved_as_gram_solves_them():
-    X, _ = categories()
-    problem = ls.CCA(X, scipy.sparse.csr_array(X @ np.random.default_rng(0).random((70, 9))), 4, ridge=1.0)
-    a, b = (ls.solve(problem, name, rng=0) for name in ("whitened-svd", "gram"))
-    np.testing.assert_allclose(a.correlations, b.correlations, atol=1e-12)
