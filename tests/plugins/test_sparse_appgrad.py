@@ -106,7 +106,9 @@ def test_without_a_threshold_it_is_cca():
     np.testing.assert_allclose(s.correlations, ls.solve(problem, "gram").correlations, atol=1e-4)
 
 
-@pytest.mark.parametrize(("penalty", "stop"), [("entries", 5), ("rows", 15)])  # before and after thresholds apply
+@pytest.mark.parametrize(
+    ("penalty", "stop"), [("entries", 5), ("rows", 15)]
+)  # before and after thresholds apply
 def test_a_run_that_is_gone_on_from_finds_the_same_zeros(tmp_path, penalty, stop):
     X, Y, _ = planted(0)
     problem, options = ls.CCA(X, Y, 2, ridge=1.0), {"penalty": penalty, "rng": 0}

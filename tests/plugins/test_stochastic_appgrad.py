@@ -8,7 +8,6 @@ import scipy.linalg
 import scipy.sparse
 
 import linspec as ls
-from linspec.errors import NonFiniteData
 
 NAME = "stochastic-appgrad"
 
@@ -100,18 +99,9 @@ def test_columns_that_the_first_rows_lack_do_no_harm():
         views.append(scipy.sparse.csr_array((rng.random((8000, columns)) < rate).astype(np.float64)))
     problem = ls.CCA(*views, 8, ridge=1.0, center=False)
     found = [ls.solve(problem, NAME, rng=seed, max_passes=6).correlations.sum() for seed in range(3)]
-    assert min(found) > 0.7 * best_sum(problem)  # taking them for columns without rare entries leaves about half
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.slow(keep=1)
-def test_units_of_columns_do_not_matter(sparse):
-    """Starts differ, so answers do, but they are equally good."""
-    plain = tall(5000)
-    views = [A * np.exp(4 * np.random.default_rng(i).standard_normal(A.shape[1])) for i, A in enumerate(plain)]
-    problem = ls.CCA(*(map(scipy.sparse.csr_array, views) if sparse else views), 3, center=False)
-    best = best_sum(ls.CCA(*plain, 3, center=False))
-    assert ls.solve(problem, NAME, rng=0).correlations.sum() > 0.97 * best
+    assert min(found) > 0.7 * best_sum(
+        problem
+    )  # taking them for columns without rare entries leaves about half
 
 
 @pytest.mark.parametrize("step", [10.0, 1e200])
@@ -130,40 +120,6 @@ def test_it_ends_by_its_own_rule_without_a_budget():
     assert solution.status is ls.Status.APPROXIMATE
     assert "Raise epochs" in solution.message
     assert solution.passes == pytest.approx(5.0)  # means, three readings, the certificate
-
-
-def test_a_run_that_is_gone_on_from_reads_the_rest(tmp_path):
-    problem, path = ls.CCA(*tall(4000), 3, ridge=5.0), tmp_path / "run.ckpt"
-    whole = ls.solve(problem, NAME, rng=0)
-    ls.solve(problem, NAME, rng=0, callback=lambda step: step.passes > 4, checkpoint=path)
-    rest = ls.solve(problem, NAME, start=path)
-    assert rest.passes < whole.passes - 2
-    assert rest.correlations.sum() > 0.995 * best_sum(problem)
-
-
-@pytest.mark.parametrize("where", ["X", "Y"])
-def test_what_is_not_finite_in_a_file_is_named(tmp_path, where):
-    """Rows are drawn in no order; the names are those of the file."""
-    for name, A in zip("XY", tall(2000), strict=True):
-        A[1234, 5] = np.nan if name == where else 0.0
-        np.save(tmp_path / f"{name}.npy", A)
-    problem = ls.CCA(tmp_path / "X.npy", tmp_path / "Y.npy", 2, center=False)
-    with pytest.raises(NonFiniteData, match="row 1234, column 5"):
-        ls.solve(problem, NAME, rng=0)
-
-
-@pytest.mark.parametrize("ridge", [0.0, 1e6, (0.0, 7.0)])
-@pytest.mark.parametrize("k", [1, 4])
-@pytest.mark.slow(keep=2)
-def test_odd_data_are_no_trouble(ridge, k):
-    """Columns of zeros, equal columns, few rows, and more pairs than a batch can distinguish."""
-    X, Y = tall(200, 12, 9)
-    X[:, 3], X[:, 7] = 0.0, X[:, 2]
-    Y = np.hstack([Y, Y[:, :2]])
-    solution = ls.solve(ls.CCA(X, Y, k, ridge=ridge), NAME, rng=0, batch=2)
-    assert np.isfinite(solution.x_weights).all()
-    assert np.isfinite(solution.y_weights).all()
-    assert (solution.correlations <= 1).all()
 
 
 @pytest.mark.parametrize("ridge", [4e4, 4e6])

@@ -66,15 +66,7 @@ def cases() -> Iterator[tuple[str, Any, int]]:
 CASES = {name: (A, k) for name, A, k in cases()}
 
 
-def in_parts(A: Any) -> scipy.sparse.csr_array:
-    """Every entry stored twice, as halves, the columns of a row in falling order; zeros are stored, too."""
-    n, p = A.shape
-    columns = np.tile(np.repeat(np.arange(p)[::-1], 2), n)
-    halves = np.repeat(A[:, ::-1], 2, axis=1).ravel() / 2
-    return scipy.sparse.csr_array((halves, columns, 2 * p * np.arange(n + 1)), shape=(n, p))
-
-
-KINDS = {"dense": np.asarray, "sparse": scipy.sparse.csr_array, "in parts": in_parts}
+KINDS = {"dense": np.asarray, "sparse": scipy.sparse.csr_array}
 
 
 GAVE_UP = {Status.STAGNATED, Status.BREAKDOWN, Status.INACCURATE, Status.ITERATION_LIMIT}
@@ -100,7 +92,7 @@ def right_or_said(name: str, solver: str, kind: str, *, center: bool, left: bool
     wanted, hidden = min(k, rank), found.status is Status.ILL_CONDITIONED
     assert m <= wanted or S[wanted] <= 1e-13 * first  # which may be one or none, for NumPy as well
     assert m >= wanted or s[m] < 1e-13 * first or hidden
-    assert m == k or found.status is Status.RANK_DEFICIENT or hidden
+    assert m == k or hidden or (found.status is Status.RANK_DEFICIENT and f"{m} of the {k}" in found.message)
     for W in (V, found.U) if left else (V,):
         np.testing.assert_allclose(W.T @ W, np.eye(m), atol=1e-11)
     assert (found.U is not None) == left
@@ -118,7 +110,7 @@ def right_or_said(name: str, solver: str, kind: str, *, center: bool, left: bool
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.slow(keep=110)
+@pytest.mark.slow(keep=90)
 def test_right_or_said(name: str, solver: str, kind: str) -> None:
     for center in (False, True):
         for left in (False, True):

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from planted import factored
-from scipy.sparse.linalg import aslinearoperator
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 import linspec as ls
 from linspec import Status
-from linspec.errors import NonFiniteData
 
 EPS = np.finfo(np.float64).eps
 STEEP = np.geomspace(1, 1e-12, 13)
@@ -20,20 +19,6 @@ every_solver = pytest.mark.parametrize("solver", ["direct", "gram", "lanczos"])
 def sine(V, W):
     """Return the sine of the largest angle between two spans, of orthonormal columns."""
     return np.linalg.norm(V - W @ (W.T @ V), 2)
-
-
-@every_solver
-@pytest.mark.parametrize("shape", [(90, 40), (40, 90)])
-def test_no_more_triplets_than_the_rank_and_a_word_about_it(solver, shape):
-    A, _, V = factored(*shape, [5, 4, 3, 2])
-    found = ls.solve(ls.SVD(A, 4, left=True), solver, rng=0)
-    assert (found.status, len(found.S)) == (Status.CONVERGED, 4)
-    found = ls.solve(ls.SVD(A, 7, left=True), solver, rng=0)
-    assert found.status is Status.RANK_DEFICIENT
-    assert "4 of the 7" in found.message
-    np.testing.assert_allclose(found.S, [5, 4, 3, 2], rtol=1e-12)
-    assert sine(found.Vh.T, V) < 1e-12
-    assert found.U.shape == (shape[0], 4)
 
 
 # ---- small singular values ----------------------------------------------------------------------
@@ -77,21 +62,20 @@ def test_gram_says_where_digits_are_lost():
     np.testing.assert_allclose(ls.solve(ls.SVD(A, 13, left=True), "gram").S, s, atol=20 * EPS)
 
 
-def test_lanczos_returns_nothing_that_it_cannot_know():
-    s = np.geomspace(1, 1e-12, 20)
-    found = ls.solve(ls.SVD(factored(200, 60, s)[0], 20, left=True), "lanczos", rng=0)
-    assert found.status is Status.ILL_CONDITIONED
-    assert found.S[-1] > 1e-8
-    np.testing.assert_allclose(found.S, s[: len(found.S)], atol=1e-9)
+def test_a_failing_operator_is_heard():
+    """The exception comes out of the library that calls back."""
+    A, calls = factored(50, 30, np.geomspace(5, 0.5, 30))[0], iter(range(10))
 
+    def product(V):
+        if next(calls) >= 9:
+            raise OSError("the disk is gone")
+        return A @ V
 
-@pytest.mark.parametrize("solver", ["direct", "gram"])
-def test_large_means_cost_no_digits(solver):
-    A, _, _ = factored(200, 20, np.geomspace(3, 1, 20))
-    A -= A.mean(axis=0)
-    found = ls.solve(ls.SVD(A + 1e6, 4, center=True, left=True), solver)
-    exact = np.linalg.svd(A, compute_uv=False)[:4]
-    np.testing.assert_allclose(found.S, exact, rtol=1e-8)  # 1e6 leaves ten digits of the data themselves
+    data = LinearOperator(
+        A.shape, matvec=product, matmat=product, rmatvec=A.T.dot, rmatmat=A.T.dot, dtype=float
+    )
+    with pytest.raises(OSError, match="the disk is gone"):
+        ls.solve(ls.SVD(data, 3), "lanczos", rng=0, form="implicit")
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
@@ -105,30 +89,9 @@ def test_left_vectors_of_weighted_rows_are_those_of_rows_times_root_weights(kind
         np.testing.assert_allclose(np.abs(np.sum(found.U * U[:, :3], axis=0)), 1, atol=1e-8)
 
 
-@every_solver
-def test_what_is_not_finite_is_named_also_in_wide_files(solver, tmp_path):
-    A = np.random.default_rng(0).standard_normal((9, 30))
-    A[7, 11] = np.nan
-    np.save(tmp_path / "wide.npy", A)  # files are not looked through before
-    for center in (False, True):
-        with pytest.raises(NonFiniteData, match="row 7, column 11"):
-            ls.solve(ls.SVD(str(tmp_path / "wide.npy"), 2, center=center), solver, rng=0)
-
-
 # ---- lanczos ------------------------------------------------------------------------------------
 
 REPEATED = np.r_[np.full(25, 4.0), np.geomspace(1, 0.1, 40)]
-
-
-@pytest.mark.parametrize("k", [2, 25, 28])
-def test_copies_that_one_vector_cannot_see_are_found(k):
-    A, _, V = factored(200, 120, REPEATED)
-    for seed in range(2):
-        found = ls.solve(ls.SVD(A, k, left=True), "lanczos", rng=seed)
-        assert found.status is Status.CONVERGED
-        np.testing.assert_allclose(found.S, REPEATED[:k], rtol=1e-9)
-        assert sine(found.Vh.T, V[:, : max(k, 25)]) < 1e-4
-        np.testing.assert_allclose(found.Vh @ found.Vh.T, np.eye(k), atol=1e-12)
 
 
 @pytest.mark.slow
@@ -149,23 +112,3 @@ def test_a_small_basis_gets_there_too():
     found = ls.solve(ls.SVD(factored(120, 60, s)[0], 3), "lanczos", rng=0, basis=6)
     assert found.converged
     np.testing.assert_allclose(found.S, s[:3], rtol=1e-8)
-
-
-def test_a_failing_operator_is_heard():
-    """The exception comes out of the library that calls back."""
-
-    class Failing:
-        shape, dtype, calls = (50, 30), np.dtype(np.float64), 0
-        entries = factored(50, 30, np.geomspace(5, 0.5, 30))[0]
-
-        def matmat(self, V):
-            self.calls += 1
-            if self.calls > 9:
-                raise OSError("the disk is gone")
-            return self.entries @ V
-
-        def rmatmat(self, U):
-            return self.entries.T @ U
-
-    with pytest.raises(OSError, match="the disk is gone"):
-        ls.solve(ls.SVD(Failing(), 3), "lanczos", rng=0, form="implicit")

@@ -32,20 +32,6 @@ def objectives(A, b, ridge, **options):
     return np.array(seen), found
 
 
-@pytest.mark.parametrize("snapshot", ["best", "last"])
-@pytest.mark.parametrize(("n", "p", "rank"), [(400, 12, 12), (12, 80, 12), (40, 40, 25), (300, 12, 5)])
-@pytest.mark.slow(keep=3)
-def test_the_solution_of_least_norm(snapshot, n, p, rank):
-    """Nothing leaves the row space."""
-    s = np.linspace(3, 1, rank)
-    A, U, V = factored(n, p, s)
-    B = random()((n, 3))
-    found = ls.solve(ls.LeastSquares(A, B), "svrg", rng=0, snapshot=snapshot, tol=1e-10)
-    assert found.converged
-    exact = V @ ((U.T @ B) / s[:, None])
-    assert np.linalg.norm(found.x - exact) < 1e-8 * np.linalg.norm(exact)
-
-
 @pytest.mark.parametrize("batch", [1, 2, 3, 6])
 def test_smoothness_bounds_the_mean_square_over_all_batches(batch):
     """L_b AᵀA − E[H_S²] has no negative eigenvalue, over every subset of `batch` rows."""
@@ -82,17 +68,6 @@ def test_tall_data_take_fewer_passes_than_gradient_descent():
     assert 5 * stochastic.passes < full.passes
 
 
-def test_the_best_snapshot_never_raises_the_objective():
-    s = np.geomspace(100, 1, 40)
-    A, U, V = factored(300, 40, s)
-    b = random()(300)
-    seen, _ = objectives(A, b, 0.1, max_iterations=30)
-    assert (np.diff(seen) <= 1e-13 * seen[0]).all()
-    exact = V @ (s / (s**2 + 0.1) * (U.T @ b))
-    least = (np.sum((A @ exact - b) ** 2) + 0.1 * np.sum(exact**2)) / 2
-    assert (seen >= least * (1 - 1e-13)).all()
-
-
 @pytest.mark.parametrize("snapshot", ["best", "last"])
 @pytest.mark.parametrize(("dtype", "factor"), [(float, 5.0), (float, 1e200), ("f4", 1e3), ("f4", 1e12)])
 def test_a_step_that_diverges_is_caught_and_said(snapshot, dtype, factor):
@@ -106,6 +81,7 @@ def test_a_step_that_diverges_is_caught_and_said(snapshot, dtype, factor):
     np.testing.assert_allclose(found.x, V @ (U.T @ b / s), atol=1e-6 if dtype is float else 1e-4)
     if dtype is float:
         assert (np.diff(seen) <= 1e-13 * seen[0]).all()
+        assert (seen >= np.sum((A @ (V @ (U.T @ b / s)) - b) ** 2) / 2 * (1 - 1e-13)).all()
         assert "step=" not in ls.solve(ls.LeastSquares(A, b), "svrg", rng=0).message
 
 
