@@ -14,21 +14,10 @@ RHO = np.array([0.95, 0.9, 0.5, 0.3, 0.2, *np.full(10, 0.1)])
 K, P = 2, 15
 MILD = np.r_[np.linspace(6, 4, 5), np.linspace(2, 1, 10)]
 SPREAD = np.r_[np.geomspace(100, 30, 5), np.geomspace(2, 1, 10)]
-FLAT = np.ones(P)
-PARTS = ["cg", "direct", "gd", "ling", "lsqr", "nystrom-pcg"]
-
-
-def test_those_that_begin_with_moments_are_parts():
-    able = [
-        name
-        for name in ls.solvers("least-squares")
-        if hasattr(ls.get_solver(name, "least-squares"), "begins")
-    ]
-    assert set(able) == set(PARTS)
 
 
 @pytest.mark.parametrize("ridge", [0.0, 1.0])
-@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("name", ["cg", "direct", "gd", "ling", "lsqr", "nystrom-pcg"])
 def test_als_finds_the_exact_pairs_by_any_part(name, ridge):
     rng = np.random.default_rng(0)
     shared = rng.standard_normal((500, 3))
@@ -39,9 +28,9 @@ def test_als_finds_the_exact_pairs_by_any_part(name, ridge):
     np.testing.assert_allclose(found.correlations, ls.solve(problem, "direct").correlations, atol=3e-6)
 
 
-def planted(sizes_x, sizes_y):
+def planted(sizes_x, sizes_y, seed=0):
     """Views with correlations RHO between directions that are no principal components."""
-    X, Y = planted_cca(200, P, P, RHO, K, center=False).arrays.values()
+    X, Y = planted_cca(200, P, P, RHO, K, center=False, seed=seed).arrays.values()
     rng = np.random.default_rng(0)
     turn = [np.linalg.qr(rng.standard_normal((P, P)))[0] for _ in range(2)]
     return X @ turn[0] * sizes_x @ turn[1], Y @ turn[1] * sizes_y @ turn[0]
@@ -100,7 +89,7 @@ def test_the_steps_are_those_of_the_algorithm(components, name, t1, t2):
 def test_the_error_falls_with_the_steps_and_not_with_twice_the_steps():
     """Theorem 3.4.5 says r^(2 t₂) of t₂ inner steps; its proof gives r^t₂, and for many outer steps so it is."""
     sizes = np.r_[np.geomspace(100, 30, 5), 3.0, np.full(8, 2.0), 1.0]
-    X, Y = planted(sizes, sizes)
+    X, Y = planted(sizes, sizes, seed=1)
     exact = ls.solve(ls.CCA(X, Y, K, center=False), "direct").y_weights
     steps, errors = np.array([10, 20, 30, 40]), []
     for t2 in steps:

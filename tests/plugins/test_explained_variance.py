@@ -73,19 +73,6 @@ def test_without_centring_about_zero(solver, shape):
     assert (found.explained_variance, found.total_variance, found.rows) == (None, None, shape[0])
 
 
-def test_truncated_svd_of_scikit_learn_has_other_shares():
-    """Variances of the scores about their means over those of the columns: this is what the documentation says."""
-    TruncatedSVD = pytest.importorskip("sklearn.decomposition").TruncatedSVD
-    A = uneven(300, 40)
-    peer = TruncatedSVD(5, algorithm="arpack", random_state=0).fit(A)
-    found = solved(A, 5, "direct")
-    np.testing.assert_allclose(found.S, peer.singular_values_, rtol=1e-10)
-    shares = (A @ found.Vh.T).var(axis=0) / A.var(axis=0).sum()
-    np.testing.assert_allclose(peer.explained_variance_ratio_, shares, rtol=1e-8)
-    assert np.any(np.diff(peer.explained_variance_ratio_) > 0)
-    assert np.all(np.diff(found.explained_variance_ratio) < 0)
-
-
 @pytest.mark.parametrize("center", [False, True])
 def test_products_alone_do_not_tell_it(center):
     """Probes give column norms to about a quarter: nothing to put beside singular values."""

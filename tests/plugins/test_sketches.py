@@ -94,22 +94,18 @@ def test_columns_of_the_transform_are_exactly_orthogonal(rows: int, columns: int
 # ---- theorems -----------------------------------------------------------------------------------
 
 
-def fourth(x: Any) -> float:
-    return float(np.sum(x**4))
-
-
 VARIANCES = {
     # Of ‖xΩ‖²/l for ‖x‖ = 1, times l. Gaussian: chi-squared. Very sparse: Li, Hastie and Church 2006, lemma 1.
     "gaussian": lambda x, columns: 2.0,
-    "very-sparse": lambda x, columns: 2.0 + (np.sqrt(x.size) - 3) * fourth(x),
-    "very-sparse-log": lambda x, columns: 2.0 + (x.size / np.log(x.size) - 3) * fourth(x),
+    "very-sparse": lambda x, columns: 2.0 + (np.sqrt(x.size) - 3) * np.sum(x**4),
+    "very-sparse-log": lambda x, columns: 2.0 + (x.size / np.log(x.size) - 3) * np.sum(x**4),
     "very-sparse-3": lambda x, columns: 2.0,
     # Pairs of rows alone meet: Charikar, Chen and Farach-Colton 2004.
-    "count-sketch": lambda x, columns: 2 * (1 - fourth(x)),
-    "sparse-sign": lambda x, columns: 2 * (1 - fourth(x)),
-    "sparse-sign-2": lambda x, columns: 2 * (1 - fourth(x)),
+    "count-sketch": lambda x, columns: 2 * (1 - np.sum(x**4)),
+    "sparse-sign": lambda x, columns: 2 * (1 - np.sum(x**4)),
+    "sparse-sign-2": lambda x, columns: 2 * (1 - np.sum(x**4)),
     # The fourth moment of a Rademacher sum, and a sample without replacement.
-    "srht": lambda x, columns: 2 * (1 - fourth(x)) * (x.size - columns) / (x.size - 1),
+    "srht": lambda x, columns: 2 * (1 - np.sum(x**4)) * (x.size - columns) / (x.size - 1),
 }
 
 

@@ -13,7 +13,6 @@ import linspec as ls
 from linspec import Status
 
 DECAYING = np.geomspace(1, 1e-2, 60)
-RNG = np.random.default_rng(5)
 
 
 def chordal(V, W):
@@ -71,16 +70,14 @@ def test_error_within_the_bound_of_halko_martinsson_tropp(solver):
 
 
 @pytest.mark.parametrize("solver", ["spca", "lazy-spca"])
-@pytest.mark.parametrize("left", [False, True])
-def test_power_iterations_approach_the_leading_subspace(solver, left):
+def test_power_iterations_approach_the_leading_subspace(solver):
     A, _, V = factored(300, 80, DECAYING)
     off = []
     for powers in (0, 1, 2):
-        found = ls.solve(ls.SVD(A, 12, left=left), solver, rng=3, power_iterations=powers)
+        found = ls.solve(ls.SVD(A, 12, left=True), solver, rng=3, power_iterations=powers)
         off.append(chordal(V[:, :12].T, found.Vh))
         np.testing.assert_allclose(found.Vh @ found.Vh.T, np.eye(12), atol=1e-12)
-        if left:
-            np.testing.assert_allclose(found.U.T @ found.U, np.eye(12), atol=1e-12)
+        np.testing.assert_allclose(found.U.T @ found.U, np.eye(12), atol=1e-12)
     assert off[0] > 2 * off[1] > 4 * off[2]
 
 

@@ -99,9 +99,8 @@ def test_columns_that_the_first_rows_lack_do_no_harm():
         views.append(scipy.sparse.csr_array((rng.random((8000, columns)) < rate).astype(np.float64)))
     problem = ls.CCA(*views, 8, ridge=1.0, center=False)
     found = [ls.solve(problem, NAME, rng=seed, max_passes=6).correlations.sum() for seed in range(3)]
-    assert min(found) > 0.7 * best_sum(
-        problem
-    )  # taking them for columns without rare entries leaves about half
+    # Taking them for columns without rare entries leaves about half.
+    assert min(found) > 0.7 * best_sum(problem)
 
 
 @pytest.mark.parametrize("step", [10.0, 1e200])

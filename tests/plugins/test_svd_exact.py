@@ -13,12 +13,6 @@ from linspec import Status
 
 EPS = np.finfo(np.float64).eps
 STEEP = np.geomspace(1, 1e-12, 13)
-every_solver = pytest.mark.parametrize("solver", ["direct", "gram", "lanczos"])
-
-
-def sine(V, W):
-    """Return the sine of the largest angle between two spans, of orthonormal columns."""
-    return np.linalg.norm(V - W @ (W.T @ V), 2)
 
 
 # ---- small singular values ----------------------------------------------------------------------

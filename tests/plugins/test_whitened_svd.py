@@ -56,7 +56,7 @@ def test_the_correlations_are_exact_in_two_passes(center, ridge, kind):
 def test_weights_confounds_and_scales_of_the_rows(scale):
     X, Y = categories(values=True)
     rng = np.random.default_rng(1)
-    weights, confounds = rng.uniform(0.5, 2, X.shape[0]), rng.standard_normal(X.shape[0])
+    weights, confounds = rng.integers(0, 3, X.shape[0]) + 0.0, rng.standard_normal(X.shape[0])
     solved(X, Y, 5, ridge=1.0, scale=scale, sample_weight=weights, confounds=confounds)
 
 
