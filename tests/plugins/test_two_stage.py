@@ -12,7 +12,7 @@ from planted import orthonormal
 
 import linspec as ls
 from linspec import Status, targets
-from linspec.errors import InvalidProblem
+from linspec.errors import InvalidOption, InvalidProblem
 
 RNG = np.random.default_rng(0)
 LABELS = (RNG.random((200, 6)) < 0.3).astype(float)
@@ -91,12 +91,6 @@ def test_a_small_ridge_divides_no_rounding_with_more_columns_than_rows(lstsq, ri
     assert distance(s.weights, W0) < nearness
 
 
-def test_a_solver_of_another_problem_is_refused_as_a_part():
-    """Regression on principal components is not the solution."""
-    with pytest.raises(ls.errors.InvalidOption, match="has the method begins"):
-        quiet(ls.Discriminant(TALL, targets.lda(CLASSES), 3), lstsq="pcr")
-
-
 # ---- ranks ---------------------------------------------------------------------------------------
 
 
@@ -123,9 +117,6 @@ def test_as_many_independent_columns_as_rows_fit_anything(solver):
     assert "any targets are met exactly" in s.message
 
 
-# ---- nothing to find -----------------------------------------------------------------------------
-
-
 @both_solvers
 @pytest.mark.parametrize("ridge", [0.0, 1.0])
 def test_classes_without_any_direction_are_told_as_such(ridge, solver):
@@ -146,6 +137,8 @@ def test_what_cannot_be_asked_is_said():
     ):
         with pytest.raises(InvalidProblem, match=words):
             ls.Discriminant(TALL, *arguments)
+    with pytest.raises(InvalidOption, match="has the method begins"):  # components are not the solution
+        ls.solve(ls.Discriminant(TALL, targets.lda(CLASSES), 3), "two-stage", lstsq="pcr")
 
 
 def test_correlations_are_the_roots_of_the_eigenvalues():
@@ -195,6 +188,15 @@ def test_what_only_products_or_long_rows_show_is_not_lost_unsaid(kind):
     lost = 1 - s.eigenvalues.sum() / values.sum()
     assert lost <= 1e-5 or not s.converged
     assert lost <= 3 * s.residual**2 + 1e-5
+
+
+@pytest.mark.parametrize("form", ["auto", "implicit"])
+def test_columns_of_very_different_lengths_are_solved_for(form):
+    """They end the iteration of stage 1, which goes on from a solution in the exact metric."""
+    H, units = targets.lda(CLASSES), 10.0 ** np.random.default_rng(3).uniform(-8, 8, 30)
+    s = quiet(ls.Discriminant(TALL * units, H), form=form, lstsq="cg")
+    assert (s.status, s.rank) == (Status.CONVERGED, 30)
+    np.testing.assert_allclose(s.eigenvalues, exact(TALL, entries(H), 0.0)[1], rtol=1e-9)
 
 
 def test_a_run_that_ends_before_short_directions_are_judged_is_not_converged():
