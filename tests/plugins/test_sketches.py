@@ -37,6 +37,7 @@ def draw(case: str, rows: int, columns: int, seed: int = 0) -> Any:
 
 def test_gaussian_entries_are_standard_normal() -> None:
     assert scipy.stats.kstest(draw("gaussian", 400, 50).ravel(), "norm").pvalue > 0.01
+    assert len({draw("gaussian", 1, 1, seed).item() for seed in range(300)}) == 300
 
 
 @pytest.mark.parametrize(
