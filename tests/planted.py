@@ -41,12 +41,18 @@ def orthonormal(rng: np.random.Generator, n: int, k: int, *, centered: bool = Fa
     return np.linalg.qr(columns)[0][:, int(centered) :]
 
 
-def planted_svd(n: int, p: int, values: Sequence[float], k: int, *, seed: int = 0) -> Case:
-    """A matrix with these singular values."""
+def factored(n: int, p: int, values: Sequence[float], seed: int = 0) -> tuple[Any, Any, Any]:
+    """A matrix with these singular values, and its left and right singular vectors."""
     rng = np.random.default_rng([seed, n, p])
     s = np.asarray(values, float)
-    A = (orthonormal(rng, n, len(s)) * s) @ orthonormal(rng, p, len(s)).T
-    return Case("svd", {"A": A}, {"k": k}, {"S": s[:k]})
+    U, V = orthonormal(rng, n, len(s)), orthonormal(rng, p, len(s))
+    return (U * s) @ V.T, U, V
+
+
+def planted_svd(n: int, p: int, values: Sequence[float], k: int, *, seed: int = 0) -> Case:
+    """A matrix with these singular values."""
+    A, _, _ = factored(n, p, values, seed)
+    return Case("svd", {"A": A}, {"k": k}, {"S": np.asarray(values, float)[:k]})
 
 
 def planted_least_squares(

