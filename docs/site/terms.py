@@ -22,7 +22,6 @@ FORMS = {
     "device": r"(?<=library and )device",
     "held Gram matrix": r"held Gram matri(?:x|ces)",
     "Gram matrix": r"Gram matri(?:x|ces)",
-    "law": r"(?<=the )law",
     "loadings": r"[Ll]oadings",
     "moments": r"[Mm]oments",
     "operator": r"[Oo]perators?",

@@ -43,7 +43,7 @@ S_co = TypeVar("S_co", bound=Solution, covariant=True)
 
 
 class Problem(ABC, Generic[S_co]):
-    """Data, a few numbers and a law; `Problem[S]` has answers of class S.
+    """Data, a few numbers and a certificate; `Problem[S]` has answers of class S.
 
     Attributes
     ----------

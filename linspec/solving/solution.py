@@ -61,7 +61,7 @@ class Solution:
     message : str
         The status in words, with this run's own figures.
     residual : float
-        The residual of the returned arrays by the problem's law; 0 is exact.
+        The residual of the returned arrays by the formula of the problem; 0 is exact.
     residual_kind : str
         "recomputed" (by a pass, which is counted), "from-gram" or "in-pass" (what was held), "unavailable" (data that
         can be read once; `residual` is NaN), or a name of the problem's own.
@@ -324,7 +324,7 @@ class Solution:
     def about_residual(self) -> str:
         """The kind of the residual, and its source, in words: "relative, from held Gram matrices".
 
-        A law may name kinds of its own (`residual_kind`), which stand as they are.
+        A problem may name kinds of its own (`residual_kind`), which stand as they are.
         """
         source = SOURCES.get(self.residual_kind, self.residual_kind)
         return ", ".join(filter(None, (self.layout.residual, source)))

@@ -1,4 +1,4 @@
-"""Least squares and ridge regression: the problem, its law and its answer."""
+"""Least squares and ridge regression: the problem, its certificate and its answer."""
 
 from __future__ import annotations
 

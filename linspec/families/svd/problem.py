@@ -1,4 +1,4 @@
-"""Truncated SVD and principal components: the problem, its law and its answer."""
+"""Truncated SVD and principal components: the problem, its certificate and its answer."""
 
 from __future__ import annotations
 
