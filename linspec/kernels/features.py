@@ -124,7 +124,7 @@ class FeatureMap(ABC):
                 f"{name} must have the {self.inputs} columns that the features are made of; got {A.shape[1]}."
             )
         if A.streamed:
-            once = A.sweeps == 1 and is_stream(data)
+            once = A.readings == 1 and is_stream(data)
             return as_operator(self._slices(A) if once else partial(self._slices, A), name)
         if A.access != "rows":
             raise MissingCapability(

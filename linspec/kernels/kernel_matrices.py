@@ -248,10 +248,10 @@ class KernelOperator(LinearOperator):
             self.weighted(self._by_tiles(self.weighted(self._centred(self.device.asarray(V)))))
         )
 
-    def _begin(self, columns: int, sweeps: float, flops: float) -> None:
+    def _begin(self, columns: int, passes: float, flops: float) -> None:
         """Count a pass, or a share of one, if the run around it has room for it."""
         if self._begins is not None:
-            self._begins(columns, sweeps, flops)
+            self._begins(columns, passes, flops)
 
     def weighted(self, V: Array) -> Array:
         """S V: rows times √w."""

@@ -66,7 +66,7 @@ class LinearOperator:
         Whether rows are reached only in a pass: in slices or blocks.
     gathers : bool
         Whether a few rows can be selected by their numbers, as minibatches need.
-    passes : float
+    readings : float
         Number of times that the rows can be read: 1 for an iterator of slices, infinity for all other data.
     rows_together : int
         Number of neighbouring rows that are best read together, such as those of a chunk of a file; 1 in memory.
@@ -105,7 +105,7 @@ class LinearOperator:
     access: Access = "products"
     readable: bool = False
     sparse: bool = False
-    sweeps: float = math.inf
+    readings: float = math.inf
     rows_together: int = 1
     buffer_bytes: int = 0
     decoded_bytes: int = 0
@@ -394,7 +394,7 @@ class AdjointOperator(LinearOperator):
                 "linspec.as_operator(slices, rows=...)."
             )
         self.operator, self.shape = operator, (operator.shape[1], operator.shape[0])
-        self.dtype, self.device, self.sweeps = operator.dtype, operator.device, operator.sweeps
+        self.dtype, self.device, self.readings = operator.dtype, operator.device, operator.readings
         self.readable = operator.readable
 
     @property
@@ -460,7 +460,7 @@ class ReadRows(Rows):
     @property
     def readings(self) -> float:  # type: ignore[override]
         """How often the rows can still be read."""
-        return 0 if getattr(self.A, "spent", False) else float(self.A.sweeps)
+        return 0 if getattr(self.A, "spent", False) else float(self.A.readings)
 
     def blocks(self) -> Iterator[Block]:
         for piece in self._pieces():

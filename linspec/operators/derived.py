@@ -24,7 +24,7 @@ class Derived(LinearOperator):
 
     def __init__(self, operator: LinearOperator, shape: tuple[int, int]) -> None:
         self.operator, self.shape, self._stored_dtype = operator, shape, operator.stored_dtype
-        self.dtype, self.device, self.sweeps = operator.dtype, operator.device, operator.sweeps
+        self.dtype, self.device, self.readings = operator.dtype, operator.device, operator.readings
         self.access, self.readable = operator.access, operator.readable
 
     def in_dtype(self, dtype: DType) -> LinearOperator | None:

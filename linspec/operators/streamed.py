@@ -73,7 +73,7 @@ class StreamedOperator(LinearOperator):
     ----------
     shape : tuple
         (n, p); n is `math.inf` until it is known.
-    passes : float
+    readings : float
         How often the rows can be read: 1 for an iterator, infinity for a callable.
 
     Raises
@@ -100,7 +100,7 @@ class StreamedOperator(LinearOperator):
 
     def __init__(self, source: Any, rows: int | None = None, name: str = "data", index: int = 0) -> None:
         self.origin = source if isinstance(source, _Source) else _Source(source, rows, (name,))
-        self.index, self.name, self.sweeps = index, self.origin.names[index], self.origin.sweeps
+        self.index, self.name, self.readings = index, self.origin.names[index], self.origin.readings
         first = self.origin.first[index]
         self.density = self.origin.densities[index]
         self.dtype, self._stored_dtype, self.device = first.dtype, first.stored_dtype, first.device
@@ -124,7 +124,7 @@ class StreamedOperator(LinearOperator):
     @property
     def spent(self) -> bool:
         """Whether the rows can no longer be read, because their iterator was used."""
-        return self.sweeps == 1 and self.origin.ready is None
+        return self.readings == 1 and self.origin.ready is None
 
     def blocks(self) -> Iterator[LinearOperator]:
         """All rows in order, block by block; a block is valid until the next is requested. One thread at a time.
@@ -218,7 +218,7 @@ class _Source:
             raise InvalidProblem(
                 f"rows of {self.name} must be a positive integer or None; got {shown(rows)}."
             )
-        self.sweeps = 1.0 if hasattr(source, "__next__") else math.inf
+        self.readings = 1.0 if hasattr(source, "__next__") else math.inf
         self.rows: int | None = None if rows is None else int(rows)
         self.first: Slices = ()
         self._warned = False
@@ -239,7 +239,7 @@ class _Source:
 
         An iterator is kept, so that pickling fails with Python's own error.
         """
-        return {**self.__dict__, "ready": None if self.sweeps > 1 else self.ready, "_begun": {}}
+        return {**self.__dict__, "ready": None if self.readings > 1 else self.ready, "_begun": {}}
 
     def reading(self, index: int) -> _Reading:
         """The reading for a pass over one matrix: the last of this thread if it can still join it, else a new one."""
@@ -256,7 +256,7 @@ class _Source:
         """Yield all rows in order, in blocks that are large enough to multiply, and count them."""
         with locked(self.source):
             slices, self.ready = self.ready, None
-            if slices is None and self.sweeps == 1:
+            if slices is None and self.readings == 1:
                 raise SweptOnce(
                     f"{self.name} {'has' if len(self.names) == 1 else 'have'} been read: {ONCE}, or choose a solver "
                     "with the trait one-pass and let it be the only one that reads."
@@ -307,7 +307,7 @@ class _Source:
 
     def _opened(self) -> Iterator[Any]:
         """Yield the items of the iterator, or of a fresh one that the callable returns."""
-        made = self.source if self.sweeps == 1 else self.source()
+        made = self.source if self.readings == 1 else self.source()
         if hasattr(made, "shape") or not hasattr(made, "__iter__"):
             raise UnsupportedData(
                 f"{self.name}: the callable must return an iterator of slices; got {type(made).__name__}. An array, a "

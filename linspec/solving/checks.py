@@ -132,7 +132,7 @@ def refuse_iterators(data: Mapping[str, Any]) -> None:
     Raises
     ------
     SweptOnce
-        One is an iterator, or an object with `sweeps` equal to 1.
+        One is an iterator, or an object with `readings` equal to 1.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def refuse_iterators(data: Mapping[str, Any]) -> None:
     linspec.errors.SweptOnce: X must be readable several times, beside Y; ...
     """
     for name, given in data.items():
-        if hasattr(given, "__next__") or getattr(given, "sweeps", math.inf) == 1:
+        if hasattr(given, "__next__") or getattr(given, "readings", math.inf) == 1:
             raise SweptOnce(
                 f"{name} must be readable several times, beside {', '.join(set(data) - {name})}; {ONCE}."
             )

@@ -37,7 +37,7 @@ def moments_of(problem: Any, passes: Passes, *, complete: bool = False) -> Any:
         return own
     least = problem.certificate_products + complete
     if problem.shared is not None:
-        return problem.shared.of_run(passes, 0.0 if problem.sweeps == 1 else least)
+        return problem.shared.of_run(passes, 0.0 if problem.readings == 1 else least)
     rows = [A.in_blocks(name) for name, A in problem.matrices.items()]
     pre = Preprocessing.of(
         center=problem.center,

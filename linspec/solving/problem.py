@@ -208,14 +208,14 @@ class Problem(ABC, Generic[S_co]):
         return self.dtype == np.float32
 
     @property
-    def sweeps(self) -> float:
+    def readings(self) -> float:
         """How often the data can be read: 1 if a matrix is an iterator of slices, else infinity.
 
         If the problem has moments that hold their Gram matrices, the number is infinity, because products read no
         data.
         """
         held = self.shared is not None and self.shared.held
-        return math.inf if held else min(A.sweeps for A in self.matrices.values())
+        return math.inf if held else min(A.readings for A in self.matrices.values())
 
     @property
     def width(self) -> int:

@@ -118,7 +118,7 @@ def _solution(
         problem,
         certificate,
         tol=tol,
-        once=problem.sweeps == 1,
+        once=problem.readings == 1,
         ending=None if outcome.last.final and ending is not Status.INTERRUPTED else ending,
         notes=outcome.context.notes,
         remarks=remarks,

@@ -271,7 +271,7 @@ def has_trait(problem: Problem[Any], solver: str | Solver, trait: str) -> bool:
 
 def read_once(problem: Problem[Any]) -> bool:
     """Whether the data of a problem can be read only once."""
-    return problem.sweeps == 1
+    return problem.readings == 1
 
 
 def lacks(problem: Problem[Any], spec: Any, asked: Collection[str] = ()) -> str:
@@ -301,7 +301,7 @@ def _unmet(problem: Problem[Any], needs: Any) -> str:
     """Name the first need of a solver that the problem's data cannot meet; "" if they meet all."""
     if not (needs.dense or needs.entries or needs.rows or needs.diagonal):
         return ""
-    gone = problem.sweeps > 1  # an iterator that has been read is there as Gram matrices
+    gone = problem.readings > 1  # an iterator that has been read is there as Gram matrices
     for A in problem.matrices.values():
         sliced = A.streamed and not needs.dense and not (gone and getattr(A, "spent", False))
         if (needs.dense or needs.entries) and not (A.readable or sliced):

@@ -297,7 +297,7 @@ def _better(one: Any, other: Any) -> Any:
 
 def _next(problem: Problem[Any], first: Any) -> str:
     """Return the fastest affordable solver to try next, or "": after a direct solver or lost digits only "direct"."""
-    if not all(A.sweeps > 1 for A in problem.matrices.values()):
+    if not all(A.readings > 1 for A in problem.matrices.values()):
         return ""
     tried = first.solver.rpartition("/")[2]
     sizes = problem.sizes()

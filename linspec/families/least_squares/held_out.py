@@ -184,7 +184,7 @@ def generalized(
 def _way(problem: ls.LeastSquares, form: str) -> tuple[str, str]:
     """Return "rows" or "dense", whose Gram matrix is decomposed, or "solve", and the reason as text."""
     (n, p), memory = problem.A.shape, min(machine.available_memory(), problem.A.device.free_memory()) / 2
-    again = problem.sweeps > 1
+    again = problem.readings > 1
     way = "rows" if again and (n < p or problem.A.access == "products") else "dense"
     order = n if way == "rows" else p
     needed = bytes_held(order, _everything(1))
@@ -225,7 +225,7 @@ def _of_columns(
         [np.inf if split.hides else share_lost(*each) for each in zip(shares, errors, strict=True)]
     )
     passes, one_pass = passes + split.reread, True
-    if again and problem.sweeps > 1 and max(lost) > LOST:
+    if again and problem.readings > 1 and max(lost) > LOST:
         read, swept = _errors_of_rows(problem, x)
         passes, one_pass = passes + swept, False
         for i in np.flatnonzero(lost > LOST).tolist():

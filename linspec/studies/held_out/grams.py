@@ -200,7 +200,7 @@ class Split:
         if name not in self._dependent:
             norm = norm_of(self.problem.matrices[name], self.training[name, name])
             omitted, short = self.varying(name) - norm.rank, True
-            if omitted and self.problem.sweeps > 1:
+            if omitted and self.problem.readings > 1:
                 moments = moments_of(with_values(self.problem, shared=None, given=None), Passes())
                 short = cuts_short_ones(moments, list(self.problem.matrices).index(name), norm)
                 self.reread += moments.passes.count

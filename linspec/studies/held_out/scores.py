@@ -79,7 +79,7 @@ class Generalized:
         The scores; infinite if no degree of freedom is left.
     errors : numpy.ndarray of shape (ridges,) or None
         The standard errors of estimated scores; None for exact ones.
-    passes : float
+    readings : float
     one_pass : bool
         Whether the scores come from second moments computed in one pass.
     reason : str
@@ -578,7 +578,7 @@ def rows_to_score(
         columns = problem.matrices[name].shape[1]
         if A.shape[1] != columns and name in fixed:
             raise InvalidProblem(f"the {what} rows of {name} must have {columns} columns; got {A.shape[1]}.")
-        if A.sweeps == 1:
+        if A.readings == 1:
             raise error(
                 f"the {what} rows of {name} are read once for each {each}; got an iterator. Pass a callable that "
                 "returns a fresh one."

@@ -60,7 +60,7 @@ def check_rows_are_known(problem: Problem[Any], purpose: str) -> None:
         raise InvalidProblem(f"{purpose}; got moments, which have none. Pass the data themselves.")
     problem.check_rows_came(purpose)
     matrices = problem.matrices.values()
-    if min(A.sweeps for A in matrices) == 1 or any(math.isinf(A.shape[0]) for A in matrices):
+    if min(A.readings for A in matrices) == 1 or any(math.isinf(A.shape[0]) for A in matrices):
         raise InvalidProblem(
             f"{purpose} and reads them many times, so it must know how many there are; got rows that come slice by "
             "slice. Pass an array, a sparse matrix or a file."

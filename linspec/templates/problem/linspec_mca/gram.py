@@ -20,7 +20,7 @@ class Gram(Solver):
     """One pass and a dense SVD (Bookstein 1994)."""
 
     def iterate(self, problem, moments, context, start):
-        if problem.sweeps == 1:
+        if problem.readings == 1:
             moments.gram()  # leaves the certificate nothing to read
         U, _, Vt = np.linalg.svd(to_host(moments.cross()), full_matrices=False)
         yield Iterate(0.0, partial(dict, x_weights=U, y_weights=Vt.T), final=True)
