@@ -1,16 +1,14 @@
-"""LOBPCG against SciPy's eigenvalues of dense pencils: one view and several, null directions, copies, restarts."""
+"""LOBPCG against eigenvalues of dense pencils: one view and several, null directions, copies, restarts."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 from typing import Any
 
-import array_api_strict
 import numpy as np
 import pytest
 import scipy.linalg
 
-from linspec.arrays import Home, to_host
 from linspec.linalg import RitzBlocks, lobpcg_steps
 
 k = 4
@@ -105,20 +103,11 @@ def test_leading_pairs(shape: str, depth: int) -> None:
     assert np.abs((left - rest) / units).max() <= 1e-10 * pairs.values[0]
 
 
-def test_against_scipy_where_s_is_regular() -> None:
-    pencil = Pencil((40,))
-    exact = scipy.linalg.eigh(pencil.H, pencil.S, eigvals_only=True)[::-1]
-    np.testing.assert_allclose(pencil.solved().values[:k], exact[:k], rtol=1e-11)
-
-
 def test_values_never_fall_and_pairs_are_not_changed_later() -> None:
     """In larger subspaces Ritz values only grow (Cauchy)."""
     pencil = Pencil((60, 45), diagonal=False)
-    steps, before, kept = (
-        lobpcg_steps(pencil.multiplied, pencil.first(10), pencil.noise, 10),
-        np.zeros(10),
-        [],
-    )
+    steps = lobpcg_steps(pencil.multiplied, pencil.first(10), pencil.noise, 10)
+    before, kept = np.zeros(10), []
     for _, pairs in zip(range(12), steps, strict=False):
         assert (pairs.values - before >= -1e-12 * pairs.values[0]).all()
         before = pairs.values
@@ -146,15 +135,6 @@ def test_it_ends_where_s_annihilates_what_is_left() -> None:
     np.testing.assert_allclose(last.values, pencil.exact()[:8], rtol=1e-9)
 
 
-def test_columns_without_data_get_no_weight() -> None:
-    pencil = Pencil((40,))
-    exact = scipy.linalg.eigh(*(np.delete(np.delete(A, [3, 7], 0), [3, 7], 1) for A in (pencil.H, pencil.S)))
-    pencil.S[[3, 7]] = pencil.S[:, [3, 7]] = pencil.H[[3, 7]] = pencil.H[:, [3, 7]] = 0.0
-    pairs = pencil.solved()
-    assert not pairs.vectors(k)[0][[3, 7]].any()
-    np.testing.assert_allclose(pairs.values[:k], exact[0][::-1][:k], rtol=1e-10)
-
-
 def test_known_products_save_one() -> None:
     pencil = Pencil((40,))
     first = pencil.first(10)
@@ -173,36 +153,3 @@ def test_rounding_that_prevails_ends_it_with_the_pairs_before() -> None:
     last = steps.send(None)
     assert last.exhausted
     np.testing.assert_array_equal(last.values, good.values)
-
-
-def test_float32_products_are_enough_for_their_digits() -> None:
-    pencil = Pencil((80,))
-    d = np.sqrt(np.diagonal(pencil.S))
-    S, H = (A / d[:, None] / d + 0.5 * np.eye(80) for A in (pencil.S, pencil.H))
-    exact = scipy.linalg.eigh(H, S, eigvals_only=True)[::-1]
-    narrow = S.astype(np.float32), H.astype(np.float32)
-
-    def product(Z: Any) -> Any:
-        SZ, HZ = ((A @ Z[0].astype(np.float32)).astype(float) for A in narrow)
-        return [SZ], [[HZ]]
-
-    first = np.random.default_rng(0).standard_normal((80, 10))
-    steps = lobpcg_steps(product, [first], [(np.diagonal(S)[:, None].copy(), 1.2e-6)], 10)
-    *_, last = (pairs for _, pairs in zip(range(60), steps, strict=False))
-    np.testing.assert_allclose(last.values[:k], exact[:k], rtol=1e-5)
-
-
-def test_blocks_stay_where_the_data_are() -> None:
-    pencil = Pencil((30, 25), diagonal=False)
-    home = Home.of(array_api_strict.asarray(pencil.S))
-
-    def product(Z: Any) -> Any:
-        SZ, HZ = pencil.multiplied([to_host(z) for z in Z])
-        return [home.place(z) for z in SZ], [[None if P is None else home.place(P) for P in Ps] for Ps in HZ]
-
-    noise = [(home.place(d), cut) for d, cut in pencil.noise]
-    strict = lobpcg_steps(product, [home.place(V) for V in pencil.first(6)], noise, 6)
-    plain = lobpcg_steps(pencil.multiplied, pencil.first(6), pencil.noise, 6)
-    for _, there, here in zip(range(4), strict, plain, strict=False):
-        assert all(Home.of(W) == home for W in (*there.vectors(k), *there.residuals))
-        np.testing.assert_allclose(there.values, here.values, rtol=1e-9, atol=1e-12)

@@ -1,0 +1,166 @@
+"""Entries and columns of very different size, float32 and integers: what is solved, in which precision, and said."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+from scipy.sparse.linalg import aslinearoperator
+
+import linspec as ls
+from linspec.errors import DataOutOfRange, InvalidProblem
+from linspec.workers import BlockOperator
+
+RNG = np.random.default_rng(7)
+A = RNG.standard_normal((60, 5))
+B = A @ RNG.standard_normal((5, 3)) + 0.3 * RNG.standard_normal((60, 3))
+
+
+@pytest.fixture(autouse=True)
+def no_numpy_warnings() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        yield
+
+
+KINDS: dict[str, Any] = {
+    "dense": np.asarray,
+    "sparse": scipy.sparse.csr_array,
+    "slices": lambda entries: lambda: iter([entries[:23], entries[23:]]),
+    "once": lambda entries: iter([entries[:23], entries[23:]]),
+    "products": aslinearoperator,
+    "blocks": lambda entries: BlockOperator([entries[:23], entries[23:]]),
+}
+
+
+def values(entries: Any) -> Any:
+    return np.linalg.svd(np.asarray(entries, dtype=float), compute_uv=False)[:2]
+
+
+# ---- sizes --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e-59, 1e59])
+def test_small_confounds_beside_others_are_removed(unit: float) -> None:
+    Z = RNG.standard_normal((60, 2))
+    X = A + Z @ RNG.standard_normal((2, 5))
+    usual, found = (ls.solve(ls.SVD(X, 2, center=True, confounds=each)).S for each in (Z, Z * [unit, 1.0]))
+    assert np.allclose(found, usual, rtol=1e-10)
+
+
+def test_the_message_names_matrix_column_and_power() -> None:
+    entries = A * 1e-80
+    entries[4, 3] = 5e-75
+    match = (
+        r"entries of Y.*about 6.*e-76 in column 3. Multiply Y by 1e75, and its ridge, if it has one, by 1e150"
+    )
+    with pytest.raises(DataOutOfRange, match=match):
+        ls.solve(ls.CCA(B, entries, 2))
+
+
+@pytest.mark.parametrize("size", [1e-37, 1e-15, 1e30])
+@pytest.mark.parametrize("kind", KINDS)
+def test_float32_data_of_any_size_are_multiplied_in_float64(kind: str, size: float) -> None:
+    single = (A * size).astype(np.float32)
+    for solver in ("gram",) if kind == "once" else ("gram", "block-krylov"):
+        found = ls.solve(ls.SVD(KINDS[kind](single), 2), solver, rng=0)
+        assert np.allclose(found.S, values(single), rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "blocks", "once"])
+@pytest.mark.parametrize("at", [0, 59])
+def test_a_row_counts_with_its_weight_wherever_it_stands(kind: str, at: int) -> None:
+    rows, w = A.copy(), np.ones(60)
+    rows[at], w[at] = rows[at] * 1e80, 1e-160
+    found = ls.solve(ls.SVD(KINDS[kind](rows), 2, sample_weight=w), "gram")
+    assert np.allclose(found.S, values(np.sqrt(w)[:, None] * rows), rtol=1e-10)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e-140, 1e-200])
+@pytest.mark.parametrize("solver", ls.solvers("least-squares"))
+def test_a_small_column_is_solved_for_or_said(solver: str, size: float) -> None:
+    scale = np.array([1.0, 1.0, size, 1.0, 1.0])
+    exact = np.linalg.lstsq(A, B, rcond=None)[0]
+    found = ls.solve(ls.LeastSquares(A * scale, B), solver, rng=0)
+    right = np.allclose(found.x * scale[:, None], exact, atol=1e-4 * abs(exact).max())
+    assert right or found.status is not ls.Status.CONVERGED
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "array_api_strict", "torch"])
+def test_a_column_whose_squares_are_no_numbers_is_named_and_not_called_zero(
+    kind: str, weighted: bool
+) -> None:
+    wrap = KINDS[kind] if kind in KINDS else pytest.importorskip(kind, reason=f"no {kind}").asarray
+    beside = B if kind == "sparse" else wrap(B)
+    weights = RNG.uniform(0.5, 1.0, 60) if weighted else None
+    for unit in (1e-170, 1e-200, 0.0):
+        entries = np.where(np.abs(A) < 0.8, 0.0, A) * np.where(np.arange(5) == 2, unit, 1.0)
+        found = ls.solve(ls.LeastSquares(wrap(entries), beside, sample_weight=weights), "direct")
+        assert (found.status is ls.Status.ILL_CONDITIONED) == (unit > 0)
+        assert ("squares" in found.message) == (unit > 0)  # zeros are no numbers that underflow
+        assert "column 2" in found.message or not unit
+
+
+# ---- precision ----------------------------------------------------------------------------------
+
+LABELS = np.eye(3)[RNG.integers(0, 3, 600)]
+TALL = RNG.standard_normal((600, 20)) * np.logspace(3, 0, 20)
+TALL[:, -3:] += LABELS
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.float32])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "slices", "products"])
+def test_narrow_targets_cost_no_precision(kind: str, dtype: Any) -> None:
+    exact = np.linalg.lstsq(TALL, LABELS, rcond=None)[0]
+    found = ls.solve(ls.LeastSquares(TALL, KINDS[kind](LABELS.astype(dtype))), "cg")
+    assert found.x.dtype == np.float64
+    assert np.allclose(found.x, exact, atol=1e-6 * abs(exact).max())
+    assert "float32" not in found.message
+
+
+@pytest.mark.parametrize("dtype", [bool, np.float32])
+@pytest.mark.parametrize("solver", ls.solvers("discriminant"))
+def test_narrow_targets_of_a_discriminant(solver: str, dtype: Any) -> None:
+    for wrap in (np.asarray, scipy.sparse.csr_array):
+        wide = ls.solve(ls.Discriminant(TALL, wrap(LABELS), 2), solver, rng=0)
+        found = ls.solve(ls.Discriminant(TALL, wrap(LABELS.astype(dtype)), 2), solver, rng=0)
+        assert np.allclose(found.eigenvalues, wide.eigenvalues, rtol=1e-10)
+        assert found.status is wide.status
+
+
+SMALL = RNG.integers(-100, 100, (300, 3)).astype(np.int8)
+
+
+def test_data_that_are_narrow_themselves_keep_their_precision() -> None:
+    assert ls.solve(ls.LeastSquares(SMALL, np.ones(300)), "direct").x.dtype == np.float32
+    found = ls.solve(ls.CCA(TALL.astype(np.float32), LABELS, 2), "gram")
+    assert (found.x_weights.dtype, found.y_weights.dtype) == (np.float32, np.float64)
+    assert "float32 data" not in ls.solve(ls.SVD(SMALL, 2), "block-krylov").message
+
+
+@pytest.mark.parametrize("dtype", ["float64", np.float32])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "slices", "products", "file"])
+def test_as_operator_takes_a_dtype(kind: str, dtype: Any, tmp_path: Any) -> None:
+    np.save(tmp_path / "rows.npy", SMALL)
+    operator = ls.as_operator(
+        str(tmp_path / "rows.npy") if kind == "file" else KINDS[kind](SMALL), dtype=dtype
+    )
+    assert operator.dtype == np.dtype(dtype)
+    V = RNG.standard_normal((3, 2))
+    assert np.allclose(operator.matmat(V), SMALL @ V, rtol=1e-12 if operator.dtype == np.float64 else 1e-4)
+    if operator.access == "rows":
+        assert operator.rows(slice(0, 5)).dtype == operator.rows(np.array([4, 2])).dtype == operator.dtype
+    found = ls.solve(ls.SVD(operator, 2), "gram")
+    assert found.Vh.dtype == operator.dtype
+    assert np.allclose(found.S, values(SMALL), rtol=1e-5)
+
+
+def test_dtypes_that_cannot_be() -> None:
+    with pytest.raises(InvalidProblem, match="float32 or float64"):
+        ls.as_operator(A, dtype=int)
+    narrow = ls.as_operator(A.astype(np.float32))
+    assert ls.as_operator(narrow, dtype=np.float64).dtype == np.float64
