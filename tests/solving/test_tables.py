@@ -1,4 +1,4 @@
-"""Labels of rows, and correlations of columns with components, in tables."""
+"""Tables of answers: summaries, labels of rows, leading columns, and correlations of columns with components."""
 
 from __future__ import annotations
 
@@ -18,49 +18,73 @@ PEOPLE = [f"person {i}" for i in range(30)]
 COLUMNS = list("abcd")
 
 
+def test_a_summary_has_the_certificate_first_and_then_the_numbers_of_each_component() -> None:
+    table = ls.solve(ls.SVD(DATA, k=3, center=True)).summary()
+    exact = np.linalg.svd(DATA - DATA.mean(axis=0), compute_uv=False)
+    wanted = {
+        "component": [1, 2, 3],
+        "singular value": exact[:3],
+        "explained variance": exact[:3] ** 2 / 29,
+        "explained variance ratio": exact[:3] ** 2 / (exact**2).sum(),
+    }
+    for name, values in wanted.items():
+        assert [row[name] for row in table] == pytest.approx(values)
+    assert repr(table).index("CONVERGED") < repr(table).index("singular value")
+    assert f"{exact[0]:.6g}" in repr(table)
+
+
+def test_a_summary_shows_the_residual_and_what_it_is() -> None:
+    for problem, kind in (
+        (ls.SVD(DATA, k=2), "relative"),
+        (ls.CCA(DATA, DATA[:, ::-1] ** 2, k=2), "squared"),
+        (ls.LeastSquares(DATA, DATA[:, 0]), "relative gradient"),
+        (ls.Discriminant(DATA, DATA[:, :2] ** 2), "relative"),
+    ):
+        solution = ls.solve(problem)
+        said = dict(solution.summary().facts)
+        assert said["residual"].startswith(f"{solution.residual:.2g} ({kind}, ")
+        assert said["residual"].endswith(f"tolerance {solution.tol:.2g}")
+        assert said["message"] == solution.message
+
+
+# ---- labels of rows and names of columns ------------------------------------------------------
+
+
 def people(library: str) -> Any:
     """The data with the column "who", or of pandas with that index."""
     pytest.importorskip("narwhals", reason="frames are read by narwhals")
     values = {name: DATA[:, j] for j, name in enumerate(COLUMNS)}
+    module = pytest.importorskip(library, reason=f"no {library}")
     if library == "pandas":
-        pd = pytest.importorskip("pandas", reason="no pandas")
-        return pd.DataFrame(values, index=pd.Index(PEOPLE, name="who"))
-    if library == "polars":
-        return pytest.importorskip("polars", reason="no polars").DataFrame({"who": PEOPLE, **values})
-    return pytest.importorskip("pyarrow", reason="no pyarrow").table({"who": PEOPLE, **values})
+        return module.DataFrame(values, index=module.Index(PEOPLE, name="who"))
+    table = (module.DataFrame if library == "polars" else module.table)({"who": PEOPLE, **values})
+    return ls.labelled(table, "who")
 
 
-def with_labels(library: str) -> Any:
-    data = people(library)
-    return data if library == "pandas" else ls.labelled(data, "who")
-
-
-def labels_in(table: Any) -> tuple[str, list[Any]]:
-    """Return the name of the labels, and the labels."""
+def labels_in(table: Any) -> list[Any]:
+    """Return the labels, which are called "who"."""
     if isinstance(table, list):
-        name = next(iter(table[0]))
-        return name, [row[name] for row in table]
+        return [row["who"] for row in table]
     if hasattr(table, "index"):
-        return table.index.name, list(table.index)
-    name = next(iter(getattr(table, "column_names", None) or table.columns))
-    column = table[name]
-    return name, column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
+        assert table.index.name == "who"
+        return list(table.index)
+    return list(table["who"].to_pylist() if hasattr(table["who"], "to_pylist") else table["who"].to_list())
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_tables_of_scores_have_the_labels_of_rows(library: str, tmp_path: Path) -> None:
-    data = with_labels(library)
+    data = people(library)
     solution = ls.solve(ls.SVD(data, k=2, center=True, left=True))
-    assert labels_in(solution.scores_table(data)) == ("who", PEOPLE)
-    assert labels_in(solution.scores_table()) == ("who", PEOPLE)
-    assert type(solution.scores_table()) is type(people(library))
-    assert labels_in(solution.scores_table(library="")) == ("who", PEOPLE)
+    for table in (solution.scores_table(data), solution.scores_table(), solution.scores_table(library="")):
+        assert labels_in(table) == PEOPLE
+    assert type(solution.scores_table()).__module__.partition(".")[0] == library
     scores = np.column_stack([solution.scores_table(library="pyarrow")[f"component{i}"] for i in (1, 2)])
     np.testing.assert_allclose(scores, solution.transform(DATA), atol=1e-10)
     solution.save(tmp_path / "answer.npz")
     again = ls.load_solution(tmp_path / "answer.npz")
-    assert labels_in(again.scores_table(library="")) == ("who", PEOPLE)
-    assert again.row_names.tolist() == PEOPLE
+    assert labels_in(again.scores_table(library="")) == again.row_names.tolist() == PEOPLE
+    part = ls.solve(ls.SVD(data, k=2, left=True).on_rows(np.array([4, 2, 9, 7])))
+    assert labels_in(part.scores_table(library="")) == [PEOPLE[i] for i in (4, 2, 9, 7)]
 
 
 @pytest.mark.parametrize(
@@ -78,12 +102,6 @@ def test_labels_of_any_kind_are_saved(labels: Any, wanted: list[Any], tmp_path: 
     solution.save(tmp_path / "answer.npz")
     again = ls.load_solution(tmp_path / "answer.npz")
     assert [row["row"] for row in again.scores_table()] == wanted
-
-
-def test_labels_follow_chosen_rows() -> None:
-    problem = ls.SVD(with_labels("pandas"), k=2, left=True)
-    part = ls.solve(problem.on_rows(np.array([4, 2, 9, 7])))
-    assert [row["who"] for row in part.scores_table(library="")] == [PEOPLE[i] for i in (4, 2, 9, 7)]
 
 
 def test_columns_of_any_data_have_names(tmp_path: Any) -> None:
@@ -122,21 +140,21 @@ def test_leading_columns_are_those_of_largest_weight_by_sign() -> None:
         solution.leading_columns(0)
 
 
-def test_labels_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(InvalidProblem, match="a name for each of the 4 columns"):
-        ls.labelled(DATA, columns=["x", "y"])
-    with pytest.raises(InvalidProblem, match="all different; got"):
-        ls.labelled(DATA, columns=list("xyzx"))
-    with pytest.raises(InvalidProblem, match="all different; got 'abcd'"):
-        ls.labelled(DATA, columns="abcd")
-    with pytest.raises(InvalidProblem, match="a label for each of the 30 rows; got"):
-        ls.labelled(DATA, ["x", "y"])
-    with pytest.raises(InvalidProblem, match=r"the name of a column of a frame.*got 'who' for ndarray"):
-        ls.labelled(DATA, "who")
-    with pytest.raises(InvalidProblem, match="pass their number"):
-        ls.labelled(lambda: iter([DATA]), PEOPLE)
-    with pytest.raises(InvalidProblem, match="unless the answer has left singular vectors"):
-        ls.solve(ls.SVD(DATA, k=1)).scores_table()
+REFUSED: list[tuple[Any, str]] = [
+    (lambda: ls.labelled(DATA, columns=["x", "y"]), "a name for each of the 4 columns"),
+    (lambda: ls.labelled(DATA, columns=list("xyzx")), "all different; got"),
+    (lambda: ls.labelled(DATA, columns="abcd"), "all different; got 'abcd'"),
+    (lambda: ls.labelled(DATA, ["x", "y"]), "a label for each of the 30 rows; got"),
+    (lambda: ls.labelled(DATA, "who"), "the name of a column of a frame.*got 'who' for ndarray"),
+    (lambda: ls.labelled(lambda: iter([DATA]), PEOPLE), "pass their number"),
+    (lambda: ls.solve(ls.SVD(DATA, k=1)).scores_table(), "unless the answer has left singular vectors"),
+]
+
+
+@pytest.mark.parametrize("call, words", REFUSED)
+def test_labels_that_do_not_fit_are_refused(call: Any, words: str) -> None:
+    with pytest.raises(InvalidProblem, match=words):
+        call()
 
 
 # ---- loadings of components -------------------------------------------------------------------
@@ -172,11 +190,8 @@ def test_loadings_with_weights_and_confounds() -> None:
     Z = RNG.standard_normal((30, 1))
     solution = ls.solve(ls.SVD(DATA, k=2, center=True, sample_weight=w, confounds=Z))
     rows = np.repeat(np.arange(30), w.astype(int))
-    freed = (
-        DATA[rows]
-        - np.column_stack([np.ones(len(rows)), Z[rows]])
-        @ np.linalg.lstsq(np.column_stack([np.ones(len(rows)), Z[rows]]), DATA[rows], rcond=None)[0]
-    )
+    taken = np.column_stack([np.ones(len(rows)), Z[rows]])
+    freed = DATA[rows] - taken @ np.linalg.lstsq(taken, DATA[rows], rcond=None)[0]
     wanted = correlations(freed, solution.transform(DATA[rows], confounds=Z[rows]))
     np.testing.assert_allclose(solution.loadings(), wanted, atol=1e-10)
     np.testing.assert_allclose(solution.loadings(DATA, confounds=Z, sample_weight=w), wanted, atol=1e-10)
@@ -188,24 +203,19 @@ def test_loadings_of_a_column_that_does_not_vary_are_zero() -> None:
     assert not ls.solve(ls.SVD(still, k=2, center=True)).loadings()[1].any()
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse", "slices"])
-def test_new_rows_that_are_not_finite_are_refused(kind: str) -> None:
+@pytest.mark.parametrize("method", ["transform", "predict", "classify"])
+def test_new_rows_that_are_not_finite_are_refused(method: str) -> None:
     """A discriminant gave such a row a class."""
     rows = DATA[:5].copy()
     rows[3, 1] = np.nan
-    given = {
-        "dense": rows,
-        "sparse": scipy.sparse.csr_array(rows),
-        "slices": lambda: iter([rows[:2], rows[2:]]),
-    }[kind]
-    answers = [
-        (ls.solve(ls.SVD(DATA, k=1)), "transform"),
-        (ls.solve(ls.Discriminant(DATA, ls.targets.lda(np.arange(30) % 2))), "predict"),
-        (ls.solve(ls.LeastSquares(DATA, DATA[:, 0], center=True)), "predict"),
-    ]
-    for answer, method in answers:
+    apply = {
+        "transform": ls.solve(ls.SVD(DATA, k=1)).transform,
+        "predict": ls.solve(ls.LeastSquares(DATA, DATA[:, 0], center=True)).predict,
+        "classify": ls.solve(ls.Discriminant(DATA, ls.targets.lda(np.arange(30) % 2))).predict,
+    }[method]
+    for given in (rows, scipy.sparse.csr_array(rows), lambda: iter([rows[:2], rows[2:]])):
         with pytest.raises(NonFiniteData, match="must be finite"):
-            getattr(answer, method)(given)
+            apply(given)
 
 
 def test_rows_of_a_slice_of_a_frame_keep_their_labels() -> None:
