@@ -17,6 +17,7 @@ import pytest
 import scipy.sparse
 from backends import backends
 from files_of_answers import changed_header
+from planted import orthonormal
 
 import linspec as ls
 from linspec.arrays import Home, to_host
@@ -81,28 +82,31 @@ def test_moments_of_any_partition_in_any_order_are_those_of_all_rows(mean, first
     assert held.total == pytest.approx(w.sum(), rel=1e-13)
 
 
-def test_constant_columns_stay_exactly_constant():
-    A = np.random.default_rng(0).standard_normal((60, 3))
-    A[:, 1] = 1e8 / 3
-    solution = ls.solve(held_of(np.array_split(A, 7), center=True, k=3).problem())
-    assert len(solution.S) == 2
-    assert solution.mean[1] == 1e8 / 3
+RNG = np.random.default_rng(0)
+GRADED = correlated(RNG, 300, 8) * np.geomspace(1, 1e-9, 8)
+HARD = {
+    "a constant column": (RNG.standard_normal((60, 3)) * [1, 0, 1] + [0, 1e8 / 3, 0], 7, True),
+    "means of 1e10 deviations": (correlated(RNG, 500, 4) + 1e10, 12, True),
+    "condition numbers are not squared": (
+        correlated(RNG, 300, 8) * np.geomspace(1, 1e-9, 8) @ orthonormal(RNG, 8, 8),
+        30,
+        False,
+    ),
+    "fewer rows than columns": (RNG.standard_normal((3, 5)) + 3, 3, False),
+    "fewer rows about their mean": (RNG.standard_normal((3, 5)) + 3, 3, True),
+}
 
 
-def test_means_far_above_the_deviations_cost_no_digits():
-    rng = np.random.default_rng(0)
-    A = correlated(rng, 500, 4) + 1e10
-    b = A @ np.arange(4.0) + rng.standard_normal(500)
-    held, squares = (ls.HeldMoments(name, center=True) for name in ("svd", "least-squares"))
-    for some in parts(rng, 500, 12):
-        held.add(A[some])
-        squares.add(A[some], b[some])
-    C, right = (
-        (M.astype(np.longdouble) - M.astype(np.longdouble).mean(axis=0)).astype(float) for M in (A, b)
-    )
-    assert pytest.approx(np.linalg.svd(C, compute_uv=False), rel=1e-12) == ls.solve(held.problem(k=4)).S
-    exact = np.linalg.lstsq(C, right, rcond=None)[0]
-    assert ls.solve(squares.problem()).x == pytest.approx(exact, rel=1e-12, abs=1e-12)
+@pytest.mark.parametrize("case", HARD)
+def test_no_digits_are_lost_between_batches(case):
+    A, count, center = HARD[case]
+    found = ls.solve(held_of(np.array_split(A, count), center=center).problem(), "direct")
+    wide = A.astype(np.longdouble)
+    exact = np.linalg.svd((wide - center * wide.mean(axis=0)).astype(float), compute_uv=False)
+    assert pytest.approx(exact[: len(found.S)], rel=1e-6 if "squared" in case else 1e-12) == found.S
+    still = np.ptp(A, axis=0) == 0
+    assert len(found.S) == min(len(A) - center, A.shape[1] - still.sum())
+    assert not still.any() or found.mean[still] == A[0, still]
 
 
 def test_rows_that_do_not_count_leave_no_trace():
@@ -112,27 +116,6 @@ def test_rows_that_do_not_count_leave_no_trace():
     held.add(np.vstack([far[:1], A]), sample_weight=np.repeat([0, 1], [1, 80]))
     assert pytest.approx(singular_values(A) * np.sqrt(2), rel=1e-9) == ls.solve(held.problem()).S
     assert (held.rows, held.total) == (461, 160)
-
-
-@pytest.mark.parametrize("center", [False, True])
-def test_fewer_rows_than_columns(center):
-    A = np.random.default_rng(0).standard_normal((5, 5)) + 3
-    for n in range(1 + center, 6):
-        held = held_of(A[:n, None, :], center=center)
-        wanted = np.linalg.svd(A[:n] - center * A[:n].mean(axis=0), compute_uv=False)[: n - center]
-        assert ls.solve(held.problem()).S[: len(wanted)] == pytest.approx(wanted, rel=1e-12)
-
-
-def test_condition_numbers_are_not_squared():
-    rng = np.random.default_rng(0)
-    A = (
-        rng.standard_normal((300, 8))
-        * np.geomspace(1, 1e-9, 8)
-        @ np.linalg.qr(rng.standard_normal((8, 8)))[0]
-    )
-    found = ls.solve(held_of(np.array_split(A, 30)).problem(), "direct").S
-    exact = np.linalg.svd(A, compute_uv=False)
-    assert found == pytest.approx(exact, rel=1e-6)  # a Gram matrix has no digit of the last
 
 
 # ---- answers -----------------------------------------------------------------------------------
@@ -178,18 +161,16 @@ def test_answers_are_those_on_all_rows(case, adjusted):
             assert np.abs(one - other).max() < 1e-12 * max(1.0, np.abs(other).max())
 
 
-@pytest.mark.parametrize("case", ["plain", "counted", "confounded"])
-def test_significance_counts_all_rows(case):
-    rng = np.random.default_rng(0)
-    X = correlated(rng, 200, 4) + 10
-    Y = X[:, :3] + 3 * rng.standard_normal((200, 3))
-    counted, Z = {"sample_weight": rng.integers(4, size=200)}, {"confounds": rng.standard_normal((200, 2))}
-    beside = {"plain": {}, "counted": counted, "confounded": Z}[case]
+def test_significance_counts_all_rows():
+    X = correlated(RNG, 200, 4) + 10
+    Y = X[:, :3] + 3 * RNG.standard_normal((200, 3))
+    w, Z = RNG.integers(4, size=200), RNG.standard_normal((200, 2))
     held, uncounted = (ls.HeldMoments(ls.CCA, k=1) for _ in range(2))
-    for some in parts(rng, 200, 12):
-        held.add(X[some], Y[some], **{name: each[some] for name, each in beside.items()})
+    for some in parts(RNG, 200, 6):
+        held.add(X[some], Y[some], sample_weight=w[some], confounds=Z[some])
         uncounted.add(X[some], Y[some], sample_weight=np.full(len(some), 0.5))
-    wanted, found = ls.significance(ls.CCA(X, Y, k=1, **beside)), ls.significance(held.problem())
+    wanted = ls.significance(ls.CCA(X, Y, k=1, sample_weight=w, confounds=Z))
+    found = ls.significance(held.problem())
     for name, value in vars(wanted).items():
         if isinstance(value, np.ndarray):
             assert getattr(found, name) == pytest.approx(value, rel=1e-12, abs=1e-14), name
@@ -197,34 +178,18 @@ def test_significance_counts_all_rows(case):
         ls.significance(uncounted.problem())
 
 
-def test_partial_fit_is_fit_on_all_rows():
-    rng = np.random.default_rng(0)
-    X, w = correlated(rng, 150, 5) + 100, rng.random(150)
-    y = X @ rng.standard_normal((5, 2)) + rng.standard_normal((150, 2))
-    for make, names in (
-        (lambda: PCA(3), ("components_", "singular_values_", "mean_", "explained_variance_ratio_")),
-        (lambda: Ridge(2.0), ("coef_", "intercept_")),
-        (lambda: CCA(2, ridge=0.1), ("x_weights_", "y_weights_", "correlations_")),
-    ):
-        whole, some = make().fit(X, y, w), make()
-        for numbers in parts(rng, 150, 13):
-            some.partial_fit(X[numbers], y[numbers], w[numbers])
-        for name in names:
-            one, other = getattr(some, name), getattr(whole, name)
-            assert np.abs(one - other).max() < 1e-12 * np.abs(other).max()
-
-
-def test_discriminant_directions_by_indicators_of_classes():
-    rng = np.random.default_rng(0)
-    y = np.sort(rng.integers(3, size=200))  # most batches have one class
-    X = correlated(rng, 200, 5) + 3 * np.eye(3, 5)[y]
-    held = ls.HeldMoments(ls.CCA, k=2, ridge=(1.5, 0.0))
-    for some in np.array_split(np.arange(200), 20):
-        held.add(X[some], np.eye(3)[y[some]])
-    found = ls.solve(held.problem(), "gram")
-    wanted = ls.solve(ls.Discriminant(X, ls.targets.lda(y), 2, ridge=1.5))
-    assert found.correlations**2 == pytest.approx(wanted.eigenvalues, rel=1e-12)
-    assert np.abs(found.x_weights) == pytest.approx(np.abs(wanted.weights), abs=1e-12)
+@pytest.mark.parametrize("make", [lambda: PCA(3), lambda: Ridge(2.0), lambda: CCA(2, ridge=0.1)])
+def test_partial_fit_is_fit_on_all_rows(make):
+    X, w = correlated(RNG, 150, 5) + 100, RNG.random(150)
+    y = X @ RNG.standard_normal((5, 2)) + RNG.standard_normal((150, 2))
+    whole, some = make().fit(X, y, w), make()
+    for numbers in parts(RNG, 150, 13):
+        some.partial_fit(X[numbers], y[numbers], w[numbers])
+    learnt = [name for name, value in vars(whole).items() if isinstance(value, np.ndarray)]
+    assert len(learnt) > 1
+    for name in learnt:
+        one, other = getattr(some, name), getattr(whole, name)
+        assert np.abs(one - other).max() < 1e-12 * np.abs(other).max()
 
 
 # ---- kinds of data -----------------------------------------------------------------------------
@@ -272,7 +237,7 @@ def test_answers_are_in_the_library_of_the_first_batch(backend):
 
 def test_moments_that_were_merged_stay_as_they_are():
     A = correlated(np.random.default_rng(0), 90, 4)
-    held, other = ls.HeldMoments(ls.SVD, center=True, k=4), held_of([A], center=True, k=4)
+    held, other = (held_of(batches, center=True, k=4) for batches in ([], [A]))
     held.merge(other)
     held.add(3 * A)
     assert other.rows == 90
@@ -296,30 +261,22 @@ def test_columns_are_joined_by_name():
     assert held.rows == 80
 
 
-@pytest.fixture
-def eight_threads():
-    """Call a function in eight threads that change places as often as they can, once with each number below 100."""
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-
-    def call(act):
-        with ThreadPoolExecutor(8) as pool:
-            list(pool.map(act, range(100), timeout=120))
-
-    yield call
-    sys.setswitchinterval(usual)
-
-
-def test_threads_that_add_at_once_lose_no_row(eight_threads):
+def test_threads_that_add_at_once_lose_no_row():
+    """Eight threads that change places as often as they can."""
     A = correlated(np.random.default_rng(3), 4000, 6) + 5.0
-    held = ls.HeldMoments(ls.SVD, center=True)
+    held, usual = ls.HeldMoments(ls.SVD, center=True), sys.getswitchinterval()
 
     def act(i):
         held.add(A[40 * i : 40 * i + 20])
         held.merge(held_of([A[40 * i + 20 : 40 * i + 40]], center=True))
         held.problem(k=1)
 
-    eight_threads(act)
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(act, range(100), timeout=120))
+    finally:
+        sys.setswitchinterval(usual)
     assert held.total == held.rows == 4000
     np.testing.assert_allclose(ls.solve(held.problem(k=6)).S, singular_values(A), rtol=1e-11)
     for twin in (copy.deepcopy(held), pickle.loads(pickle.dumps(held))):
@@ -368,19 +325,6 @@ def test_a_direction_that_is_cut_in_each_batch_is_not_certified(solver):
     assert exact**2 <= found.S[0] ** 2 + held.discarded.norm
 
 
-def test_rows_that_are_not_finite_are_refused_with_a_rank_too():
-    A = np.random.default_rng(0).standard_normal((60, 30))
-    bad = A.copy()
-    bad[41, 3] = np.inf
-    held = held_of([A], rank=2, center=True, k=1)
-    for data in (bad, lambda: iter([bad[:20], bad[20:]])):
-        with pytest.raises(NonFiniteData, match="row 41, column 3"):
-            held.add(data)
-    with pytest.raises(NonFiniteData):
-        held.add(iter([bad[:20], bad[20:]]))
-    assert held.rows == 60
-
-
 # ---- files -------------------------------------------------------------------------------------
 
 
@@ -411,14 +355,30 @@ def test_files_keep_a_rank_and_are_refused_if_they_are_damaged_or_foreign(tmp_pa
 
 # ---- refused -----------------------------------------------------------------------------------
 
-RNG = np.random.default_rng(0)
-X, Y = RNG.standard_normal((20, 3)), RNG.standard_normal((20, 2))
+X, Y, y = RNG.standard_normal((20, 3)), RNG.standard_normal((20, 2)), np.arange(20) % 3
 BAD = X.copy()
 BAD[7, 1] = np.nan
+
+
+def bad_slices():
+    return iter([BAD[:5], BAD[5:]])
+
+
+def classes(H):
+    return ls.HeldMoments(ls.Discriminant, ridge=1.0).add(X, H)
+
+
+def others():
+    return held_of([X], k=1, rank=2)
+
+
+BY_CLASS, STAND = "scaled by the rows of each class", "stand for others"
 REFUSED = [
-    (NonFiniteData, "row 7", lambda held: held.add(BAD, Y)),
+    (NonFiniteData, "row 7, column 1", lambda held: held.add(BAD, Y)),
     (NonFiniteData, "X", lambda held: held.add(scipy.sparse.csr_array(BAD), Y)),
-    (NonFiniteData, "X", lambda held: held.add(lambda: iter([BAD[:10], BAD[10:]]), Y)),
+    (NonFiniteData, "row 7, column 1", lambda held: held.add(bad_slices, Y)),
+    (NonFiniteData, "row 7, column 1", lambda _: others().add(bad_slices)),
+    (NonFiniteData, "finite", lambda _: others().add(bad_slices())),
     (InvalidProblem, "equally many rows", lambda held: held.add(X, Y[:-1])),
     (InvalidProblem, "those have 3, got 2", lambda held: held.add(X[:, :2], Y)),
     (InvalidProblem, "must have rows", lambda held: held.add(X[:0], Y[:0])),
@@ -432,11 +392,20 @@ REFUSED = [
     (InvalidProblem, "one problem and one rank", lambda held: held.merge(X)),
     (InvalidProblem, "k", lambda held: held.problem(k=3)),
     (UnknownOption, "ks", lambda held: held.problem(ks=1)),
-    (InvalidProblem, "stand for others", lambda held: ls.bootstrap(held.problem(), draws=10)),
-    (InvalidProblem, "stand for others", lambda held: ls.permutation_test(held.problem(), permutations=10)),
-    (InvalidProblem, "stand for others", lambda held: ls.cross_validate(held.problem(), ridges=[1.0])),
-    (InvalidProblem, "stand for others", lambda held: ls.compare(held.problem(), held_out=0.3)),
-    (InvalidProblem, "stand for others", lambda held: held.problem().on_rows(np.arange(3))),
+    (InvalidProblem, STAND, lambda held: ls.bootstrap(held.problem(), draws=10)),
+    (InvalidProblem, STAND, lambda held: ls.permutation_test(held.problem(), permutations=10)),
+    (InvalidProblem, STAND, lambda held: ls.cross_validate(held.problem(), ridges=[1.0])),
+    (InvalidProblem, STAND, lambda held: ls.compare(held.problem(), held_out=0.3)),
+    (InvalidProblem, STAND, lambda held: held.problem().on_rows(np.arange(3))),
+    (InvalidProblem, BY_CLASS, lambda _: classes(ls.targets.lda(y))),
+    (InvalidProblem, BY_CLASS, lambda _: classes(ls.targets.lda(y, sample_weight=np.arange(20.0)))),
+    (InvalidProblem, BY_CLASS, lambda _: classes(ls.targets.cca(scipy.sparse.csr_array(np.eye(3)[y])))),
+    (InvalidProblem, "left singular vectors belong to rows", lambda _: held_of([X], k=1, left=True)),
+    (InvalidProblem, "holds out rows", lambda _: ls.HeldMoments("ridge-many-targets").add(X, Y)),
+    (InvalidProblem, "confounds need all second moments", lambda _: others().add(X, confounds=Y)),
+    (InvalidProblem, "scale needs", lambda _: others().problem(scale=True)),
+    (InvalidProblem, "needs rows; got none", lambda _: ls.HeldMoments(ls.SVD, k=1).problem()),
+    (UnknownOption, r"CCA has no parameter 'center_'\. Did", lambda _: ls.HeldMoments("cca", k=2, center_=1)),
 ]
 
 
@@ -449,34 +418,3 @@ def test_what_is_refused_adds_nothing():
             act(held)
         assert (held.rows, held.total) == (20, 20.0)
     assert (ls.solve(held.problem()).correlations == before).all()
-
-
-def test_what_needs_single_rows_or_all_moments_is_refused():
-    y, classes = np.arange(20) % 3, ls.HeldMoments(ls.Discriminant, ridge=1.0)
-    for H in (
-        ls.targets.lda(y),
-        ls.targets.lda(y, sample_weight=RNG.random(20)),
-        ls.targets.cca(scipy.sparse.csr_array(np.eye(3)[y])),
-        ls.targets.cca(np.eye(3)[y]),
-    ):
-        with pytest.raises(InvalidProblem, match="scaled by the rows of each class"):
-            classes.add(X, H)
-    with pytest.raises(InvalidProblem, match="left singular vectors belong to rows"):
-        held_of([X], k=1, left=True)
-    with pytest.raises(InvalidProblem, match="holds out rows"):
-        ls.HeldMoments("ridge-many-targets").add(X, Y)
-    confounded = ls.HeldMoments(ls.SVD, k=1)
-    confounded.add(X, confounds=Y)
-    for other in (None, Y[:, 0]):
-        with pytest.raises(InvalidProblem, match="confounds must have the columns"):
-            confounded.add(X, confounds=other)
-    ranked = ls.HeldMoments(ls.SVD, k=1, rank=2)
-    with pytest.raises(InvalidProblem, match="confounds need all second moments"):
-        ranked.add(X, confounds=Y)
-    with pytest.raises(InvalidProblem, match="needs rows; got none"):
-        ranked.problem()
-    ranked.add(X)
-    with pytest.raises(InvalidProblem, match="scale needs"):
-        ranked.problem(scale=True)
-    with pytest.raises(UnknownOption, match=r"CCA has no parameter 'center_'\. Did you mean 'center'"):
-        ls.HeldMoments("cca", k=2, center_=True)

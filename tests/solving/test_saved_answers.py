@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import io
 import os
 import subprocess
@@ -65,33 +64,23 @@ def again(solution: Any, path: Any) -> Any:
     return ls.load_solution(path)
 
 
-def uses(solution: Any, arrays: Any) -> list[Any]:
-    """Return the results of all methods of an answer that take rows."""
-    rows = list(arrays.values())
-    found = []
-    for name in ("transform", "predict", "loadings", "score"):
-        method = getattr(solution, name, None)
-        if method is None or (name == "predict" and getattr(solution, "classes", 0) is None):
-            continue
-        views = rows if name == "score" or hasattr(solution, "x_weights") else rows[:1]
-        if name == "predict" and "Y" not in inspect.signature(method).parameters:
-            views = rows[:1]
-        found.append(method(*views))
-    return found
+X, Y, Z = (np.random.default_rng(5).standard_normal((60, p)) for p in (4, 3, 2))
+STATED = {
+    **{problem: lambda problem=problem: planted_case(problem).state() for problem in ls.problems()},
+    "confounds and scale of two": lambda: ls.CCA(X, Y, k=2, ridge=0.1, confounds=Z, scale=True),
+    "confounds and scale of one": lambda: ls.SVD(X, k=2, center=True, confounds=Z, scale=True),
+    "a path": lambda: ls.LeastSquares(X, Y, ridge=[0.1, 1.0], center=True, confounds=Z),
+}
 
 
-@pytest.mark.parametrize("problem", ls.problems())
-def test_an_answer_comes_back_with_the_same_bits(problem, tmp_path):
-    if problem == "deep-cca":
+@pytest.mark.parametrize("case", STATED)
+def test_an_answer_comes_back_with_the_same_bits(case, tmp_path):
+    if case == "deep-cca":
         pytest.importorskip("torch", reason="no torch")
-    case = planted_case(problem)
-    name, options = QUICK.get(problem, ("auto", {}))
-    solution = ls.solve(case.state(case.arrays), name, rng=0, **options)
+    name, options = QUICK.get(case, ("auto", {}))
+    solution = ls.solve(STATED[case](), name, rng=0, **options)
     loaded = again(solution, tmp_path / "answer.npz")
     same(solution, loaded)
-    made = uses(solution, case.arrays)
-    assert made or problem not in ("cca", "svd", "discriminant", "least-squares", "kernel-cca")
-    same(made, uses(loaded, case.arrays))
     assert repr(loaded) == repr(solution)
     with np.load(tmp_path / "answer.npz", allow_pickle=False) as file:  # by the names of the fields
         for field in dataclasses.fields(solution):
@@ -103,14 +92,9 @@ def test_an_answer_comes_back_with_the_same_bits(problem, tmp_path):
 # ---- what an answer may consist of ------------------------------------------------------------
 
 
-def views(n: int = 60) -> tuple[Any, Any]:
+def views() -> tuple[Any, Any]:
     """Copies for each call: of rows that are the training rows, some BLAS forms A Aᵀ with other roundings than A Bᵀ."""
-    rng = np.random.default_rng(1)
-    shared = rng.standard_normal((n, 2))
-    return (
-        shared @ rng.standard_normal((2, 4)) + 0.1 * rng.standard_normal((n, 4)),
-        shared @ rng.standard_normal((2, 3)) + 0.1 * rng.standard_normal((n, 3)),
-    )
+    return X.copy(), Y + X[:, :3]
 
 
 @dataclass(frozen=True)
@@ -154,21 +138,6 @@ def test_a_function_as_kernel_is_refused_before_anything_is_written(tmp_path):
     with pytest.raises(CannotSave, match=r"kernel\.of cannot be saved.*function.*class of your own"):
         solution.save(tmp_path / "a.npz")
     assert not list(tmp_path.iterdir())
-
-
-def test_confounds_and_scale_and_paths_come_back(tmp_path):
-    X, Y = views()
-    Z = np.random.default_rng(5).standard_normal((60, 2))
-    for problem in (
-        ls.CCA(X, Y, k=2, ridge=0.1, confounds=Z, scale=True),
-        ls.LeastSquares(X, Y, ridge=[0.1, 1.0], center=True, confounds=Z),
-        ls.SVD(X, k=2, center=True, confounds=Z, scale=True),
-    ):
-        solution = ls.solve(problem)
-        loaded = again(solution, tmp_path / "a.npz")
-        same(solution, loaded)
-        method = "predict" if hasattr(loaded, "predict") else "transform"
-        same(getattr(solution, method)(X, confounds=Z), getattr(loaded, method)(X, confounds=Z))
 
 
 def test_weights_come_back_as_numpy_and_go_where_they_are_wanted(tmp_path):
@@ -339,20 +308,16 @@ def header_of(shape: str, descr: str = "'<f8'") -> bytes:
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
 
 
-def saved(**arrays: Any) -> bytes:
-    stream = io.BytesIO()
-    np.savez(stream, **arrays)
-    return stream.getvalue()
-
-
 def test_bytes_that_are_wrong_are_refused(sound, tmp_path):
     path = tmp_path / "a.npz"
     flipped = bytearray(sound)
     flipped[sound.index(b"x_weights.npy") + 300] ^= 1
     for content in (b"", b"PK", b"nothing", sound[:1000], sound[:-30], sound[200:], bytes(flipped)):
         refused(path, content)
-    refused(path, saved(a=np.ones(3)), "no entry 'linspec'")
-    refused(path, saved(linspec=np.array([object()]), a=np.ones(3)))
+    np.savez(path, a=np.ones(3))
+    refused(path, path.read_bytes(), "no entry 'linspec'")
+    np.savez(path, linspec=np.array([object()]), a=np.ones(3))
+    refused(path, path.read_bytes())
     for entry in (b"", b"{}", header_of("(2,)", "'|u1'") + b"[]", header_of("(3,)", "'|u1'") + b"\xff{}"):
         refused(path, with_entry(sound, "linspec.npy", entry))
     for shape in ("(1000000000, 1000000000)", "(-60, -2)", "(60, 3)", "'ab'", "(60, 2), open('x', 'w')"):
