@@ -104,22 +104,18 @@ def test_labels_of_any_kind_are_saved(labels: Any, wanted: list[Any], tmp_path: 
     assert [row["row"] for row in again.scores_table()] == wanted
 
 
-def test_columns_of_any_data_have_names(tmp_path: Any) -> None:
-    words = np.array(["sun", "rain", "price"])  # as a vectorizer returns them
-    sparse = scipy.sparse.csr_array(np.array([[3.0, 1.0, 0.0], [-3.0, 0.0, 1.0], [0.0, 0.0, 0.0]]))
-    A = ls.labelled(sparse, columns=words)
-    solution = ls.solve(ls.SVD(A, k=1))
+@pytest.mark.parametrize("wrap", [np.asarray, scipy.sparse.csr_array, lambda X: lambda: iter([X])])
+def test_columns_of_any_data_have_names(wrap: Any, tmp_path: Path) -> None:
+    words = np.array(["sun", "rain", "price", "wind"])  # as a vectorizer returns them
+    solution = ls.solve(ls.SVD(ls.labelled(wrap(DATA), columns=words), k=1))
     assert [row["column"] for row in solution.weights_table()] == list(words)
-    ls.solve(ls.CCA(A, ls.labelled(np.eye(3), rows=list("xyz"), columns=list("abc")), k=1, ridge=1.0))
     solution.save(tmp_path / "answer.npz")
     assert ls.load_solution(tmp_path / "answer.npz").column_names == {"A": tuple(words)}
     pd = pytest.importorskip("pandas", reason="no pandas")
-    frame = pd.DataFrame(np.eye(3), columns=list("abc"))
+    frame = pd.DataFrame(DATA, columns=COLUMNS)
     assert ls.labelled(frame, columns=words).column_names == tuple(words)
-    slices = ls.labelled(lambda: iter([DATA]), columns=[f"c{j}" for j in range(DATA.shape[1])])
-    assert ls.solve(ls.SVD(slices, k=1)).weights_table()[2]["column"] == "c2"
     with pytest.raises(InvalidProblem, match="A must have the columns of the training data"):
-        solution.transform(pd.DataFrame(np.eye(3), columns=list("abc")))
+        solution.transform(frame)
 
 
 def test_leading_columns_are_those_of_largest_weight_by_sign() -> None:
@@ -166,13 +162,27 @@ def correlations(data: Any, scores: Any) -> Any:
     return np.corrcoef(np.column_stack([data, scores]).T)[:p, p:]
 
 
-@pytest.mark.parametrize("scale", [False, True])
+COUNTS, Z = RNG.integers(0, 3, 30), RNG.standard_normal((30, 1))
+ADJUSTED = {
+    "centred": {},
+    "scaled": {"scale": True},
+    "weights and confounds": {"sample_weight": COUNTS.astype(float), "confounds": Z},
+}
+
+
+@pytest.mark.parametrize("case", ADJUSTED)
 @pytest.mark.parametrize("solver", ["direct", "gram", "block-krylov"])
-def test_loadings_are_correlations_and_need_no_reading(solver: str, scale: bool) -> None:
-    solution = ls.solve(ls.SVD(DATA, k=3, center=True, scale=scale), solver)
-    wanted = correlations(DATA, solution.transform(DATA))
+def test_loadings_are_correlations_and_need_no_reading(solver: str, case: str) -> None:
+    given = ADJUSTED[case]
+    solution = ls.solve(ls.SVD(DATA, k=3, center=True, **given), solver)
+    rows = np.repeat(np.arange(30), COUNTS) if "sample_weight" in given else np.arange(30)
+    taken = np.column_stack([np.ones(len(rows)), Z[rows] * ("confounds" in given)])
+    freed = DATA[rows] - taken @ np.linalg.lstsq(taken, DATA[rows], rcond=None)[0]
+    beside = {"confounds": Z[rows]} if "confounds" in given else {}
+    wanted = correlations(freed, solution.transform(DATA[rows], **beside))
     np.testing.assert_allclose(solution.loadings(), wanted, atol=1e-6)
-    np.testing.assert_allclose(solution.loadings(DATA), wanted, atol=1e-12)
+    beside = {name: value for name, value in given.items() if name != "scale"}
+    np.testing.assert_allclose(solution.loadings(DATA, **beside), wanted, atol=1e-10)
 
 
 def test_loadings_without_centring_are_cosines() -> None:
@@ -183,18 +193,6 @@ def test_loadings_without_centring_are_cosines() -> None:
     lengths = np.linalg.norm(dense, axis=0)
     wanted = np.divide(dense.T @ scores, lengths[:, None], out=np.zeros((4, 2)), where=lengths[:, None] > 0)
     np.testing.assert_allclose(solution.loadings(), wanted / np.linalg.norm(scores, axis=0), atol=1e-10)
-
-
-def test_loadings_with_weights_and_confounds() -> None:
-    w = RNG.integers(0, 3, 30).astype(float)
-    Z = RNG.standard_normal((30, 1))
-    solution = ls.solve(ls.SVD(DATA, k=2, center=True, sample_weight=w, confounds=Z))
-    rows = np.repeat(np.arange(30), w.astype(int))
-    taken = np.column_stack([np.ones(len(rows)), Z[rows]])
-    freed = DATA[rows] - taken @ np.linalg.lstsq(taken, DATA[rows], rcond=None)[0]
-    wanted = correlations(freed, solution.transform(DATA[rows], confounds=Z[rows]))
-    np.testing.assert_allclose(solution.loadings(), wanted, atol=1e-10)
-    np.testing.assert_allclose(solution.loadings(DATA, confounds=Z, sample_weight=w), wanted, atol=1e-10)
 
 
 def test_loadings_of_a_column_that_does_not_vary_are_zero() -> None:
@@ -233,14 +231,12 @@ EVIL = "\x1b[31mred\x07\u202e\n"
 """A name that colours a terminal, rings its bell, turns its writing round, and begins a line."""
 
 
-@pytest.mark.parametrize("name", ["A", "LeastSquares", "CCA", "PLS"])
-def test_names_are_printed_without_control_characters(name: str) -> None:
+def test_names_are_printed_without_control_characters() -> None:
     X = ls.labelled(DATA, columns=[f"{EVIL}{j}" for j in range(4)])
     Y = ls.labelled(DATA[:, :2] + RNG.standard_normal((30, 2)), columns=[f"y{EVIL}{j}" for j in range(2)])
-    numbers = {"k": 2} if name in {"CCA", "PLS"} else {}
-    problem = ls.SVD(X, 2) if name == "A" else getattr(ls, name)(X, Y, **numbers)
-    solution = ls.solve(problem)
-    shown = [repr(solution.leading_columns(2, matrix)) for matrix in (("X", "Y") if numbers else ("",))]
-    for text in (*shown, repr(problem), repr(solution), str(solution.summary())):
-        assert not [mark for mark in text if not (mark.isprintable() or mark == "\n")]
-    assert all("red" in text and text.count("\n") == 3 for text in shown)
+    for problem, matrices in ((ls.SVD(X, 2), [""]), (ls.LeastSquares(X, Y), [""]), (ls.CCA(X, Y, 2), "XY")):
+        solution = ls.solve(problem)
+        shown = [repr(solution.leading_columns(2, matrix)) for matrix in matrices]
+        for text in (*shown, repr(problem), repr(solution), str(solution.summary())):
+            assert not [mark for mark in text if not (mark.isprintable() or mark == "\n")]
+        assert all("red" in text and text.count("\n") == 3 for text in shown)
