@@ -15,7 +15,7 @@ from backends import CountingOperator
 import linspec as ls
 from linspec import Status, option
 from linspec.arrays import to_host
-from linspec.errors import ConvergenceWarning, OutOfMemory
+from linspec.errors import BudgetTooSmall, ConvergenceWarning, OutOfMemory
 from linspec.iteration import Certificate, Context, Iterate
 from linspec.rows import Passes
 from linspec.solving import Solver
@@ -41,11 +41,14 @@ class Descent(Solver):
     share: float = option(1.0, "of the residual that it believes in", above=0)
     steps: int = option(10**9, "steps after which the generator ends", at_least=0)
     fails: int = option(10**9, "the step that finds no memory", at_least=0)
+    first: int = option(1, "passes before the first iterate", at_least=1)
+    products: int = option(1, "passes of each step", at_least=1)
 
     def iterate(self, problem: Any, moments: Any, context: Any, start: Any) -> Iterator[Iterate]:
         if self.fails == 0:
             raise MemoryError("too much")
-        AtB = moments.cross()
+        for _ in range(self.first):
+            AtB = moments.products(None, np.eye(1), onto=(0,))[1][0]
         x, size = np.full_like(AtB, 1e-9), np.linalg.norm(AtB)
         r = AtB - moments.gram_product(x)
         for step in range(self.steps + 1):
@@ -53,7 +56,8 @@ class Descent(Solver):
             if step + 1 == self.fails:
                 raise MemoryError
             x = x + r
-            r = AtB - moments.gram_product(x)
+            for _ in range(self.products):
+                r = AtB - moments.gram_product(x)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,13 +123,22 @@ def test_a_solver_that_flatters_itself_is_sent_back(share: float) -> None:
     assert found.iterations <= honest.iterations + 3
 
 
-@pytest.mark.parametrize("budget", [4, 6.5, 14])
-def test_passes_of_the_certificate_are_set_aside(budget: float) -> None:
-    operator = CountingOperator(A, sliceable=True, readable=True)
-    found = ls.solve(ls.LeastSquares(operator, b), Descent(), max_passes=budget)
-    assert operator.passes <= found.passes <= budget
-    assert (found.status, found.converged) == (Status.BUDGET, False)
-    assert found.residual == pytest.approx(residual_of(found), rel=1e-6)
+@pytest.mark.parametrize("products", [1, 3])
+def test_a_run_that_has_no_pass_left_for_its_step_or_the_certificate_keeps_its_last_iterate(
+    products: int,
+) -> None:
+    """Though the solver says nothing of its passes."""
+    for budget in (4, 6.5, *range(7, 15)):
+        operator = CountingOperator(A, sliceable=True, readable=True)
+        found = ls.solve(ls.LeastSquares(operator, b), Descent(products=products), max_passes=budget)
+        assert operator.passes <= found.passes <= budget
+        assert (found.status, found.converged) == (Status.BUDGET, False)
+        assert found.residual == pytest.approx(residual_of(found), rel=1e-6)
+
+
+def test_without_an_iterate_the_error_says_so() -> None:
+    with pytest.raises(BudgetTooSmall, match=r"needs at least 5 passes.*; got max_passes=4\. Raise it\."):
+        ls.solve(PROBLEM, Descent(first=7), max_passes=4)
 
 
 def test_doubt_keeps_a_small_residual_from_ending_the_run() -> None:

@@ -19,40 +19,6 @@ from linspec.solving import Solver
 
 rng = np.random.default_rng(1)
 A = rng.standard_normal((300, 8)) * np.geomspace(1, 0.1, 8)
-PROBLEM = ls.LeastSquares(A, A @ np.ones(8))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Careless(Solver):
-    """Landweber's iteration with three products a step, which says nothing of its passes."""
-
-    first: int = ls.option(1, "products before the first iterate", at_least=1)
-
-    def iterate(self, problem, moments, context, start):
-        for _ in range(self.first):
-            AtB = moments.products(None, np.eye(1), onto=(0,))[1][0]
-        x, gradient = 0 * AtB, AtB
-        while True:
-            yield Iterate(float(np.linalg.norm(gradient) / np.linalg.norm(AtB)), partial(dict, x=x))
-            for _ in range(2):
-                moments.gram_product(x)
-            x = x + gradient / 2000
-            gradient = AtB - moments.gram_product(x)
-
-
-def test_a_run_that_has_no_pass_left_for_its_step_keeps_its_last_iterate():
-    free = ls.solve(PROBLEM, Careless(), max_passes=40)
-    residuals = list(free.history["residual"])
-    for budget in range(4, 20):
-        found = ls.solve(PROBLEM, Careless(), max_passes=budget)
-        assert found.status is ls.Status.BUDGET
-        assert found.passes <= budget
-        assert found.residual == pytest.approx(residuals[len(found.history) - 1], rel=1e-9)
-
-
-def test_without_an_iterate_the_error_says_so():
-    with pytest.raises(BudgetTooSmall, match=r"needs at least 5 passes.*; got max_passes=4\. Raise it\."):
-        ls.solve(PROBLEM, Careless(first=7), max_passes=4)
 
 
 def test_the_budget_that_the_error_names_is_enough():

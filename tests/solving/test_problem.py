@@ -72,30 +72,13 @@ def test_a_file_is_pickled_with_its_entries(tmp_path):
         np.testing.assert_array_equal(again(ls.SVD(data, 2)).A.dense(), expected)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Sparse(ls.SVD):
-    """A problem of someone else."""
+def test_a_problem_of_someone_else_suggests_its_own_parameters():
+    @dataclass(frozen=True, eq=False, repr=False)
+    class Sparse(ls.SVD):
+        penalty: float = 1.0
 
-    penalty: float = 1.0
-
-
-ELSEWHERE = [
-    (lambda: ls.SVD(X, n_components=2), "n_components", "Its parameters: A, k, center"),
-    (lambda: ls.SVD(X, 2, centre=True), "centre", "'center'"),
-    (lambda: ls.CCA(X, y=Y, k=2), "'y'", "'Y'"),
-    (lambda: ls.SVD(X, 2, rng=0), "rng", "is an argument of linspec.solve. Pass it there."),
-    (lambda: ls.CCA(X, Y, 2, max_iterations=9), "max_iterations", "is an argument of linspec.solve"),
-    (lambda: Sparse(X, 2, penalt=2.0), "Sparse has no parameter 'penalt'", "Did you mean 'penalty'"),
-]
-
-
-@pytest.mark.parametrize("make, given, meant", ELSEWHERE, ids=[given for _, given, _ in ELSEWHERE])
-def test_an_unknown_parameter_is_answered_by_those_that_there_are(make, given, meant):
-    with pytest.raises(TypeError) as caught:
-        make()
-    message = str(caught.value)
-    assert given in message.split(".", maxsplit=1)[0]
-    assert meant in message
+    with pytest.raises(TypeError, match=r"Sparse has no parameter 'penalt'\. Did you mean 'penalty'"):
+        Sparse(X, 2, penalt=2.0)
 
 
 def test_without_k_an_answer_has_every_component_and_a_lower_rank_is_no_shortage():

@@ -43,14 +43,6 @@ def values(entries: Any) -> Any:
 # ---- sizes --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("unit", [1e-200, 1e-59, 1e59])
-def test_small_confounds_beside_others_are_removed(unit: float) -> None:
-    Z = RNG.standard_normal((60, 2))
-    X = A + Z @ RNG.standard_normal((2, 5))
-    usual, found = (ls.solve(ls.SVD(X, 2, center=True, confounds=each)).S for each in (Z, Z * [unit, 1.0]))
-    assert np.allclose(found, usual, rtol=1e-10)
-
-
 def test_the_message_names_matrix_column_and_power() -> None:
     entries = A * 1e-80
     entries[4, 3] = 5e-75
@@ -146,17 +138,14 @@ def test_data_that_are_narrow_themselves_keep_their_precision() -> None:
 @pytest.mark.parametrize("kind", ["dense", "sparse", "slices", "products", "file"])
 def test_as_operator_takes_a_dtype(kind: str, dtype: Any, tmp_path: Any) -> None:
     np.save(tmp_path / "rows.npy", SMALL)
-    operator = ls.as_operator(
-        str(tmp_path / "rows.npy") if kind == "file" else KINDS[kind](SMALL), dtype=dtype
-    )
+    data = str(tmp_path / "rows.npy") if kind == "file" else KINDS[kind](SMALL)
+    operator = ls.as_operator(data, dtype=dtype)
     assert operator.dtype == np.dtype(dtype)
-    V = RNG.standard_normal((3, 2))
-    assert np.allclose(operator.matmat(V), SMALL @ V, rtol=1e-12 if operator.dtype == np.float64 else 1e-4)
     if operator.access == "rows":
         assert operator.rows(slice(0, 5)).dtype == operator.rows(np.array([4, 2])).dtype == operator.dtype
     found = ls.solve(ls.SVD(operator, 2), "gram")
     assert found.Vh.dtype == operator.dtype
-    assert np.allclose(found.S, values(SMALL), rtol=1e-5)
+    assert np.allclose(found.S, values(SMALL), rtol=1e-12 if operator.dtype == np.float64 else 1e-5)
 
 
 def test_dtypes_that_cannot_be() -> None:

@@ -1,8 +1,7 @@
-"""The one call: names and instances, callbacks, Ctrl-C, random numbers, progress, and proofs of completeness."""
+"""The one call: names and instances, random numbers, progress, and proofs of completeness."""
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 
@@ -25,30 +24,6 @@ def test_names_and_instances_agree():
         answer = ls.solve(problem, solver, rng=5)
         np.testing.assert_array_equal(answer.x_weights, named.x_weights)
         assert answer.solver == "als"
-
-
-def test_callback_sees_and_stops():
-    seen = []
-
-    def stop_at_three(progress):
-        seen.append((progress.iteration, progress.current()["x_weights"].shape))
-        return progress.iteration == 3
-
-    found = ls.solve(ls.CCA(*VIEWS, 3), "als", tol=1e-15, oversample=0, callback=stop_at_three, rng=0)
-    assert found.status is ls.Status.STOPPED
-    assert seen == [(i, (12, 3)) for i in range(4)]
-    assert list(found.history["iteration"]) == [0, 1, 2, 3]
-
-
-def test_the_first_ctrl_c_ends_a_run_and_gives_the_handler_of_before_back(ctrl_c):
-    def interrupt(progress):
-        if progress.iteration == 4:
-            signal.raise_signal(signal.SIGINT)
-
-    found = ls.solve(ls.CCA(*VIEWS, 3), "als", tol=1e-15, oversample=0, callback=interrupt, rng=0)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    assert found.status is ls.Status.INTERRUPTED
-    assert found.iterations in (4, 5)
 
 
 def test_random_state_of_numpy_is_left_alone():
