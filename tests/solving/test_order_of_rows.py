@@ -26,7 +26,8 @@ y = x[:, :2] + 0.3 * RNG.standard_normal((N, 2)) + z
 up = x[:, 0] > 0
 classes = np.where(up, "up", "down")
 X, Y, Z = (pd.DataFrame(each, index=INDEX, columns=list("abc")[: each.shape[1]]) for each in (x, y, z))
-MEMBERS = pd.DataFrame(np.eye(2)[up.astype(int)], columns=list("st"), index=INDEX)
+members = np.eye(2)[up.astype(int)]
+MEMBERS = pd.DataFrame(members, columns=list("st"), index=INDEX)
 CLASSES, GROUPS = pd.Series(classes, index=INDEX), pd.Series(np.arange(N) % 6, index=INDEX)
 W = pd.Series(RNG.integers(1, 4, N).astype(float), index=INDEX)
 
@@ -44,10 +45,8 @@ def estimator(name: str, *fitted: Any, **options: Any) -> Any:
     return made.fit(*fitted) if fitted else made
 
 
-def group_folds() -> Any:
-    from sklearn.model_selection import GroupKFold
-
-    return GroupKFold(3)
+def ridge_cv() -> Any:
+    return estimator("RidgeCV", cv=pytest.importorskip("sklearn.model_selection").GroupKFold(3))
 
 
 def labelled_pair(labels: Any) -> Any:
@@ -56,6 +55,10 @@ def labelled_pair(labels: Any) -> Any:
 
 def unscored(scores: Any) -> Any:
     return SVD_Z.inverse_transform(SVD_Z.scores_table(X, confounds=Z), confounds=scores)
+
+
+def scores(X: Any, Y: Any, **given: Any) -> Any:
+    return ls.cross_validate(ls.LeastSquares(X, Y), rng=0, **given).scores
 
 
 def ridge_path(problem: Any, test: Any) -> Any:
@@ -114,19 +117,10 @@ CALLS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     "metrics.correlations": (Y, lambda y: ls.metrics.correlations(X, y, CCA.x_weights, CCA.y_weights)),
     "metrics.pcc": (Y, lambda y: ls.metrics.pcc(X, y, CCA.x_weights, CCA.y_weights, CCA)),
     "ridge_path of CCA": (Y, lambda t: ridge_path(ls.CCA(x, y, 2), (X, t))),
-    "ridge_path of a discriminant": (
-        MEMBERS,
-        lambda t: ridge_path(ls.Discriminant(x, MEMBERS.to_numpy()), (X, t)),
-    ),
-    "cross_validate, labels of folds": (
-        GROUPS,
-        lambda g: ls.cross_validate(ls.LeastSquares(X, y), splitter=g).scores,
-    ),
-    "cross_validate, groups": (
-        GROUPS,
-        lambda g: ls.cross_validate(ls.LeastSquares(x, Y), splitter=3, groups=g, rng=0).scores,
-    ),
-    "cross_validate, y": (CLASSES, lambda c: ls.cross_validate(ls.LeastSquares(X, Y), y=c, rng=0).scores),
+    "ridge_path of a discriminant": (MEMBERS, lambda t: ridge_path(ls.Discriminant(x, members), (X, t))),
+    "cross_validate, labels of folds": (GROUPS, lambda g: scores(X, y, splitter=g)),
+    "cross_validate, groups": (GROUPS, lambda g: scores(x, Y, splitter=3, groups=g)),
+    "cross_validate, y": (CLASSES, lambda c: scores(X, Y, y=c)),
     "bootstrap, groups": (
         GROUPS,
         lambda g: ls.bootstrap(ls.CCA(X, Y, 1), groups=g, draws=3, rng=0).correlations,
@@ -140,10 +134,7 @@ CALLS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     "estimators.Discriminant.score": (CLASSES, lambda c: estimator("Discriminant", X, CLASSES).score(X, c)),
     "estimators.Ridge, y": (Y, lambda y: estimator("Ridge", X, y).coef_),
     "estimators.Ridge.score": (Y, lambda y: estimator("Ridge", X, Y).score(X, y)),
-    "estimators.RidgeCV, groups": (
-        GROUPS,
-        lambda g: estimator("RidgeCV", cv=group_folds()).fit(X, Y, groups=g).errors_,
-    ),
+    "estimators.RidgeCV, groups": (GROUPS, lambda g: ridge_cv().fit(X, Y, groups=g).errors_),
 }
 
 
