@@ -52,11 +52,10 @@ class Pencil:
         rng = np.random.default_rng(seed)
         return [rng.standard_normal((b - a, min(width, b - a))) for a, b in self.views]
 
-    def solved(self, first: Any = None, width: int = 10, **options: Any) -> RitzBlocks:
+    def solved(self) -> RitzBlocks:
         """Iterate with the inverse of the diagonal as preconditioner."""
-        d, self.products = [diagonal for diagonal, _ in self.noise], 0
-        back = [np.where(D > 0, 1 / np.where(D > 0, D, 1.0), 0.0) for D in d]
-        steps = lobpcg_steps(self.multiplied, first or self.first(width), self.noise, width, **options)
+        back = [1 / diagonal for diagonal, _ in self.noise]
+        steps = lobpcg_steps(self.multiplied, self.first(10), self.noise, 10)
         pairs = next(steps)
         while not pairs.exhausted and self.products < 400:
             squares = sum(np.sum(R * R * b, axis=0) for R, b in zip(pairs.residuals, back, strict=True))
@@ -69,20 +68,17 @@ class Pencil:
 
 SHAPES: dict[str, Any] = {
     "one view": Pencil((90,)),
-    "two views": Pencil((60, 45)),
     "two views, nothing within": Pencil((60, 45), diagonal=False),
-    "three views": Pencil((50, 40, 30)),
     "three views, nothing within": Pencil((50, 40, 30), diagonal=False),
     "one view of rank 30": Pencil((60,), rank=30),
     "two views of rank 25": Pencil((50, 40), diagonal=False, rank=25),
 }
 
 
-@pytest.mark.parametrize("depth", [3, 4])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_leading_pairs(shape: str, depth: int) -> None:
+def test_leading_pairs(shape: str) -> None:
     pencil = SHAPES[shape]
-    pairs = pencil.solved(depth=depth)
+    pairs = pencil.solved()
     np.testing.assert_allclose(pairs.values[:k], pencil.exact[:k], rtol=1e-10)
     w = np.vstack(pairs.vectors(k))
     np.testing.assert_allclose(w.T @ pencil.S @ w, np.eye(k), atol=1e-9)
@@ -106,22 +102,17 @@ def test_values_never_fall_and_pairs_are_not_changed_later() -> None:
             np.testing.assert_array_equal(W, V)
 
 
-@pytest.mark.parametrize("width", [20, 60])
-def test_it_ends_where_the_subspaces_are_whole(width: int) -> None:
-    pencil = Pencil((30, 20), diagonal=False)
-    *_, last = lobpcg_steps(pencil.multiplied, pencil.first(width), pencil.noise, width)
+@pytest.mark.parametrize("sizes, rank, width, most", [((30, 20), None, 20, 3), ((40, 30), 8, 10, 9)])
+def test_it_ends_where_the_subspaces_are_whole_or_the_rest_is_rounding(
+    sizes: Any, rank: int | None, width: int, most: int
+) -> None:
+    pencil = Pencil(sizes, diagonal=False, rank=rank)
+    *_, last = lobpcg_steps(pencil.multiplied, pencil.first(width), pencil.noise, width, depth=9)
+    count = rank or 20
     assert last.exhausted
-    assert pencil.products <= 3
-    np.testing.assert_allclose(last.values[:20], pencil.exact[:20], rtol=1e-8, atol=1e-10)
-
-
-def test_it_ends_where_s_annihilates_what_is_left() -> None:
-    """Rank 8 of 40: ten columns have all of the range, and what is left is rounding."""
-    pencil = Pencil((40, 30), diagonal=False, rank=8)
-    *_, last = lobpcg_steps(pencil.multiplied, pencil.first(10), pencil.noise, 10, depth=9)
-    assert last.exhausted
-    assert len(last.values) == 8
-    np.testing.assert_allclose(last.values, pencil.exact[:8], rtol=1e-9)
+    assert len(last.values) == count
+    assert pencil.products <= most
+    np.testing.assert_allclose(last.values, pencil.exact[:count], rtol=1e-8, atol=1e-10)
 
 
 def test_known_products_save_one() -> None:

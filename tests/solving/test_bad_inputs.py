@@ -57,6 +57,7 @@ CALLS: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "1-D": (lambda: cca(X[:, 0]), ()),
     "no Y": (lambda: ls.CCA(X, k=2), ()),
     "not a problem": (lambda: ls.solve(X, "gram"), ()),
+    "not a problem of select": (lambda: ls.select(X), ("linspec.CCA", "ndarray")),
     "unknown solver": (lambda: cca(solver="gramm"), ("gramm", "gram")),
     "a solver of another problem": (lambda: cca(solver="cg"), ()),
     "unknown option": (lambda: cca(solver="als", tolerance=1e-3), ("tolerance", "tol")),

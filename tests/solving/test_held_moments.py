@@ -130,7 +130,14 @@ PROBLEMS = {
     "least-squares": {"ridge": 2.0},
     "least-squares, centred": {"ridge": [0.0, 1.0], "center": True},
 }
+
+
 BESIDE = ("mean", "x_mean", "y_mean", "slopes", "confound_mean", "correlations")
+
+
+def arrays(solution, name):
+    value = getattr(solution, name, None)
+    return value if isinstance(value, tuple) else [] if value is None else [value]
 
 
 @pytest.mark.parametrize("adjusted", [False, True])
@@ -152,12 +159,7 @@ def test_answers_are_those_on_all_rows(case, adjusted):
     wanted, found = ls.solve(cls(*views, **numbers, **beside)), ls.solve(two[0].problem())
     assert found.status is wanted.status
     for name in (*wanted.layout.arrays, *BESIDE):
-        ours, theirs = (getattr(each, name, None) for each in (found, wanted))
-        if theirs is None:
-            assert ours is None
-            continue
-        ours, theirs = (value if isinstance(value, tuple) else (value,) for value in (ours, theirs))
-        for one, other in zip(ours, theirs, strict=True):
+        for one, other in zip(arrays(found, name), arrays(wanted, name), strict=True):
             assert np.abs(one - other).max() < 1e-12 * max(1.0, np.abs(other).max())
 
 
