@@ -216,10 +216,7 @@ PROBLEMS: dict[str, Any] = {
     "discriminant": lambda A, B, **named: ls.Discriminant(A, CLASSES, k=2, **named),
     "pls": lambda A, B, **named: ls.PLS(A, B, k=4, **named),
 }
-STANDING = [
-    *((name, "dense") for name in PROBLEMS),
-    *(("cca", kind) for kind in ("float32", "sparse", "slices", "blocks")),
-]
+OF_KINDS = [("cca", kind) for kind in ("float32", "sparse", "slices", "blocks")]
 
 
 @pytest.mark.parametrize("scale", [False, True])

@@ -97,6 +97,7 @@ def test_a_product_is_one_pass_and_a_held_form_one_in_all(kind: str) -> None:
     each, held = (
         ls.Moments(KINDS[kind](A), KINDS[kind](B), center=True, form=form) for form in ("implicit", "dense")
     )
+    assert (each.passes, held.passes) == (0, 0)  # nothing is read before the first product
     for passes in (1, 2):
         each.products(V, W)
         held.products(V, W)
