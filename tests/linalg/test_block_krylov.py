@@ -67,14 +67,6 @@ def test_restarts_keep_the_basis_small_and_cost_few_products() -> None:
     assert many <= more <= 2.5 * many
 
 
-def test_a_start_that_holds_the_answer_takes_one_product() -> None:
-    S, rng = spectrum(SPECTRA["decay"]), np.random.default_rng(0)
-    _, vectors = np.linalg.eigh(S)
-    start = np.hstack([vectors[:, ::-1][:, :k], rng.standard_normal((p, 5))])
-    pairs = next(block_krylov(lambda V: S @ V, start, k, rng))
-    assert pairs.residuals.max() <= 1e-12
-
-
 def test_the_whole_space_ends_it() -> None:
     rng = np.random.default_rng(0)
     S = np.diag(np.arange(1.0, 7.0))

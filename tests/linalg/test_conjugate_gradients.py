@@ -71,15 +71,6 @@ def test_a_preconditioner_saves_products_and_changes_no_answer(unit: float) -> N
     assert counts[1] < counts[0]
 
 
-def test_a_start_is_gone_on_from() -> None:
-    wanted = exact(B, 1.0)
-    (x,), lengths = next(block_cg(lambda V: S @ V, B, (1.0,), wanted))
-    np.testing.assert_array_equal(x, wanted)
-    assert lengths.max() <= 1e-12 * np.linalg.norm(B)
-    (x,), _ = last(block_cg(lambda V: S @ V, B, (1.0,), rng.standard_normal(B.shape)))
-    assert np.abs(x - wanted).max() <= 1e-10 * np.abs(wanted).max()
-
-
 def test_as_many_products_as_there_are_eigenvalues_and_none_where_no_direction_is_left() -> None:
     values = np.repeat([1.0, 2.0, 5.0], 20)
     Q, _ = np.linalg.qr(rng.standard_normal((p, p)))

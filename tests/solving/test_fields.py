@@ -1,4 +1,4 @@
-"""Declared fields of problems and of answers of any number of views: solving, scores, files, commands, refusals."""
+"""Declared fields of problems and of answers of any number of views: solving, scores, refusals."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.linalg
-from click.testing import CliRunner
 
 import linspec as ls
-from linspec import registry
-from linspec.cli import main
 from linspec.errors import InvalidDeclaration, InvalidProblem
 from tests.studies.paired_problems import MCA, Agreement, Dense, related
 
@@ -49,31 +46,6 @@ def test_scores_are_passed_as_a_list_or_by_name():
     ):
         with pytest.raises(InvalidProblem, match=words):
             found.transform(*given, **named)
-
-
-def test_the_commands_solve_and_transform_three_files(tmp_path, monkeypatch):
-    own = registry.Registry()
-    monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: own)
-    place, facts = "tests.studies.paired_problems", {"summary": "Common.", "reference": "Kettenring 1971"}
-    ls.register(ls.ProblemSpec(name="agreement", target=f"{place}:Agreement", summary="Common."))
-    solver = {"problem": "agreement", "target": f"{place}:Dense", "traits": ("direct",), **facts}
-    ls.register(ls.SolverSpec(name="dense", **solver))
-    files = [str(tmp_path / f"{i}.npy") for i in range(3)]
-    for file, X in zip(files, VIEWS, strict=True):
-        np.save(file, X)
-    out = str(tmp_path / "answer.npz")
-
-    def run(*arguments):
-        found = CliRunner().invoke(main, arguments, catch_exceptions=False)
-        assert found.exit_code == 0, found.output
-        return found.output
-
-    shown = run("solve", "agreement", *files, "-k", "2", "--ridge", "1", "--solver", "dense", "--out", out)
-    assert all(f" {value:.5g}\n" in shown for value in exact(VIEWS, [1.0] * 3)[:2])
-    lines = run("transform", out, *files).splitlines()
-    assert lines[0].split(",") == [f"x{i}_vector{j}" for i in (1, 2, 3) for j in (1, 2)]
-    wanted = np.hstack(ls.load_solution(out).transform(VIEWS))
-    np.testing.assert_allclose([float(x) for x in lines[1].split(",")], wanted[0], rtol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,8 @@
-"""Problems as Python objects: pickle, parameters that there are not, and problems without k."""
+"""Problems as Python objects: pickle, and problems without k."""
 
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -70,15 +69,6 @@ def test_a_file_is_pickled_with_its_entries(tmp_path):
         (mapped[5:20].T, entries[5:20].T),
     ):
         np.testing.assert_array_equal(again(ls.SVD(data, 2)).A.dense(), expected)
-
-
-def test_a_problem_of_someone_else_suggests_its_own_parameters():
-    @dataclass(frozen=True, eq=False, repr=False)
-    class Sparse(ls.SVD):
-        penalty: float = 1.0
-
-    with pytest.raises(TypeError, match=r"Sparse has no parameter 'penalt'\. Did you mean 'penalty'"):
-        Sparse(X, 2, penalt=2.0)
 
 
 def test_without_k_an_answer_has_every_component_and_a_lower_rank_is_no_shortage():
