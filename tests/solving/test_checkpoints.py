@@ -158,14 +158,6 @@ def test_another_problem_or_solver_is_refused(call: Any, error: Any, words: str,
         call(kept)
 
 
-def test_the_ridges_of_a_path_must_be_the_same(tmp_path: Path) -> None:
-    path, few = tmp_path / "ridges.ckpt", {"callback": lambda p: p.iteration >= 2}
-    one, other = (ls.LeastSquares(A, Y, ridge=[0.1, ridge]) for ridge in (1.0, 2.0))
-    ls.solve(one, "cg", checkpoint=ls.Checkpoint(path, seconds=0), form="implicit", **few)
-    with pytest.raises(InvalidProblem, match="numbers must be the same"):
-        ls.solve(other, "cg", start=path, form="implicit")
-
-
 def test_a_file_that_was_cut_or_changed_or_is_newer_is_refused(
     kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.linalg
 
 import linspec as ls
 from linspec.errors import InvalidDeclaration, InvalidProblem
@@ -15,24 +14,9 @@ from tests.studies.paired_problems import MCA, Agreement, Dense, related
 VIEWS = [X + i for i, X in enumerate(related(80, (5, 4, 3), (2.0, 1.0), seed=11))]
 
 
-def exact(views, ridges):
-    """Eigenvalues of the pencil by SciPy."""
-    parts = [X - X.mean(axis=0) for X in views]
-    S = np.hstack(parts).T @ np.hstack(parts)
-    R = scipy.linalg.block_diag(*[r * np.eye(X.shape[1]) for r, X in zip(ridges, views, strict=True)])
-    B = scipy.linalg.block_diag(*[P.T @ P for P in parts]) + R
-    return scipy.linalg.eigh(S + R, B, eigvals_only=True)[::-1]
-
-
-def test_views_are_any_number_of_matrices_with_a_ridge_each():
-    found = ls.solve(Agreement(VIEWS, 3, ridge=(1.0, 2.0, 0.5)), Dense())
-    np.testing.assert_allclose(found.eigenvalues, exact(VIEWS, (1.0, 2.0, 0.5))[:3], rtol=1e-10)
-    assert [W.shape for W in found.weights] == [(5, 3), (4, 3), (3, 3)]
-    np.testing.assert_allclose(found.mean[1], VIEWS[1].mean(axis=0))
-
-
 def test_scores_are_passed_as_a_list_or_by_name():
     found = ls.solve(Agreement(VIEWS, 2, ridge=1.0), Dense())
+    assert [W.shape for W in found.weights] == [(5, 2), (4, 2), (3, 2)]
     parts = found.transform(VIEWS)
     np.testing.assert_allclose(parts[2], (VIEWS[2] - VIEWS[2].mean(0)) @ found.weights[2])
     in_order = found.transform(X3=VIEWS[2], X1=VIEWS[0])  # of the problem, however they are passed

@@ -1,15 +1,18 @@
-"""The one call: names and instances, random numbers, progress, and proofs of completeness."""
+"""The one call and its problems: names and instances, random numbers, progress, completeness, pickle, without k."""
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import linspec as ls
 from linspec.errors import InvalidOption
+from linspec.operators import CombinedColumns
 
 rng = np.random.default_rng(0)
 shared = rng.standard_normal((400, 4))
@@ -63,3 +66,86 @@ def test_completeness_is_proved_for_every_solver(solver):
 def test_completeness_is_refused_where_nothing_proves_it():
     with pytest.raises(InvalidOption, match=r"such as linspec\.CCA; got SVD\. Leave it out"):
         ls.solve(ls.SVD(np.eye(4), 2), complete=True)
+
+
+# ---- problems as objects ------------------------------------------------------------------------
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((40, 6))
+Y = X[:, :3] @ RNG.standard_normal((3, 4)) + RNG.standard_normal((40, 4))
+SPARSE = scipy.sparse.random(40, 6, 0.4, random_state=0, format="csr")
+
+
+def slices():
+    """A module's function: pickle takes it by its name."""
+    yield X[:15]
+    yield X[15:]
+
+
+def again(thing):
+    return pickle.loads(pickle.dumps(thing))
+
+
+PROBLEMS = {
+    "correlations": ls.CCA(X, Y, 2, ridge=(1.0, 2.0)),
+    "x": ls.LeastSquares(X, Y, [0.5, 5.0]),
+    "eigenvalues": ls.Discriminant(X, Y, 2),
+    **{
+        f"S, {kind}": ls.SVD(data, 2, center=True)
+        for kind, data in {
+            "array": X,
+            "float32": X.astype(np.float32),
+            "integers": (10 * X).astype(np.int16),
+            "sparse": SPARSE,
+            "csc": SPARSE.tocsc(),
+            "centred": CombinedColumns(ls.as_operator(X), X.mean(axis=0)),
+            "slices": slices,
+        }.items()
+    },
+}
+
+
+@pytest.mark.parametrize("case", PROBLEMS)
+def test_a_problem_survives_pickle(case):
+    problem, value = PROBLEMS[case], case.partition(",")[0]
+    copy = again(problem)
+    assert repr(copy) == repr(problem)
+    ours, theirs = (getattr(ls.solve(each, rng=0), value) for each in (copy, problem))
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_file_is_pickled_with_its_entries(tmp_path):
+    entries = RNG.standard_normal((3000, 8))
+    rows, columns = tmp_path / "rows.npy", tmp_path / "columns.npy"
+    np.save(rows, entries)
+    np.save(columns, np.asfortranarray(entries))
+    mapped = np.load(rows, mmap_mode="r")
+    for data, expected in (
+        (rows, entries),
+        (columns, entries),
+        (mapped[100:900, 1:7], entries[100:900, 1:7]),
+        (mapped[::-3, ::2], entries[::-3, ::2]),
+        (mapped[5:20].T, entries[5:20].T),
+    ):
+        np.testing.assert_array_equal(again(ls.SVD(data, 2)).A.dense(), expected)
+
+
+def test_without_k_an_answer_has_every_component_and_a_lower_rank_is_no_shortage():
+    for data, entries in ((X, X), (X.T.copy(), X.T), (SPARSE, SPARSE.toarray()), (slices, X)):
+        found = ls.solve(ls.SVD(data))
+        np.testing.assert_allclose(found.S, np.linalg.svd(entries, compute_uv=False), rtol=1e-10)
+        assert found.status is ls.Status.CONVERGED
+    low = X[:, :3] @ RNG.standard_normal((3, 6))
+    found = ls.solve(ls.SVD(low), "direct")
+    assert (len(found.S), found.status) == (3, ls.Status.CONVERGED)
+    assert ls.solve(ls.SVD(low, 6), "direct").status is ls.Status.RANK_DEFICIENT
+    assert len(ls.solve(ls.SVD(X.T, center=True), "direct").S) == 5  # of 6 rows, about their mean
+    bases = [np.linalg.qr(A - A.mean(axis=0))[0] for A in (X, Y)]
+    for solver in ("direct", "gram", "auto"):
+        pairs = ls.solve(ls.CCA(X, Y), solver)
+        exact = np.linalg.svd(bases[0].T @ bases[1], compute_uv=False)
+        np.testing.assert_allclose(pairs.correlations, exact, atol=1e-10)
+        assert pairs.x_weights.shape == (6, 4)
+    both = ls.solve(ls.CCA(low, Y), "gram")
+    assert len(both.correlations) == 3
+    assert "asked for" not in both.message
