@@ -10,6 +10,7 @@ import copy
 import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ import pytest
 import scipy.sparse
 from backends import backends
 from files_of_answers import changed_header
-from planted import orthonormal
+from planted import orthonormal, planted_case
 
 import linspec as ls
 from linspec.arrays import Home, to_host
@@ -120,18 +121,6 @@ def test_rows_that_do_not_count_leave_no_trace():
 
 # ---- answers -----------------------------------------------------------------------------------
 
-PROBLEMS = {
-    "svd": {"k": 3},
-    "cca": {"k": 2},
-    "cca, scaled": {"k": 2, "scale": True, "ridge": 0.5},
-    "pls": {"k": 2},
-    "pls-regression": {"k": 2},
-    "multiset-cca": {"k": 2, "ridge": 1.0},
-    "least-squares": {"ridge": 2.0},
-    "least-squares, centred": {"ridge": [0.0, 1.0], "center": True},
-}
-
-
 BESIDE = ("mean", "x_mean", "y_mean", "slopes", "confound_mean", "correlations")
 
 
@@ -140,23 +129,31 @@ def arrays(solution, name):
     return value if isinstance(value, tuple) else [] if value is None else [value]
 
 
-@pytest.mark.parametrize("adjusted", [False, True])
-@pytest.mark.parametrize("case", PROBLEMS)
-def test_answers_are_those_on_all_rows(case, adjusted):
-    """Of two halves of the batches that are merged, with and without weights and confounds."""
-    rng = np.random.default_rng(0)
-    cls, numbers = ls.get_problem(case.partition(",")[0]), PROBLEMS[case]
-    X = correlated(rng, 240, 5) + 10
-    Y = X[:, :3] + correlated(rng, 240, 3)
-    views = {"svd": (X,), "multiset-cca": ([X, Y, correlated(rng, 240, 4)],)}.get(case, (X, Y))
-    w, Z = rng.random(240) * (rng.random(240) > 0.2), rng.standard_normal((240, 2)) + 5
-    beside = {"sample_weight": w, "confounds": Z} if adjusted else {}
-    two = [ls.HeldMoments(cls, **numbers) for _ in range(2)]
-    for i, some in enumerate(parts(rng, 240, 10)):
-        batch = [[V[some] for V in view] if isinstance(view, list) else view[some] for view in views]
-        two[i % 2].add(*batch, **{name: each[some] for name, each in beside.items()})
+MERGED = ("svd", "cca", "pls", "pls-regression", "multiset-cca", "least-squares")
+ADJUSTED = {
+    "as given": ({}, {}),
+    "scaled": ({"scale": True, "center": True}, {}),
+    "weighted": (
+        {},
+        {"sample_weight": RNG.random(60) * (RNG.random(60) > 0.2), "confounds": RNG.random((60, 2))},
+    ),
+}
+
+
+@pytest.mark.parametrize("adjusted", ADJUSTED)
+@pytest.mark.parametrize("problem", MERGED)
+def test_answers_are_those_on_all_rows(problem, adjusted):
+    """Of two halves of the batches that are merged."""
+    case, (numbers, beside) = planted_case(problem), ADJUSTED[adjusted]
+    numbers = {**case.parameters, **numbers}
+    wanted = ls.solve(replace(case, parameters={**numbers, **beside}).state())
+    two = [ls.HeldMoments(problem, **numbers) for _ in range(2)]
+    for i, some in enumerate(parts(np.random.default_rng(1), 60, 6)):
+        batch = [X[some] for X in case.arrays.values()]
+        rows = {name: each[some] for name, each in beside.items()}
+        two[i % 2].add(*([batch] if problem == "multiset-cca" else batch), **rows)
     two[0].merge(two[1])
-    wanted, found = ls.solve(cls(*views, **numbers, **beside)), ls.solve(two[0].problem())
+    found = ls.solve(two[0].problem())
     assert found.status is wanted.status
     for name in (*wanted.layout.arrays, *BESIDE):
         for one, other in zip(arrays(found, name), arrays(wanted, name), strict=True):
