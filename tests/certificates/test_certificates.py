@@ -161,28 +161,6 @@ def test_squares_of_singular_values(name: str) -> None:
     assert enclosure([None], [V[:, :0]], np.zeros((0, 0))) == (0.0, 1.0)
 
 
-@pytest.mark.parametrize("ridge", [0.0, 0.1])
-@pytest.mark.parametrize("condition", [1e1, 1e6])
-def test_canonical_correlations(condition: float, ridge: float) -> None:
-    common = rng.standard_normal((n, 4))
-    units = np.geomspace(1, 1 / condition, 12)
-    X = (common @ rng.standard_normal((4, 12)) + rng.standard_normal((n, 12))) * units
-    Y = common @ rng.standard_normal((4, 9)) + rng.standard_normal((n, 9))
-    below = [np.vstack([M, np.sqrt(ridge) * np.eye(M.shape[1])]) for M in (X, Y)]
-    (Qx, Rx), (Qy, Ry) = map(np.linalg.qr, below)
-    U, rho, Vt = np.linalg.svd(Qx[:n].T @ Qy[:n])
-    a, b = np.linalg.solve(Rx, U[:, :6]) / np.sqrt(2), np.linalg.solve(Ry, Vt.T[:, :6]) / np.sqrt(2)
-    (Sx, Sy), C = (M.T @ M for M in below), X.T @ Y
-    metrics = [Metric.of_rows(M, 0.0, np.sum(M**2, axis=0), 2.0**-52, exact=True) for M in below]
-    for size in (0.0, 1e-8, 1e-4, 1e-1):
-        W = a[:, :3] + size * a[:, 3:6], b[:, :3]
-        theta = 2 * np.sum(W[0] * (C @ W[1]), axis=0)
-        gaps = [C @ W[1] - Sx @ W[0] * theta, C.T @ W[0] - Sy @ W[1] * theta]
-        delta, _ = enclosure(metrics, gaps, W[0].T @ Sx @ W[0] + W[1].T @ Sy @ W[1])
-        assert (nearest(theta, rho) <= delta + 1e-14 * condition).all()
-        assert delta <= 4 * size + 1e-15 * condition**2
-
-
 # ---- norms of the inverse of a matrix -----------------------------------------------------------
 
 P = 30
