@@ -1,14 +1,9 @@
-"""What "auto" chooses: solvers with the trait "automatic", another where one stagnates, and the recorded choices."""
+"""What "auto" chooses: another solver where one falls short, one that fits, and what is recorded."""
 
 from __future__ import annotations
 
 import json
-import sys
 import warnings
-from contextlib import nullcontext
-from dataclasses import dataclass
-from functools import partial
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -16,106 +11,8 @@ import scipy.sparse
 from choices import FILE, MEMORY, choices
 
 import linspec as ls
-from linspec import registry
-from linspec.cost import Estimate
-from linspec.errors import ConvergenceWarning, NoSuitableSolver
-from linspec.iteration import Iterate
+from linspec.errors import NoSuitableSolver
 from linspec.process import machine
-from linspec.solving import Solver
-
-
-@pytest.fixture
-def own(monkeypatch):
-    made = registry.Registry()
-    monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: made)
-    return made
-
-
-@dataclass(frozen=True, kw_only=True)
-class Halting(Solver):
-    """Quicker than all others, by its own account, and stagnates at a share of the answer (Golub 1965)."""
-
-    share: ClassVar[float] = 0.5
-    again: ClassVar[bool] = False
-    order: ClassVar[int] = 0
-
-    @classmethod
-    def estimate(cls, sizes):
-        return Estimate(1e-12 * cls.order, 0.0)
-
-    def iterate(self, problem, moments, context, start):
-        (S, _), (C, _) = moments.products(np.eye(6), np.eye(1))
-        x = np.linalg.solve(S + problem.ridge * np.eye(len(S)), C)
-        yield Iterate(1.0, partial(dict, x=self.share * x))
-        while self.again:
-            moments.gram_product(x)
-            yield Iterate(1.0, partial(dict, x=self.share * x))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Nearer(Halting):
-    """The same, nearer to the answer (Golub 1965)."""
-
-    share, order = 0.9, 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class Costly(Halting):
-    """The same, until the budget is used up (Golub 1965)."""
-
-    again = True
-
-
-def register(target, *traits, module=__name__):
-    """Register a solver that is chosen before all others if it has the trait."""
-    facts = {"summary": "A solver of this test.", "reference": "Golub 1965"}
-    target = f"{module}:{target}"
-    name = target.partition(":")[2].lower()
-    ls.register(ls.SolverSpec(name=name, problem="least-squares", target=target, traits=traits, **facts))
-
-
-@pytest.fixture
-def stated():
-    A = np.random.default_rng(0).standard_normal((30, 6))
-    return ls.LeastSquares(A, A @ np.ones((6, 1)), ridge=1.0)
-
-
-def test_auto_goes_on_where_a_solver_stagnates(own, stated, recwarn):
-    register("Halting", "iterative", "automatic")
-    found = ls.solve(stated, rng=0)
-    assert found.converged
-    assert found.solver != "halting"
-    assert "halting was tried first, and ended as STAGNATED" in found.message
-    alone = ls.solve(stated, found.solver, rng=0)
-    np.testing.assert_array_equal(found.x, alone.x)
-    assert found.passes == alone.passes + 2.0  # the rows and the certificate of the first
-    assert not recwarn.list
-
-
-def test_auto_keeps_the_best_of_those_that_miss_the_tolerance(own, stated):
-    for target in ("Halting", "Nearer"):
-        register(target, "iterative", "automatic")
-    with pytest.warns(ConvergenceWarning, match="nearer") as told:
-        found = ls.solve(stated, rng=0)
-    assert (found.solver, found.status, found.passes) == ("nearer", ls.Status.STAGNATED, 4.0)
-    assert len(told) == 1
-
-
-@pytest.mark.parametrize("target, budget", [("Costly", 9), ("Halting", 2)])
-def test_auto_does_not_go_on_beyond_a_budget(own, stated, target, budget):
-    register(target, "iterative", "automatic")
-    with pytest.warns(ConvergenceWarning) if target == "Halting" else nullcontext():
-        assert ls.solve(stated, rng=0, max_passes=budget).solver == target.lower()
-
-
-def test_auto_imports_no_solver_without_the_trait(own, stated, tmp_path, monkeypatch):
-    """The module of the one without would stop the interpreter."""
-    (tmp_path / "heavy_library.py").write_text("raise SystemExit('imported')")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    register("Heavy", "iterative", module="heavy_library")
-    assert ls.solve(stated, rng=0).converged
-    assert "heavy_library" not in sys.modules
-    assert own.plugins()[-1].status == "loaded"
 
 
 @pytest.mark.parametrize("attainable", [True, False])

@@ -1,8 +1,10 @@
-"""Faults of plugins when they are called: each is named, and the rest works on."""
+"""Solvers and adapters of others: what "auto" makes of them; their faults are named, and the rest works on."""
 
 from __future__ import annotations
 
 import math
+import sys
+from contextlib import nullcontext
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +15,7 @@ import pytest
 import linspec as ls
 from linspec import registry
 from linspec.cost import Estimate
-from linspec.errors import BrokenPlugin, InvalidOption, PluginWarning, UnsupportedData
+from linspec.errors import BrokenPlugin, ConvergenceWarning, InvalidOption, PluginWarning, UnsupportedData
 from linspec.iteration import Iterate
 from linspec.registry.options import part
 from linspec.solving import Solver
@@ -35,25 +37,30 @@ def own(monkeypatch):
 
 @dataclass(frozen=True, kw_only=True)
 class Mine(Solver):
-    """Does what the test says."""
+    """Does what the test says, which holds for `Other`, too."""
 
     def iterate(self, problem: Any, moments: Any, context: Any, start: Any) -> Any:
-        return behave.iterate(moments)
+        return behave.iterate(moments, self)
 
     @classmethod
     def estimate(cls, sizes: Any) -> Any:
         return behave.estimate()
 
 
-def triangle(moments):
+@dataclass(frozen=True, kw_only=True)
+class Other(Mine):
+    """Another solver."""
+
+
+def triangle(moments, _):
     """The SVD of the triangle, in a list."""
     _, s, Vt = np.linalg.svd(moments.triangle(), full_matrices=False)
     return [Iterate(0.0, lambda: {"Vh": Vt, "S": s}, final=True)]
 
 
-def declare(problem="svd", target=f"{__name__}:Mine"):
-    traits = ("direct", "automatic")
-    ls.register(ls.SolverSpec(name="mine", problem=problem, target=target, traits=traits, **FACTS))
+def declare(name="mine", problem="svd", module=__name__, traits=("direct", "automatic")):
+    target = f"{module}:{name.capitalize()}"
+    ls.register(ls.SolverSpec(name=name, problem=problem, target=target, traits=traits, **FACTS))
 
 
 def raising(error):
@@ -62,6 +69,64 @@ def raising(error):
 
     return raises
 
+
+# ---- auto ---------------------------------------------------------------------------------------------------
+
+
+def halting(*shares, again=False):
+    """Let `Mine` and `Other` claim to be quicker than all, and stagnate at these shares of the answer."""
+
+    def iterate(moments, solver):
+        (S, _), (C, _) = moments.products(np.eye(6), np.eye(2))
+        x = shares[isinstance(solver, Other)] * np.linalg.solve(S, C)
+        yield Iterate(1.0, lambda: {"x": x})
+        while again:
+            moments.gram_product(x)
+            yield Iterate(1.0, lambda: {"x": x})
+
+    behave.iterate, behave.estimate = iterate, lambda: Estimate(0.0, 0.0)
+    for name, _ in zip(("mine", "other"), shares, strict=False):
+        declare(name, "least-squares", traits=("iterative", "automatic"))
+
+
+def test_auto_goes_on_where_a_solver_stagnates(recwarn):
+    halting(0.5)
+    found = ls.solve(LSTSQ, rng=0)
+    assert found.converged
+    assert found.solver != "mine"
+    assert "mine was tried first, and ended as STAGNATED" in found.message
+    alone = ls.solve(LSTSQ, found.solver, rng=0)
+    np.testing.assert_array_equal(found.x, alone.x)
+    assert found.passes == alone.passes + 2.0  # the rows and the certificate of the first
+    assert not recwarn.list
+
+
+def test_auto_keeps_the_best_of_those_that_miss_the_tolerance():
+    halting(0.5, 0.9)
+    with pytest.warns(ConvergenceWarning, match="other") as told:
+        found = ls.solve(LSTSQ, rng=0)
+    assert (found.solver, found.status, found.passes) == ("other", ls.Status.STAGNATED, 4.0)
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("again, budget", [(True, 9), (False, 2)])
+def test_auto_does_not_go_on_beyond_a_budget(again, budget):
+    halting(0.5, again=again)
+    with nullcontext() if again else pytest.warns(ConvergenceWarning):
+        assert ls.solve(LSTSQ, rng=0, max_passes=budget).solver == "mine"
+
+
+def test_auto_imports_no_solver_without_the_trait(own, tmp_path, monkeypatch):
+    """The module of the one without would stop the interpreter."""
+    (tmp_path / "heavy_library.py").write_text("raise SystemExit('imported')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    declare("heavy", module="heavy_library", traits=("iterative",))
+    assert ls.solve(SVD, rng=0).converged
+    assert "heavy_library" not in sys.modules
+    assert own.plugins()[-1].status == "loaded"
+
+
+# ---- estimates ----------------------------------------------------------------------------------------------
 
 BAD_ESTIMATES = {
     "raises": (raising(ZeroDivisionError("no rows")), "ZeroDivisionError: no rows"),
@@ -88,7 +153,7 @@ def test_an_estimate_that_fails_is_a_warning_and_harms_nobody_else(fault):
 
 def test_a_candidate_that_cannot_be_imported_is_a_warning():
     without = ls.solve(SVD).solver
-    declare(target="no_such_module:Mine")
+    declare(module="no_such_module")
     with pytest.warns(PluginWarning, match="No module named 'no_such_module'"):
         assert ls.solve(SVD).solver == without
 
@@ -163,14 +228,14 @@ HANDED = {
 @pytest.mark.parametrize("what", HANDED)
 def test_what_is_yielded_is_named_if_the_certificate_cannot_take_it(what):
     problem, arrays, words = HANDED[what]
-    behave.iterate = lambda moments: [Iterate(0.0, lambda: arrays, final=True)]
+    behave.iterate = lambda *_: [Iterate(0.0, lambda: arrays, final=True)]
     with pytest.raises(BrokenPlugin, match=words):
         ls.solve(problem, Mine())
 
 
 def test_a_solver_may_return_a_list_of_its_iterates_and_must_have_one():
     assert ls.solve(SVD, Mine()).converged
-    behave.iterate = lambda moments: iter(())
+    behave.iterate = lambda *_: iter(())
     with pytest.raises(BrokenPlugin, match="Mine must yield at least one iterate"):
         ls.solve(SVD, Mine())
 
