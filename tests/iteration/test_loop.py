@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,7 +22,7 @@ from linspec.errors import BudgetTooSmall, ConvergenceWarning, OutOfMemory
 from linspec.iteration import Certificate, Context, Iterate
 from linspec.rows import Passes
 from linspec.solving import Solver
-from linspec.solving.verdict import verdict
+from linspec.solving.verdict import WARNED, verdict
 
 TOL = 1e-8
 rng = np.random.default_rng(0)
@@ -96,7 +97,8 @@ def test_the_answer_is_the_last_iterate_with_its_residual(how: str, ctrl_c: None
     def callback(progress: Any) -> Any:
         return act(progress) if act and progress.iteration == 3 else None
 
-    found = ls.solve(PROBLEM, Descent(**options), callback=callback)
+    with pytest.warns(ConvergenceWarning) if status in WARNED else nullcontext():
+        found = ls.solve(PROBLEM, Descent(**options), callback=callback)
     assert (found.status, found.converged, found.iterations) == (status, False, 3)
     x = FIRST
     for _ in range(3):
@@ -104,11 +106,6 @@ def test_the_answer_is_the_last_iterate_with_its_residual(how: str, ctrl_c: None
     np.testing.assert_allclose(found.x, x, rtol=1e-12)
     assert found.residual == pytest.approx(residual_of(found), rel=1e-9)
     assert list(found.history["iteration"]) == [0, 1, 2, 3]
-
-
-def test_a_warning_is_given_where_the_solver_gave_up() -> None:
-    with pytest.warns(ConvergenceWarning):
-        ls.solve(PROBLEM, Descent(steps=3))
 
 
 def test_a_lack_of_memory_before_the_first_iterate_is_an_error() -> None:
