@@ -151,7 +151,6 @@ def plain(found: Any) -> list[Any]:
 
 @pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
 @pytest.mark.parametrize("name", CALLS)
-@pytest.mark.slow(keep=30)
 def test_the_same_labels_in_another_order_are_refused_and_others_taken(name: str) -> None:
     argument, call = CALLS[name]
     with pytest.raises(
