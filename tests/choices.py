@@ -1,7 +1,7 @@
 """Write what "auto" chooses for many shapes, with 8 GiB of memory, to choices.json.
 
 Run `python tests/choices.py` after a change of rates, operation counts or traits. The table is for people who
-review the change: `solving/test_choices.py` fails where it differs from what is chosen, and a change needs a line in
+review the change: `solving/test_automatic.py` fails where it differs from what is chosen, and a change needs a line in
 CHANGELOG.md. Problems have shapes and counts of entries, and no entries.
 """
 
@@ -30,15 +30,14 @@ EACH = 30
 class Shape(ls.LinearOperator):
     """A matrix that is known by its shape and by what can be asked of it."""
 
-    def __init__(self, n: int, p: int, *, readable: bool = True, nnz: int | None = None) -> None:
+    def __init__(self, n: int, p: int, *, readable: bool = True) -> None:
         self.shape, self.dtype = (n, p), np.dtype(np.float64)
         self.readable, self.access = readable, "rows" if readable else "products"
-        self._nnz = n * p if nnz is None else nnz
 
     @property
     def nnz(self) -> int:
         """Stored entries."""
-        return self._nnz
+        return self.shape[0] * self.shape[1]
 
     def _matmat(self, V: Any) -> Any:
         raise AssertionError
@@ -65,33 +64,21 @@ def problems() -> dict[str, tuple[Any, cost.Sizes]]:
     found: dict[str, tuple[Any, cost.Sizes]] = {}
 
     def add(label: str, problem: Any, n: int, p: int, q: int, k: int, layout: str) -> None:
-        found[f"{label}, {layout} {n} x {p}{f' + {q}' if q else ''}, k = {k}"] = (
-            problem,
-            sizes(n, p, q, k, layout),
-        )
+        beside = f" + {q}" if q else ""
+        found[f"{label}, {layout} {n} x {p}{beside}, k = {k}"] = problem, sizes(n, p, q, k, layout)
 
-    for layout in ("dense", "sparse", "products"):
-        for n, p in SHAPES:
-            X, k = Shape(n, p, readable=layout != "products"), min(10, p // 2)
-            add("svd", ls.SVD(X, k), n, p, 0, k, layout)
-            y = Shape(n, 1, readable=True)
-            add("least-squares", ls.LeastSquares(X, y, ridge=1.0), n, p, 1, 1, layout)
-            if layout != "products":
-                H = Shape(n, k)
-                add("discriminant", ls.Discriminant(X, H, k, ridge=1.0), n, p, k, k, layout)
-            if p < 50_000:
-                Y = Shape(n, p, readable=layout != "products")
-                add("cca", ls.CCA(X, Y, k, ridge=1.0), n, p, p, k, layout)
     for n, p in SHAPES:
-        add(
-            "cca",
-            ls.CCA(Shape(n, p), Shape(n, p), min(10, p // 2), ridge=1.0),
-            n,
-            p,
-            p,
-            min(10, p // 2),
-            "one-hot",
-        )
+        k = min(10, p // 2)
+        for layout in ("dense", "sparse", "products"):
+            readable = layout != "products"
+            X, Y = Shape(n, p, readable=readable), Shape(n, p, readable=readable)
+            add("svd", ls.SVD(X, k), n, p, 0, k, layout)
+            add("least-squares", ls.LeastSquares(X, Shape(n, 1), ridge=1.0), n, p, 1, 1, layout)
+            if readable:
+                add("discriminant", ls.Discriminant(X, Shape(n, k), k, ridge=1.0), n, p, k, k, layout)
+            if p < 50_000:
+                add("cca", ls.CCA(X, Y, k, ridge=1.0), n, p, p, k, layout)
+        add("cca", ls.CCA(Shape(n, p), Shape(n, p), k, ridge=1.0), n, p, p, k, "one-hot")
     kernel, preimage = (registry.get_problem(name) for name in ("kernel-cca", "preimage-cca"))
     for n in (500, 3_000, 20_000):
         rows = np.broadcast_to(np.zeros(1), (n, 20))

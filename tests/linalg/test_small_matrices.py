@@ -1,4 +1,4 @@
-"""Host algebra of blocks."""
+"""Small matrices on the host: eigenpairs, roots, and bases of blocks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
+from linspec.linalg import orthonormal
 from linspec.linalg.small_matrices import eigenpairs, inverse_root, leading_eigenpairs
 
 
@@ -47,3 +48,15 @@ def test_inverse_root_is_that_of_scipy_and_leaves_out_what_is_not_there():
     short = np.outer(B[:, 0], [1.0, 2.0])
     T, _ = inverse_root(short.T @ short)
     np.testing.assert_allclose(T @ (short.T @ short) @ T, np.outer([1, 2], [1, 2]) / 5, atol=1e-7)
+
+
+def test_orthonormal_bases_leave_dependent_columns_out() -> None:
+    rng = np.random.default_rng(0)
+    columns = rng.standard_normal((50, 3)) * [1e-30, 1.0, 1e30]
+    dependent = np.column_stack([columns, columns @ rng.standard_normal((3, 2))])
+    for M, rank in ((columns, 3), (dependent, 3), (columns * 0, 0)):
+        Q, tau = orthonormal(M)
+        assert Q.shape[1] == rank
+        assert np.allclose(Q.T @ Q, np.eye(rank), rtol=0, atol=1e-14)
+        lengths = np.linalg.norm(M, axis=0)
+        assert (np.linalg.norm(Q @ tau - M, axis=0) <= 1e-12 * lengths).all()

@@ -1,134 +1,37 @@
-"""The one call: names and instances, budgets, endings, histories, callbacks, interrupts."""
+"""The one call and its problems: names and instances, random numbers, progress, completeness, pickle, without k."""
 
 from __future__ import annotations
 
-import os
-import signal
+import pickle
 import subprocess
 import sys
-import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse
 
 import linspec as ls
-from linspec.process import machine
+from linspec.errors import InvalidOption
+from linspec.operators import CombinedColumns
+
+rng = np.random.default_rng(0)
+shared = rng.standard_normal((400, 4))
+VIEWS = [shared @ rng.standard_normal((4, p)) + rng.standard_normal((400, p)) for p in (12, 9)]
 
 
-@pytest.fixture(scope="module")
-def views():
-    rng = np.random.default_rng(0)
-    shared = rng.standard_normal((400, 4))
-    X = shared @ rng.standard_normal((4, 12)) + rng.standard_normal((400, 12))
-    Y = shared @ rng.standard_normal((4, 9)) + rng.standard_normal((400, 9))
-    return X, Y
-
-
-def test_names_and_instances_agree(views):
-    problem = ls.CCA(*views, 3, ridge=1.0)
-    als = ls.get_solver("als", ls.CCA)
-    answers = [
-        ls.solve(problem, solver, rng=5)
-        for solver in (
-            "als",
-            "cca/als",
-            "linspec:als",
-            als(),
-            als(lstsq=ls.get_solver("cg", ls.LeastSquares)()),
-        )
-    ]
-    for answer in answers[1:]:
-        np.testing.assert_array_equal(answer.x_weights, answers[0].x_weights)
+def test_names_and_instances_agree():
+    problem = ls.CCA(*VIEWS, 3, ridge=1.0)
+    als, cg = ls.get_solver("als", ls.CCA), ls.get_solver("cg", ls.LeastSquares)
+    named = ls.solve(problem, "als", rng=5)
+    for solver in ("cca/als", "linspec:als", als(), als(lstsq=cg())):
+        answer = ls.solve(problem, solver, rng=5)
+        np.testing.assert_array_equal(answer.x_weights, named.x_weights)
         assert answer.solver == "als"
 
 
-def test_auto_holds_solvers_without_a_tolerance_to_that_of_the_call():
-    """A Gram matrix of condition 1e15 gives six digits; if ten are requested, "auto" goes on to the rows."""
-    rng = np.random.default_rng(0)
-    U = np.linalg.qr(rng.standard_normal((46, 7)))[0]
-    X, Y = U @ rng.standard_normal((7, 1)), U[:, :6] * np.geomspace(1, 5e-7, 6)
-    Y = Y @ np.linalg.qr(rng.standard_normal((6, 6)))[0]
-    problem = ls.CCA(X, Y, 1, center=False)
-    assert ls.solve(problem, "gram").status is ls.Status.ILL_CONDITIONED
-    found = ls.solve(problem, tol=1e-10)
-    assert found.converged
-    assert found.residual <= 1e-10
-
-
-@pytest.mark.parametrize("attainable", [True, False])
-def test_auto_warns_of_the_answer_that_it_returns_and_not_of_its_attempts(attainable):
-    """Rows of condition 1e4 give more digits than Gram matrices of condition 1e8, and nothing gives sixty."""
-    given_up = 0
-    for seed in range(8):
-        rng = np.random.default_rng(seed)
-        Q = np.linalg.qr(rng.standard_normal((8, 8)))[0]
-        problem = ls.CCA(*(rng.standard_normal((200, 8)) * np.geomspace(1, 1e-4, 8) @ Q for _ in "XY"), 2)
-        tol = ls.solve(problem, "gram").residual / 10 if attainable else 1e-60
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            found = ls.solve(problem, tol=tol)
-        assert "gram was tried first" in found.message
-        assert (found.residual <= tol) == attainable
-        warned = found.status is ls.Status.INACCURATE
-        assert [str(each.message).partition(":")[0] for each in caught] == ["direct"] * warned
-        given_up += warned
-    assert bool(given_up) != attainable
-
-
-def test_what_cannot_fit_is_refused_by_name_too(monkeypatch):
-    X = scipy.sparse.random(1000, 800, 0.01, format="csr", random_state=0)
-    monkeypatch.setattr(machine, "available_memory", lambda: 10**7)
-    with pytest.raises(
-        ls.errors.NoSuitableSolver, match=r"gram .* would take .* MB .*10 MB are available.*iterative"
-    ):
-        ls.solve(ls.CCA(X, X, 2, ridge=1.0), "gram")
-
-
-def test_callback_sees_and_stops(views):
-    seen = []
-
-    def stop_at_three(progress):
-        seen.append((progress.iteration, progress.current()["x_weights"].shape))
-        return progress.iteration == 3
-
-    solution = ls.solve(ls.CCA(*views, 3), "als", tol=1e-15, oversample=0, callback=stop_at_three, rng=0)
-    assert solution.status is ls.Status.STOPPED
-    assert seen == [(i, (12, 3)) for i in range(4)]
-    assert list(solution.history["iteration"]) == [0, 1, 2, 3]
-
-
-def test_shared_moments_are_paid_once(views):
-    moments = ls.Moments(*views, center=True, form="dense")
-    first = ls.solve(ls.CCA(moments, k=3), "gram")
-    second = ls.solve(ls.CCA(moments, k=2, ridge=5.0), "als", rng=0)
-    assert first.passes == 1
-    assert second.passes == 0
-    with pytest.raises(ls.errors.InvalidProblem, match="center=True"):
-        ls.CCA(moments, k=3, center=False)
-
-
-def test_interrupt_ends_with_the_best_iterate(views):
-    """Ctrl-C during a run: the first one ends it cleanly, and Python's own handler is back afterwards."""
-
-    def interrupt(progress):
-        if progress.iteration == 4:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    # A shell lets what it runs in the background ignore Ctrl-C; here it must not.
-    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        solution = ls.solve(ls.CCA(*views, 3), "als", tol=1e-15, oversample=0, callback=interrupt, rng=0)
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    finally:
-        signal.signal(signal.SIGINT, usual)
-    assert solution.status is ls.Status.INTERRUPTED
-    assert solution.iterations in (4, 5)
-
-
-def test_random_state_of_numpy_is_left_alone(views):
+def test_random_state_of_numpy_is_left_alone():
     before = np.random.get_state()[1].copy()  # noqa: NPY002
-    ls.solve(ls.CCA(*views, 3), "als")
+    ls.solve(ls.CCA(*VIEWS, 3), "als")
     np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
 
 
@@ -151,8 +54,7 @@ def test_completeness_is_proved_for_every_solver(solver):
     X, Y = rng.standard_normal((400, 90)), rng.standard_normal((400, 80))
     X[:, 0] = Y[:, 0] + 0.1 * X[:, 0]
     X[:, 1] = Y[:, 1] + 0.3 * X[:, 1]
-    problem = ls.CCA(X, Y, 2, ridge=5.0)
-    found = ls.solve(problem, solver, rng=0, tol=1e-9, complete=True)
+    found = ls.solve(ls.CCA(X, Y, 2, ridge=5.0), solver, rng=0, tol=1e-9, complete=True)
     bases = [np.linalg.cholesky(np.cov(A.T, bias=True) * 400 + 5.0 * np.eye(A.shape[1])) for A in (X, Y)]
     C = (X - X.mean(0)).T @ (Y - Y.mean(0))
     T = np.linalg.solve(bases[0], np.linalg.solve(bases[1], C.T).T)
@@ -162,6 +64,88 @@ def test_completeness_is_proved_for_every_solver(solver):
 
 
 def test_completeness_is_refused_where_nothing_proves_it():
-    problem = ls.SVD(np.eye(4), 2)
-    with pytest.raises(ls.errors.InvalidOption, match=r"such as linspec\.CCA; got SVD\. Leave it out"):
-        ls.solve(problem, complete=True)
+    with pytest.raises(InvalidOption, match=r"such as linspec\.CCA; got SVD\. Leave it out"):
+        ls.solve(ls.SVD(np.eye(4), 2), complete=True)
+
+
+# ---- problems as objects ------------------------------------------------------------------------
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((40, 6))
+Y = X[:, :3] @ RNG.standard_normal((3, 4)) + RNG.standard_normal((40, 4))
+SPARSE = scipy.sparse.random(40, 6, 0.4, random_state=0, format="csr")
+
+
+def slices():
+    """A module's function: pickle takes it by its name."""
+    yield X[:15]
+    yield X[15:]
+
+
+def again(thing):
+    return pickle.loads(pickle.dumps(thing))
+
+
+PROBLEMS = {
+    "correlations": ls.CCA(X, Y, 2, ridge=(1.0, 2.0)),
+    "x": ls.LeastSquares(X, Y, [0.5, 5.0]),
+    "eigenvalues": ls.Discriminant(X, Y, 2),
+    **{
+        f"S, {kind}": ls.SVD(data, 2, center=True)
+        for kind, data in {
+            "array": X,
+            "float32": X.astype(np.float32),
+            "integers": (10 * X).astype(np.int16),
+            "sparse": SPARSE,
+            "csc": SPARSE.tocsc(),
+            "centred": CombinedColumns(ls.as_operator(X), X.mean(axis=0)),
+            "slices": slices,
+        }.items()
+    },
+}
+
+
+@pytest.mark.parametrize("case", PROBLEMS)
+def test_a_problem_survives_pickle(case):
+    problem, value = PROBLEMS[case], case.partition(",")[0]
+    copy = again(problem)
+    assert repr(copy) == repr(problem)
+    ours, theirs = (getattr(ls.solve(each, rng=0), value) for each in (copy, problem))
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_file_is_pickled_with_its_entries(tmp_path):
+    entries = RNG.standard_normal((3000, 8))
+    rows, columns = tmp_path / "rows.npy", tmp_path / "columns.npy"
+    np.save(rows, entries)
+    np.save(columns, np.asfortranarray(entries))
+    mapped = np.load(rows, mmap_mode="r")
+    for data, expected in (
+        (rows, entries),
+        (columns, entries),
+        (mapped[100:900, 1:7], entries[100:900, 1:7]),
+        (mapped[::-3, ::2], entries[::-3, ::2]),
+        (mapped[5:20].T, entries[5:20].T),
+    ):
+        np.testing.assert_array_equal(again(ls.SVD(data, 2)).A.dense(), expected)
+
+
+def test_without_k_an_answer_has_every_component_and_a_lower_rank_is_no_shortage():
+    for data, entries in ((X, X), (X.T.copy(), X.T), (SPARSE, SPARSE.toarray()), (slices, X)):
+        found = ls.solve(ls.SVD(data))
+        np.testing.assert_allclose(found.S, np.linalg.svd(entries, compute_uv=False), rtol=1e-10)
+        assert found.status is ls.Status.CONVERGED
+    low = X[:, :3] @ RNG.standard_normal((3, 6))
+    found = ls.solve(ls.SVD(low), "direct")
+    assert (len(found.S), found.status) == (3, ls.Status.CONVERGED)
+    assert ls.solve(ls.SVD(low, 6), "direct").status is ls.Status.RANK_DEFICIENT
+    assert len(ls.solve(ls.SVD(X.T, center=True), "direct").S) == 5  # of 6 rows, about their mean
+    bases = [np.linalg.qr(A - A.mean(axis=0))[0] for A in (X, Y)]
+    for solver in ("direct", "gram", "auto"):
+        pairs = ls.solve(ls.CCA(X, Y), solver)
+        exact = np.linalg.svd(bases[0].T @ bases[1], compute_uv=False)
+        np.testing.assert_allclose(pairs.correlations, exact, atol=1e-10)
+        assert pairs.x_weights.shape == (6, 4)
+    both = ls.solve(ls.CCA(low, Y), "gram")
+    assert len(both.correlations) == 3
+    assert "asked for" not in both.message

@@ -1,4 +1,4 @@
-"""Labels of rows, and correlations of columns with components, in tables."""
+"""Tables of answers: summaries, labels of rows, leading columns, and correlations of columns with components."""
 
 from __future__ import annotations
 
@@ -18,49 +18,65 @@ PEOPLE = [f"person {i}" for i in range(30)]
 COLUMNS = list("abcd")
 
 
+def test_a_summary_has_the_certificate_first_and_then_the_numbers_of_each_component() -> None:
+    table = ls.solve(ls.SVD(DATA, k=3, center=True)).summary()
+    exact = np.linalg.svd(DATA - DATA.mean(axis=0), compute_uv=False)
+    wanted = {
+        "component": [1, 2, 3],
+        "singular value": exact[:3],
+        "explained variance": exact[:3] ** 2 / 29,
+        "explained variance ratio": exact[:3] ** 2 / (exact**2).sum(),
+    }
+    for name, values in wanted.items():
+        assert [row[name] for row in table] == pytest.approx(values)
+    assert repr(table).index("CONVERGED") < repr(table).index("singular value")
+    assert f"{exact[0]:.6g}" in repr(table)
+
+
+def test_a_summary_shows_the_residual_and_what_it_is() -> None:
+    for problem, kind in (
+        (ls.SVD(DATA, k=2), "relative"),
+        (ls.CCA(DATA, DATA[:, ::-1] ** 2, k=2), "squared"),
+        (ls.LeastSquares(DATA, DATA[:, 0]), "relative gradient"),
+        (ls.Discriminant(DATA, DATA[:, :2] ** 2), "relative"),
+    ):
+        solution = ls.solve(problem)
+        said = dict(solution.summary().facts)
+        assert said["residual"].startswith(f"{solution.residual:.2g} ({kind}, ")
+        assert said["residual"].endswith(f"tolerance {solution.tol:.2g}")
+        assert said["message"] == solution.message
+
+
+# ---- labels of rows and names of columns ------------------------------------------------------
+
+
 def people(library: str) -> Any:
     """The data with the column "who", or of pandas with that index."""
     pytest.importorskip("narwhals", reason="frames are read by narwhals")
     values = {name: DATA[:, j] for j, name in enumerate(COLUMNS)}
+    module = pytest.importorskip(library, reason=f"no {library}")
     if library == "pandas":
-        pd = pytest.importorskip("pandas", reason="no pandas")
-        return pd.DataFrame(values, index=pd.Index(PEOPLE, name="who"))
-    if library == "polars":
-        return pytest.importorskip("polars", reason="no polars").DataFrame({"who": PEOPLE, **values})
-    return pytest.importorskip("pyarrow", reason="no pyarrow").table({"who": PEOPLE, **values})
-
-
-def with_labels(library: str) -> Any:
-    data = people(library)
-    return data if library == "pandas" else ls.labelled(data, "who")
-
-
-def labels_in(table: Any) -> tuple[str, list[Any]]:
-    """Return the name of the labels, and the labels."""
-    if isinstance(table, list):
-        name = next(iter(table[0]))
-        return name, [row[name] for row in table]
-    if hasattr(table, "index"):
-        return table.index.name, list(table.index)
-    name = next(iter(getattr(table, "column_names", None) or table.columns))
-    column = table[name]
-    return name, column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
+        return module.DataFrame(values, index=module.Index(PEOPLE, name="who"))
+    table = (module.DataFrame if library == "polars" else module.table)({"who": PEOPLE, **values})
+    return ls.labelled(table, "who")
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_tables_of_scores_have_the_labels_of_rows(library: str, tmp_path: Path) -> None:
-    data = with_labels(library)
+    data = people(library)
     solution = ls.solve(ls.SVD(data, k=2, center=True, left=True))
-    assert labels_in(solution.scores_table(data)) == ("who", PEOPLE)
-    assert labels_in(solution.scores_table()) == ("who", PEOPLE)
-    assert type(solution.scores_table()) is type(people(library))
-    assert labels_in(solution.scores_table(library="")) == ("who", PEOPLE)
+    table = solution.scores_table()
+    assert type(table).__module__.partition(".")[0] == library
+    assert [*(table.index if library == "pandas" else table["who"].to_numpy())] == PEOPLE
+    for rows in (solution.scores_table(library=""), solution.scores_table(data, library="")):
+        assert [row["who"] for row in rows] == PEOPLE
     scores = np.column_stack([solution.scores_table(library="pyarrow")[f"component{i}"] for i in (1, 2)])
     np.testing.assert_allclose(scores, solution.transform(DATA), atol=1e-10)
     solution.save(tmp_path / "answer.npz")
     again = ls.load_solution(tmp_path / "answer.npz")
-    assert labels_in(again.scores_table(library="")) == ("who", PEOPLE)
-    assert again.row_names.tolist() == PEOPLE
+    assert [row["who"] for row in again.scores_table(library="")] == again.row_names.tolist() == PEOPLE
+    part = ls.solve(ls.SVD(data, k=2, left=True).on_rows(np.array([4, 2, 9, 7])))
+    assert [row["who"] for row in part.scores_table(library="")] == [PEOPLE[i] for i in (4, 2, 9, 7)]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +87,6 @@ def test_tables_of_scores_have_the_labels_of_rows(library: str, tmp_path: Path) 
         (["ä\0", None, ""], ["ä\0", None, ""]),
         ([("a", 1), ("a", 2), ("b", 1)], ["a, 1", "a, 2", "b, 1"]),
     ],
-    ids=["integers", "numbers", "texts and none", "levels"],
 )
 def test_labels_of_any_kind_are_saved(labels: Any, wanted: list[Any], tmp_path: Path) -> None:
     solution = ls.solve(ls.SVD(ls.labelled(np.diag([3.0, 2, 1]), labels), k=1, left=True))
@@ -80,28 +95,18 @@ def test_labels_of_any_kind_are_saved(labels: Any, wanted: list[Any], tmp_path: 
     assert [row["row"] for row in again.scores_table()] == wanted
 
 
-def test_labels_follow_chosen_rows() -> None:
-    problem = ls.SVD(with_labels("pandas"), k=2, left=True)
-    part = ls.solve(problem.on_rows(np.array([4, 2, 9, 7])))
-    assert [row["who"] for row in part.scores_table(library="")] == [PEOPLE[i] for i in (4, 2, 9, 7)]
-
-
-def test_columns_of_any_data_have_names(tmp_path: Any) -> None:
-    words = np.array(["sun", "rain", "price"])  # as a vectorizer returns them
-    sparse = scipy.sparse.csr_array(np.array([[3.0, 1.0, 0.0], [-3.0, 0.0, 1.0], [0.0, 0.0, 0.0]]))
-    A = ls.labelled(sparse, columns=words)
-    solution = ls.solve(ls.SVD(A, k=1))
+@pytest.mark.parametrize("wrap", [np.asarray, scipy.sparse.csr_array, lambda X: lambda: iter([X])])
+def test_columns_of_any_data_have_names(wrap: Any, tmp_path: Path) -> None:
+    words = np.array(["sun", "rain", "price", "wind"])  # as a vectorizer returns them
+    solution = ls.solve(ls.SVD(ls.labelled(wrap(DATA), columns=words), k=1))
     assert [row["column"] for row in solution.weights_table()] == list(words)
-    ls.solve(ls.CCA(A, ls.labelled(np.eye(3), rows=list("xyz"), columns=list("abc")), k=1, ridge=1.0))
     solution.save(tmp_path / "answer.npz")
     assert ls.load_solution(tmp_path / "answer.npz").column_names == {"A": tuple(words)}
     pd = pytest.importorskip("pandas", reason="no pandas")
-    frame = pd.DataFrame(np.eye(3), columns=list("abc"))
+    frame = pd.DataFrame(DATA, columns=COLUMNS)
     assert ls.labelled(frame, columns=words).column_names == tuple(words)
-    slices = ls.labelled(lambda: iter([DATA]), columns=[f"c{j}" for j in range(DATA.shape[1])])
-    assert ls.solve(ls.SVD(slices, k=1)).weights_table()[2]["column"] == "c2"
     with pytest.raises(InvalidProblem, match="A must have the columns of the training data"):
-        solution.transform(pd.DataFrame(np.eye(3), columns=list("abc")))
+        solution.transform(frame)
 
 
 def test_leading_columns_are_those_of_largest_weight_by_sign() -> None:
@@ -122,21 +127,21 @@ def test_leading_columns_are_those_of_largest_weight_by_sign() -> None:
         solution.leading_columns(0)
 
 
-def test_labels_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(InvalidProblem, match="a name for each of the 4 columns"):
-        ls.labelled(DATA, columns=["x", "y"])
-    with pytest.raises(InvalidProblem, match="all different; got"):
-        ls.labelled(DATA, columns=list("xyzx"))
-    with pytest.raises(InvalidProblem, match="all different; got 'abcd'"):
-        ls.labelled(DATA, columns="abcd")
-    with pytest.raises(InvalidProblem, match="a label for each of the 30 rows; got"):
-        ls.labelled(DATA, ["x", "y"])
-    with pytest.raises(InvalidProblem, match=r"the name of a column of a frame.*got 'who' for ndarray"):
-        ls.labelled(DATA, "who")
-    with pytest.raises(InvalidProblem, match="pass their number"):
-        ls.labelled(lambda: iter([DATA]), PEOPLE)
-    with pytest.raises(InvalidProblem, match="unless the answer has left singular vectors"):
-        ls.solve(ls.SVD(DATA, k=1)).scores_table()
+REFUSED: list[tuple[Any, str]] = [
+    (lambda: ls.labelled(DATA, columns=["x", "y"]), "a name for each of the 4 columns"),
+    (lambda: ls.labelled(DATA, columns=list("xyzx")), "all different; got"),
+    (lambda: ls.labelled(DATA, columns="abcd"), "all different; got 'abcd'"),
+    (lambda: ls.labelled(DATA, ["x", "y"]), "a label for each of the 30 rows; got"),
+    (lambda: ls.labelled(DATA, "who"), "the name of a column of a frame.*got 'who' for ndarray"),
+    (lambda: ls.labelled(lambda: iter([DATA]), PEOPLE), "pass their number"),
+    (lambda: ls.solve(ls.SVD(DATA, k=1)).scores_table(), "unless the answer has left singular vectors"),
+]
+
+
+@pytest.mark.parametrize("call, words", REFUSED)
+def test_labels_that_do_not_fit_are_refused(call: Any, words: str) -> None:
+    with pytest.raises(InvalidProblem, match=words):
+        call()
 
 
 # ---- loadings of components -------------------------------------------------------------------
@@ -148,13 +153,27 @@ def correlations(data: Any, scores: Any) -> Any:
     return np.corrcoef(np.column_stack([data, scores]).T)[:p, p:]
 
 
-@pytest.mark.parametrize("scale", [False, True])
+COUNTS, Z = RNG.integers(0, 3, 30), RNG.standard_normal((30, 1))
+ADJUSTED = {
+    "centred": {},
+    "scaled": {"scale": True},
+    "weights and confounds": {"sample_weight": COUNTS.astype(float), "confounds": Z},
+}
+
+
+@pytest.mark.parametrize("case", ADJUSTED)
 @pytest.mark.parametrize("solver", ["direct", "gram", "block-krylov"])
-def test_loadings_are_correlations_and_need_no_reading(solver: str, scale: bool) -> None:
-    solution = ls.solve(ls.SVD(DATA, k=3, center=True, scale=scale), solver)
-    wanted = correlations(DATA, solution.transform(DATA))
+def test_loadings_are_correlations_and_need_no_reading(solver: str, case: str) -> None:
+    given = ADJUSTED[case]
+    solution = ls.solve(ls.SVD(DATA, k=3, center=True, **given), solver)
+    rows = np.repeat(np.arange(30), COUNTS) if "sample_weight" in given else np.arange(30)
+    taken = np.column_stack([np.ones(len(rows)), Z[rows] * ("confounds" in given)])
+    freed = DATA[rows] - taken @ np.linalg.lstsq(taken, DATA[rows], rcond=None)[0]
+    beside = {"confounds": Z[rows]} if "confounds" in given else {}
+    wanted = correlations(freed, solution.transform(DATA[rows], **beside))
     np.testing.assert_allclose(solution.loadings(), wanted, atol=1e-6)
-    np.testing.assert_allclose(solution.loadings(DATA), wanted, atol=1e-12)
+    beside = {name: value for name, value in given.items() if name != "scale"}
+    np.testing.assert_allclose(solution.loadings(DATA, **beside), wanted, atol=1e-10)
 
 
 def test_loadings_without_centring_are_cosines() -> None:
@@ -167,45 +186,25 @@ def test_loadings_without_centring_are_cosines() -> None:
     np.testing.assert_allclose(solution.loadings(), wanted / np.linalg.norm(scores, axis=0), atol=1e-10)
 
 
-def test_loadings_with_weights_and_confounds() -> None:
-    w = RNG.integers(0, 3, 30).astype(float)
-    Z = RNG.standard_normal((30, 1))
-    solution = ls.solve(ls.SVD(DATA, k=2, center=True, sample_weight=w, confounds=Z))
-    rows = np.repeat(np.arange(30), w.astype(int))
-    freed = (
-        DATA[rows]
-        - np.column_stack([np.ones(len(rows)), Z[rows]])
-        @ np.linalg.lstsq(np.column_stack([np.ones(len(rows)), Z[rows]]), DATA[rows], rcond=None)[0]
-    )
-    wanted = correlations(freed, solution.transform(DATA[rows], confounds=Z[rows]))
-    np.testing.assert_allclose(solution.loadings(), wanted, atol=1e-10)
-    np.testing.assert_allclose(solution.loadings(DATA, confounds=Z, sample_weight=w), wanted, atol=1e-10)
-
-
 def test_loadings_of_a_column_that_does_not_vary_are_zero() -> None:
     still = DATA.copy()
     still[:, 1] = 7.0
     assert not ls.solve(ls.SVD(still, k=2, center=True)).loadings()[1].any()
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse", "slices"])
-def test_new_rows_that_are_not_finite_are_refused(kind: str) -> None:
+@pytest.mark.parametrize("method", ["transform", "predict", "classify"])
+def test_new_rows_that_are_not_finite_are_refused(method: str) -> None:
     """A discriminant gave such a row a class."""
     rows = DATA[:5].copy()
     rows[3, 1] = np.nan
-    given = {
-        "dense": rows,
-        "sparse": scipy.sparse.csr_array(rows),
-        "slices": lambda: iter([rows[:2], rows[2:]]),
-    }[kind]
-    answers = [
-        (ls.solve(ls.SVD(DATA, k=1)), "transform"),
-        (ls.solve(ls.Discriminant(DATA, ls.targets.lda(np.arange(30) % 2))), "predict"),
-        (ls.solve(ls.LeastSquares(DATA, DATA[:, 0], center=True)), "predict"),
-    ]
-    for answer, method in answers:
+    apply = {
+        "transform": ls.solve(ls.SVD(DATA, k=1)).transform,
+        "predict": ls.solve(ls.LeastSquares(DATA, DATA[:, 0], center=True)).predict,
+        "classify": ls.solve(ls.Discriminant(DATA, ls.targets.lda(np.arange(30) % 2))).predict,
+    }[method]
+    for given in (rows, scipy.sparse.csr_array(rows), lambda: iter([rows[:2], rows[2:]])):
         with pytest.raises(NonFiniteData, match="must be finite"):
-            getattr(answer, method)(given)
+            apply(given)
 
 
 def test_rows_of_a_slice_of_a_frame_keep_their_labels() -> None:
@@ -223,14 +222,12 @@ EVIL = "\x1b[31mred\x07\u202e\n"
 """A name that colours a terminal, rings its bell, turns its writing round, and begins a line."""
 
 
-@pytest.mark.parametrize("name", ["A", "LeastSquares", "CCA", "PLS"])
-def test_names_are_printed_without_control_characters(name: str) -> None:
+def test_names_are_printed_without_control_characters() -> None:
     X = ls.labelled(DATA, columns=[f"{EVIL}{j}" for j in range(4)])
     Y = ls.labelled(DATA[:, :2] + RNG.standard_normal((30, 2)), columns=[f"y{EVIL}{j}" for j in range(2)])
-    numbers = {"k": 2} if name in {"CCA", "PLS"} else {}
-    problem = ls.SVD(X, 2) if name == "A" else getattr(ls, name)(X, Y, **numbers)
-    solution = ls.solve(problem)
-    shown = [repr(solution.leading_columns(2, matrix)) for matrix in (("X", "Y") if numbers else ("",))]
-    for text in (*shown, repr(problem), repr(solution), str(solution.summary())):
-        assert not [mark for mark in text if not (mark.isprintable() or mark == "\n")]
-    assert all("red" in text and text.count("\n") == 3 for text in shown)
+    for problem, matrices in ((ls.SVD(X, 2), [""]), (ls.LeastSquares(X, Y), [""]), (ls.CCA(X, Y, 2), "XY")):
+        solution = ls.solve(problem)
+        shown = [repr(solution.leading_columns(2, matrix)) for matrix in matrices]
+        for text in (*shown, repr(problem), repr(solution), str(solution.summary())):
+            assert not [mark for mark in text if not (mark.isprintable() or mark == "\n")]
+        assert all("red" in text and text.count("\n") == 3 for text in shown)

@@ -1,0 +1,211 @@
+"""Claims of certificates against errors in long double and dense algebra: never ten times too small, nor too large."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+from in_blocks import rows_of
+from planted import orthonormal
+from truths import extended, svd
+
+from linspec.arrays import HOST
+from linspec.certificates import Metric, NearDiagonal, Preconditioned, certify_linear, enclosure
+from linspec.certificates.metric import SKETCH_ROWS
+from linspec.linalg import block_cg
+from linspec.rows import Moments, Preprocessing
+
+rng = np.random.default_rng(5)
+n = 300
+grid = np.linspace(0, 1, n)
+
+
+def spectrum(values: Any) -> Any:
+    return orthonormal(rng, n, len(values)) * values @ orthonormal(rng, len(values), len(values)).T
+
+
+near = rng.standard_normal((n, 6))
+near[:, 1] = near[:, 0] + 1e-6 * rng.standard_normal(n)
+same = rng.standard_normal((n, 6))
+same[:, 4] = 2 * same[:, 1]
+MATRICES = {
+    "gauss": rng.standard_normal((n, 8)),
+    "vandermonde": np.vander(grid, 8),
+    "graded columns": rng.standard_normal((n, 8)) * np.logspace(0, -10, 8),
+    "graded spectrum": spectrum(np.logspace(0, -5, 10)),
+    "one tiny": spectrum(np.append(np.ones(9), 1e-6)),
+    "near columns": near,
+    "sparse": scipy.sparse.random_array((n, 20), density=0.2, rng=rng, format="csr"),
+    "dependent columns": same,
+}
+
+
+def exact(A: Any, b: Any, ridge: float) -> Any:
+    """The solution by singular values in long double."""
+    p = A.shape[1]
+    U, s, V = svd(extended(np.vstack([A, np.sqrt(ridge) * np.eye(p)])))
+    return V @ (U.T @ extended(np.vstack([b, np.zeros((p, b.shape[1]))])) / s[:, None])
+
+
+def judged(A: Any, b: Any, x: Any, ridge: float = 0.0, *, held: bool = False, **asked: Any) -> Any:
+    pre = Preprocessing.of(**asked)
+    moments = Moments([rows_of(A), rows_of(b)], pre, sketch_rows=0 if held else SKETCH_ROWS * A.shape[1])
+    if held:
+        moments.gram()
+    return certify_linear(moments, x, ridge)
+
+
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+@pytest.mark.parametrize("name", MATRICES)
+def test_claims_are_not_too_small(name: str, noise: float, *, held: bool) -> None:
+    A = MATRICES[name]
+    dense = A.toarray() if scipy.sparse.issparse(A) else A
+    b = dense @ rng.standard_normal((dense.shape[1], 2)) + noise * rng.standard_normal((n, 2))
+    if name == "dependent columns":
+        x = truth = np.linalg.pinv(dense) @ b
+    else:
+        truth = exact(dense, b, 0.0)
+        x = truth.astype(float)
+    Vt = np.linalg.svd(dense, full_matrices=False)[2]
+    answers = {"right": x, "along the shortest": x + Vt[-1][:, None] * np.linalg.norm(x, axis=0)}
+    answers |= {
+        f"noise {size}": x * (1 + size * rng.standard_normal(x.shape)) for size in (1e-12, 1e-6, 1e-2)
+    }
+    steps = block_cg(lambda V: dense.T @ (dense @ V), dense.T @ b)
+    answers |= {f"{i} steps": X[0] for i, (X, _) in zip(range(8), steps, strict=False) if i % 3 == 1}
+    for what, answer in answers.items():
+        found = judged(A, b, answer, held=held)
+        error = (answer - truth).astype(float)
+        off = np.linalg.norm(error, axis=0) / np.linalg.norm(x, axis=0)
+        fitted = np.linalg.norm(dense @ error, axis=0) / np.linalg.norm(b, axis=0)
+        assert off.max() <= 10 * found.coefficients + 1e-13, what
+        assert fitted.max() <= 10 * found.fitted + 1e-15, what
+        if off.max() > 0.1:
+            assert found.status not in {"CONVERGED", "RANK_DEFICIENT"} or found.share < 0.01, what
+    assert judged(A, b, x, held=held).status == (
+        "RANK_DEFICIENT" if name == "dependent columns" else "CONVERGED"
+    )
+
+
+def test_claims_with_preprocessing_and_a_ridge() -> None:
+    A, b = near * 3 + 7, near @ rng.standard_normal((6, 2)) + rng.standard_normal((n, 2)) - 2
+    w, Z = 3 * rng.random(n), np.column_stack([grid, grid**2])
+    both = np.column_stack([np.ones(n), Z])
+    roots = np.sqrt(w)[:, None]
+    Q, _ = np.linalg.qr(both * roots)
+    left = [M * roots - Q @ (Q.T @ (M * roots)) for M in (A, b)]
+    D = np.sqrt(np.sum(left[0] ** 2, axis=0) / w.sum())
+    for ridge in (0.0, 1e-3, 10.0):
+        truth = exact(left[0] / D, left[1] / np.sqrt(np.sum(left[1] ** 2, axis=0) / w.sum()), ridge).astype(
+            float
+        )
+        asked = {"center": True, "weights": w, "confounds": Z, "scale": True}
+        assert judged(A, b, truth, ridge, **asked).status == "CONVERGED"
+        short = np.array([1.0, -1, 0, 0, 0, 0])[:, None] / 10
+        wrong = judged(A, b, truth + short * np.linalg.norm(truth, axis=0), ridge, **asked)
+        assert wrong.status != "CONVERGED"
+        assert wrong.coefficients > 0.03
+
+
+def test_the_share_bounds_every_coefficient_in_its_standard_errors() -> None:
+    A = MATRICES["graded spectrum"]
+    b = A @ np.ones((10, 1)) + 0.1 * rng.standard_normal((n, 1))
+    truth = exact(A, b, 0.0).astype(float)
+    sigma = np.linalg.norm(b - A @ truth) / np.sqrt(n - 10)
+    errors = sigma * np.sqrt(np.diag(np.linalg.inv(A.T @ A)))[:, None]
+    for size in (1e-9, 1e-6, 1e-3):
+        x = truth + size * rng.standard_normal(truth.shape)
+        assert (np.abs(x - truth) / errors).max() <= judged(A, b, x).share
+
+
+def test_words_and_ranks() -> None:
+    A, b = MATRICES["gauss"], rng.standard_normal((n, 1))
+    right = judged(A, b, exact(A, b, 0.0).astype(float))
+    assert right.words.startswith("fitted values: about 15 digits; coefficients: about 1")
+    assert judged(MATRICES["one tiny"], b, np.ones((10, 1))).status == "INACCURATE"
+    assert judged(same, b, np.linalg.pinv(same) @ b).rank == 5
+
+
+# ---- values of pencils --------------------------------------------------------------------------
+
+WIDE = 40
+SPECTRA = {
+    "flat": np.linspace(2, 1, WIDE),
+    "decay": np.geomspace(1, 1e-8, WIDE),
+    "ties": np.append(np.full(3, 4.0), np.geomspace(1, 0.1, WIDE - 3)),
+    "cluster at the cut": np.append([9.0, 8, 7, 6], 5 + 1e-7 * np.arange(WIDE - 4, 0, -1)),
+    "rank 3": np.append([3.0, 2, 1], np.zeros(WIDE - 3)),
+}
+
+
+def nearest(values: Any, exact: Any) -> Any:
+    return np.abs(np.asarray(values)[:, None] - exact).min(axis=1)
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+def test_squares_of_singular_values(name: str) -> None:
+    exact = SPECTRA[name] ** 2
+    V = orthonormal(rng, WIDE, WIDE)
+    S = V * exact @ V.T
+    for size in (0.0, 1e-10, 1e-6, 1e-2):
+        W, _ = np.linalg.qr(V[:, :5] + size * rng.standard_normal((WIDE, 5)))
+        theta = np.sum(W * (S @ W), axis=0)
+        delta, least = enclosure([None], [S @ W - W * theta], W.T @ W)
+        assert (nearest(theta, exact) <= delta + 1e-14 * exact[0]).all()
+        assert delta <= 10 * WIDE * size * exact[0] + 1e-13
+        assert least == pytest.approx(1.0)
+    assert enclosure([None], [0 * V[:, :2]], np.ones((2, 2)))[1] == pytest.approx(0.0, abs=1e-12)
+    assert enclosure([None], [V[:, :0]], np.zeros((0, 0))) == (0.0, 1.0)
+
+
+# ---- norms of the inverse of a matrix -----------------------------------------------------------
+
+P = 30
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.3])
+def test_lengths_solutions_and_coordinates_are_those_of_dense_matrices(ridge):
+    d = rng.uniform(1, 50, P)
+    L = orthonormal(rng, P, 2) * [0.99, 0.5] * np.sqrt(d)[:, None]  # D - L Lᵀ is positive definite
+    S = np.diag(d) - L @ L.T + ridge * np.eye(P)
+    metric, g = NearDiagonal.of_thin(d, L, ridge, 2.0**-52), rng.standard_normal((P, 4))
+    exact = np.linalg.solve(S, g)
+    np.testing.assert_allclose(metric.solve(g), exact, rtol=1e-9)
+    np.testing.assert_allclose(metric.lengths(g) ** 2, np.sum(g * exact, axis=0), rtol=1e-9)
+    np.testing.assert_allclose(metric.N @ metric.N.T, np.linalg.inv(S), atol=1e-9)
+    np.testing.assert_allclose(metric.lift(metric.coordinates(g)), g, atol=1e-9)
+    np.testing.assert_allclose(
+        np.sum(metric.coordinates(g) ** 2, axis=0), np.sum(g * (S @ g), axis=0), rtol=1e-9
+    )
+    dense = Metric.of_gram(np.diag(d) - L @ L.T, ridge, 2.0**-52)
+    assert metric.rank == dense.rank == P
+    assert metric.reach >= np.linalg.norm(metric.N, 2) * (1 - 1e-12)
+
+
+def test_ones_are_null_in_centred_indicators_and_so_are_columns_never_met():
+    """All indicators of a category add up to 1, which centring takes away."""
+    codes = rng.integers(0, P - 2, 500)
+    X = np.eye(P)[codes]
+    mean = X.mean(axis=0)
+    metric = NearDiagonal.of_thin(np.sum(X**2, axis=0), np.sqrt(500) * mean[:, None], 0.0, 2.0**-52)
+    S = (X - mean).T @ (X - mean)
+    assert metric.rank == np.linalg.matrix_rank(S) == P - 3
+    null = np.append(np.ones(P - 2), [0, 0]) / np.sqrt(P - 2)
+    np.testing.assert_allclose(np.abs(null @ metric.null), 1.0, rtol=1e-12)
+    g = S @ rng.standard_normal((P, 3))
+    exact = np.sum(g * (np.linalg.pinv(S) @ g), axis=0)
+    np.testing.assert_allclose(metric.lengths(g) ** 2, exact, rtol=1e-9)
+
+
+def test_the_norm_of_a_preconditioner():
+    F, E = rng.standard_normal((P, 3)) * 5, rng.uniform(1, 2, P)
+    T = F @ F.T + np.diag(E)
+    values, vectors = np.linalg.eigh(F.T @ (F / E[:, None]))
+    L = F @ (vectors / np.sqrt(1 + values)) / E[:, None]
+    metric, g = Preconditioned(1 / E, L, HOST), rng.standard_normal((P, 4))
+    np.testing.assert_allclose(metric.solve(g), np.linalg.solve(T, g), rtol=1e-8)
+    np.testing.assert_allclose(metric.lengths(g) ** 2, np.sum(g * np.linalg.solve(T, g), axis=0), rtol=1e-8)
+    assert metric.source == "preconditioned"
