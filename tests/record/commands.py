@@ -1,9 +1,8 @@
 """What the command line does: exit codes, output and files of command lines, as a record of one commit.
 
-Problem: commands are what most users see, and each problem has options of its kind.
-Method: every case is a line of a shell. A fresh process runs it, as `python -m linspec` does. What it prints is
-    normalised; of the files that it writes the names, keys, shapes and norms are recorded.
-Source: none; the lines cover every command, problem, option and format, and refusals.
+Every case is a line of a shell; they cover every command, problem, option and format, and refusals. A fresh process
+runs it, as `python -m linspec` does. What it prints is normalised; of the files that it writes the names, keys, shapes
+and norms are recorded.
 """
 
 from __future__ import annotations
@@ -28,17 +27,16 @@ import pandas as pd
 import scipy.io
 import scipy.sparse as sp
 
+from record import wanted
 from record.texts import cases, described, put_files
-from record.wording import differences, normalised
-
-__all__ = ["differences", "record"]
+from record.wording import normalised
 
 VARYING = {"linspec", "seconds", "residual", "residuals", "history", "flops"}
 
 
 def record(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """All lines that have the text that --only names, two at a time; nothing is left in the folder."""
-    lines = [line for line in cases("commands.txt", "lines") if os.environ.get("RECORD_ONLY", "") in line]
+    lines = [line for line in cases("commands.txt", "lines") if wanted(line)]
     with tempfile.TemporaryDirectory() as name, processes() as two:
         inputs = Path(name) / "inputs"
         put_inputs(inputs)

@@ -28,6 +28,8 @@ def run(
         )
         code = scratch / "code"
         shutil.copytree(HERE, code / "record", ignore=shutil.ignore_patterns("__pycache__", "test_*"))
+        for module in ("planted.py", "truths.py"):
+            shutil.copy(HERE.parent / module, code)
         python, environment = (_shared if shared else _made)(checkout, scratch)
         path = os.pathsep.join(filter(None, [environment.pop("PYTHONPATH", ""), str(code)]))
         once = dict.fromkeys(THREADS, "1") | {"PYTHONPATH": path, "PYTHONSAFEPATH": "1", "MPLBACKEND": "Agg"}

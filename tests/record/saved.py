@@ -17,7 +17,7 @@ import numpy as np
 import linspec as ls
 from record import wanted
 from record.answers import scores_of
-from record.cases import ADJUSTED, OPTIONS, plain, stated, weighted
+from record.cases import OPTIONS, TERMS, plain, stated, weighted
 
 SOLVERS = {"deep-cca": "dcca", "preimage-cca": "gradkcca"}
 HELD = {"svd": 1, "cca": 2, "least-squares": 2, "pls": 2, "multiset-cca": 3}
@@ -35,8 +35,8 @@ def record(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _answer(problem: str, path: Path) -> Any:
     solver = SOLVERS.get(problem, "auto")
-    case = plain() if ADJUSTED.get(problem) == () else weighted()
-    solution = ls.solve(stated(problem, case), solver, rng=0, **OPTIONS.get(solver, {}))
+    case = stated(problem, plain() if TERMS.get(problem) == () else weighted())
+    solution = ls.solve(case.state(), solver, rng=0, **OPTIONS.get(solver, {}))
     solution.save(path)
     return solution
 

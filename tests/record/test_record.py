@@ -1,4 +1,4 @@
-"""The record: one solver recorded and compared, and planted differences reported."""
+"""The record: one solver, one command and one text are recorded, and planted differences are reported."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import linspec as ls
-from record.cases import hard, plain, stated, weighted
+from record import commands, texts
 from record.compare import differences, report
-from record.oracles import exact
+from record.wording import normalised
 
 HERE = Path(__file__).parent
 NAME = "svd/gram, weighted, dense"
@@ -44,8 +44,8 @@ def test_a_solver_is_recorded_with_its_errors(recorded, capsys):
     [
         ({"passes": 9.0}, "passes"),
         ({"status": "ITERATION_LIMIT"}, "no longer converged"),
-        ({"errors": {"values": 1e-3, "span": 0.0, "unit": 0.0}}, "values"),
-        ({"errors": {"values": 0.0, "span": float("nan"), "unit": 0.0}}, "span"),
+        ({"errors": {"law": 1e-3, "loss": 0.0}}, "law"),
+        ({"errors": {"law": 0.0, "loss": float("nan")}}, "loss"),
         ({"values": [1.0, 0.5]}, "components"),
         ({"refused": "InvalidProblem"}, "refused"),
         ({"shortfalls": [0.1] * 5}, "sum"),
@@ -65,15 +65,31 @@ def test_an_answer_that_loads_with_other_arrays_is_reported():
     assert [rule for rule, _ in differences("saved", old, old | other)] == ["arrays"]
 
 
-def test_the_oracle_of_canonical_correlations_agrees_with_what_was_planted():
-    case = next(case for case in hard() if case.name == "hidden")
-    assert np.allclose(exact("cca", case).values[:4], [0.95, 0.5, 0.4, 0.3], atol=1e-12)
+def test_errors_and_commands_are_recorded_with_texts_exit_codes_and_files(tmp_path):
+    entry = texts.outcome("ls.SVD(X, 9)", {"ls": ls, "X": np.eye(5), "folder": tmp_path})
+    assert entry["raises"] == "InvalidProblem"
+    assert "got 9" in entry["text"]
+    (tmp_path / "inputs").mkdir()
+    np.save(tmp_path / "inputs" / "X.npy", np.eye(5))
+    line = "solve svd X.npy -k 1 --out s.npz && solve svd X.npy -k 9"
+    with commands.processes() as two:
+        entry = two.submit(commands.outcome, line, tmp_path / "inputs", tmp_path / "run").result()
+    assert [entry["1"]["exit"], entry["2"]["exit"], list(entry["files"])] == [0, 2, ["s.npz"]]
 
 
-@pytest.mark.parametrize("case", [plain(), weighted()], ids=lambda case: case.name)
-def test_oracles_agree_with_each_other_and_with_a_solver(case):
-    """Reduced rank regression of full rank is least squares."""
-    full, alone = (exact(problem, case, k=15) for problem in ("reduced-rank-regression", "least-squares"))
-    assert np.allclose(full.scores, alone.scores, atol=1e-8)
-    correlations = ls.solve(stated("cca", case)).correlations
-    assert np.allclose(correlations, exact("cca", case).values[:3], atol=1e-10)
+@pytest.mark.parametrize(
+    ("key", "value", "kind"),
+    [("raises", "KeyError", "hard"), ("text", "k is 9", "wording"), ("text", "k must be 8; got 9.", "hard")],
+)
+def test_a_planted_difference_of_texts_is_reported(key, value, kind):
+    old = {"raises": "InvalidProblem", "text": "k must be 5; got 9.", "warns": []}
+    ((rule, line),) = differences("texts", {"case": old}, {"case": {**old, key: value}})
+    assert rule == kind
+    assert line.startswith(f"case > {key}")
+    assert not list(differences("texts", {"case": old}, {"case": old}))
+
+
+def test_what_differs_from_run_to_run_does_not_count():
+    table = "took {} in /a\n\nk  seconds\n-  -------\n1    {}"
+    before = normalised(table.format("3.1 ms and 12 kB", "0.123"), {"/a": "FOLDER"})
+    assert before == normalised(table.format("9 s and 1 GB", "9.456"), {"/a": "FOLDER"})

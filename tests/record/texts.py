@@ -1,17 +1,13 @@
-"""What linspec says: errors, warnings, summaries, tables, names and signatures, as a record of one commit.
+"""What linspec says: errors, warnings, summaries and tables, as a record of one commit.
 
-Problem: a rewrite must not change what users read without anybody noticing.
-Method: every case is one expression in public names, which is also the name of the case. Its answer, its error and its
-    warnings are recorded as text in which times, memory and paths are tokens. Two records are compared word by word.
-Source: none; the cases are the errors that users make, and each warning that the code can give.
-Where we differ: a difference is either `hard` (a class, a name, a number, an answer) or of `wording`.
+Every case is one expression in public names, which is also the name of the case: the errors that users make, and each
+warning that the code can give. Its answer, its error and its warnings are recorded as text in which times, memory and
+paths are tokens. Names and signatures are recorded by `tests/project/public_surface.py`.
 """
 
 from __future__ import annotations
 
 import builtins
-import importlib
-import inspect
 import itertools
 import os
 import re
@@ -19,12 +15,9 @@ import shutil
 import signal
 import sys
 import tempfile
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from importlib.metadata import entry_points
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -35,12 +28,8 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 import linspec as ls
-from record.wording import differences, normalised
-
-__all__ = ["differences", "record"]
-
-MODULES = ("estimators", "targets", "metrics", "kernels", "datasets", "features", "plots", "errors")
-
+from record import wanted
+from record.wording import normalised
 
 # ---- the names that cases use --------------------------------------------------------------------
 
@@ -57,37 +46,6 @@ class Interrupting(np.random.Generator):
         if not self.left:
             signal.raise_signal(signal.SIGINT)
         return super().permutation(*args, **kwargs)
-
-
-def dask_workers() -> Any:
-    """A solve on a worker whose allocator gives memory back at every task, and whose BLAS has two threads."""
-    import dask.array
-    import distributed
-
-    before = {
-        "MALLOC_TRIM_THRESHOLD_": 65536,
-        **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), 2),
-    }
-    settings = {f"distributed.nanny.pre-spawn-environ.{name}": value for name, value in before.items()}
-    with (
-        dask.config.set(settings),
-        distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster,
-        distributed.Client(cluster),
-    ):
-        return ls.solve(ls.SVD(dask.array.ones((60, 5), chunks=(20, 5)), 1))
-
-
-def dask_without_workers() -> Any:
-    """A solve on a cluster whose first worker comes after seven seconds."""
-    import dask.array
-    import distributed
-
-    with (
-        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None) as cluster,
-        distributed.Client(cluster),
-    ):
-        threading.Timer(7.0, cluster.scale, [1]).start()
-        return ls.solve(ls.SVD(dask.array.ones((60, 5), chunks=(20, 5)), 1))
 
 
 class Unit(np.ndarray):
@@ -233,67 +191,6 @@ def described(value: Any) -> Any:
     return {"shape": list(shape), "dtype": kind, "norm": size}
 
 
-def parameters(of: Any) -> dict[str, Any]:
-    """The parameters of a function with their defaults, and which of them go by position."""
-    try:
-        every = inspect.signature(of).parameters.values()
-    except (TypeError, ValueError):
-        return {}
-    defaults = {each.name: "" if each.default is each.empty else repr(each.default) for each in every}
-    known = {name: re.sub(r" at 0x\w+|^<class |>$", "", text) for name, text in defaults.items()}
-    return {"by position": [each.name for each in every if each.kind != each.KEYWORD_ONLY], **known}
-
-
-def attributes(of: Any) -> dict[str, Any]:
-    """The public attributes of a class, with the parameters of its methods."""
-    every = {name: inspect.getattr_static(of, name) for name in dir(of) if not name.startswith("_")}
-    declared = dict.fromkeys(getattr(of, "__dataclass_fields__", {}), "attribute")
-    return declared | {
-        name: parameters(each) if callable(each) else "attribute" for name, each in every.items()
-    }
-
-
-def surface() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every public name, its parameters, and the attributes of classes."""
-    for module in (ls, *(importlib.import_module(f"linspec.{name}") for name in MODULES)):
-        yield f"names of {module.__name__}", {"names": sorted(module.__all__)}
-        for name in sorted(module.__all__):
-            value = getattr(module, name)
-            if callable(value):
-                said = {"parameters": parameters(value)}
-                if inspect.isclass(value):
-                    said["attributes"] = attributes(value)
-                    said["bases"] = [
-                        base.__name__ for base in value.__mro__ if "linspec" not in base.__module__
-                    ]
-                yield f"{module.__name__}.{name}", said
-    for name in ls.problems():
-        yield (
-            f"problem {name}",
-            {"parameters": parameters(ls.get_problem(name)), "solvers": list(ls.solvers(name))},
-        )
-    for name in ls.solvers():
-        yield (
-            f"solver {name}",
-            {"parameters": parameters(ls.get_solver(name)), "describes": fields(ls.describe(name))},
-        )
-    for what in (ls.normalizers, ls.test_matrices):
-        yield f"list of {what.__name__}", {"names": list(what())}
-    for each in ls.plugins():
-        yield f"plugin {each.name}", {"status": each.status, "provides": list(each.provides)}
-    yield "Status", {each.name: {"text": str(each.value)} for each in ls.Status}
-    yield "environment variables", {"names": environment()}
-
-
-def environment() -> list[str]:
-    """The variables named LINSPEC_… in the code of linspec and of its plugins."""
-    entries = {entry.value.partition(".")[0] for entry in entry_points(group="linspec")}
-    specs = [find_spec(name) for name in sorted(entries)]
-    folders = {Path(spec.origin).parent for spec in specs if spec is not None and spec.origin}
-    texts = (path.read_text() for folder in folders for path in folder.rglob("*.py"))
-    return sorted({name for text in texts for name in re.findall(r"LINSPEC_[A-Z]\w+", text)})
-
-
 def answers(space: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """What problems and solutions say, and their tables."""
     named_y = pd.DataFrame(space["Y"], columns=list("uvw"))
@@ -347,28 +244,8 @@ def fields(of: Any) -> dict[str, Any]:
     return values
 
 
-def estimators(space: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The parameters of every estimator, its fitted attributes and the columns that it makes."""
-    for case in cases("texts.txt", "estimators"):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                fitted = eval(case, {**space, "E": ls.estimators})
-            except Exception as error:  # noqa: BLE001 - whatever it is, that is the record
-                yield case, {"raises": type(error).__name__, "text": str(error)}
-                continue
-        known = {name: each for name, each in fields(fitted).items() if name.endswith("_")}
-        columns = answered("list(fitted.get_feature_names_out())", {**space, "fitted": fitted})
-        methods = [n for n in dir(fitted) if not n.startswith("_") and callable(getattr(fitted, n, None))]
-        yield case, {
-            "parameters": described(fitted.get_params()), "fitted": known, "makes": columns, "repr": repr(fitted),
-            "methods": methods, "tags": str(getattr(fitted, "_estimator_type", "")),
-        }  # fmt: skip
-
-
 def selections() -> Iterator[tuple[str, dict[str, Any]]]:
     """The solver that `select` chooses, by problem, kind of data and shape."""
-    shapes = [(100, 10), (10**4, 100), (10**6, 1000), (10**7, 100), (100, 10**4), (3000, 10**6)]
     kinds: dict[str, Callable[[int, int], Any]] = {
         "dense": lambda n, p: np.broadcast_to(np.float64(1.0), (n, p)),
         "products": symbolic,
@@ -379,29 +256,26 @@ def selections() -> Iterator[tuple[str, dict[str, Any]]]:
         "svd": lambda X, Y: ls.SVD(X, 5), "cca": lambda X, Y: ls.CCA(X, Y, 5, ridge=1.0),
         "least-squares": lambda X, Y: ls.LeastSquares(X, Y, ridge=1.0), "pls": lambda X, Y: ls.PLS(X, Y, 5),
     }  # fmt: skip
-    with patch.dict(os.environ, LINSPEC_MAX_MEMORY="8GiB", LINSPEC_NUM_THREADS="2"):
-        for (n, p), kind, name in itertools.product(shapes, kinds, stated):
-            if (kind == "dense" and n * p > 10**9) or (kind == "slices" and p > 10**5):
-                continue  # nobody has the memory, and the first slice is read
-            case, other = f"select {name}, {kind}, {n} x {p}", kinds[kind](n, 10)
-            problem = stated[name](kinds[kind](n, p), other)
+    shapes = [(100, 10), (10**4, 100), (10**6, 1000), (10**7, 100), (100, 10**4), (3000, 10**6)]
+    for (n, p), kind, name in itertools.product(shapes, kinds, stated):
+        if (kind == "dense" and n * p > 10**9) or (kind == "slices" and p > 10**5):
+            continue  # nobody has the memory, and the first slice is read
+        with patch.dict(os.environ, LINSPEC_MAX_MEMORY="8GiB", LINSPEC_NUM_THREADS="2"):
             try:
-                chosen = ls.select(problem)
+                chosen = ls.select(stated[name](kinds[kind](n, p), kinds[kind](n, 10)))
+                entry = {"solver": chosen.name, "reason": normalised(chosen.reason, {})}
             except ls.errors.LinspecError as error:
-                yield case, {"raises": type(error).__name__, "text": normalised(str(error), {})}
-            else:
-                yield case, {"solver": chosen.name, "reason": normalised(chosen.reason, {})}
+                entry = {"raises": type(error).__name__, "text": normalised(str(error), {})}
+        yield f"select {name}, {kind}, {n} x {p}", entry
 
 
 def record(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """All cases of this file whose names have the text that --only names; nothing is left in the folder."""
-    only = os.environ.get("RECORD_ONLY", "")
-    yield from (each for each in itertools.chain(surface(), selections()) if only in each[0])
+    """All cases whose names have the text that --only names; nothing is left in the folder."""
+    yield from (each for each in selections() if wanted(each[0]))
     with tempfile.TemporaryDirectory() as place:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             space = names(Path(place))
-        yield from (each for each in itertools.chain(answers(space), estimators(space)) if only in each[0])
-        for case in [*bad_inputs(), *cases("texts.txt", "warnings")]:
-            if only in case:
-                yield case, outcome(case, space)
+        yield from (each for each in answers(space) if wanted(each[0]))
+        for case in filter(wanted, [*bad_inputs(), *cases("texts.txt", "warnings")]):
+            yield case, outcome(case, space)

@@ -30,7 +30,6 @@ TOKENS = (
     (r"(?m)^(residual +)\S+", r"\1RESIDUAL"),
     (r"(residual(?: is| of)? )[\d.]+e-\d+", r"\1RESIDUAL"),
     (r"after \d+ of (.*) the least p-value is [\d.e-]+", r"after COUNT of \1 the least p-value is COUNT"),
-    (r"port \d+|localhost:\d+|127\.0\.0\.1:\d+|tcp://\S+", "PLACE"),
 )
 NUMBER = re.compile(r"(?<![A-Za-z_])[-+−]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
@@ -39,14 +38,10 @@ def normalised(text: str, folders: Mapping[str, str]) -> str:
     """The text with tokens for what differs from run to run."""
     for folder, token in folders.items():
         text = text.replace(folder, token)
-    text = _tokenised(_without_columns(text))
-    return "\n".join(line.rstrip() for line in text.splitlines())
-
-
-def _tokenised(text: str) -> str:
+    text = _without_columns(text)
     for pattern, token in TOKENS:
         text = re.sub(pattern, token, text)
-    return text
+    return "\n".join(line.rstrip() for line in text.splitlines())
 
 
 def _without_columns(text: str) -> str:
@@ -60,11 +55,10 @@ def _without_columns(text: str) -> str:
             spans = [(i, j) for i, j in every if header[i:j].strip() in VARYING]
         elif not line.strip():
             spans = []
-        else:
-            for i, j in reversed(spans):
-                if line[i:j].strip():
-                    line = line[:i] + "VARIES" + line[j:]
-            lines[number] = line
+        for i, j in reversed(spans):
+            if line[i:j].strip(" -"):
+                line = line[:i] + "VARIES" + line[j:]
+        lines[number] = line
     return "\n".join(lines)
 
 
@@ -75,32 +69,26 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]
     """
     shared: dict[tuple[str, str], list[str]] = {}
     for case in [*old, *(case for case in new if case not in old)]:
-        if case not in new or case not in old:
-            what = (
-                f": gone; it was {_short(old[case])}" if case in old else f": new; it is {_short(new[case])}"
-            )
-            shared.setdefault(("hard", what), []).append(case)
-        else:
-            for kind, what in _within(old[case], new[case], ""):
-                shared.setdefault((kind, what), []).append(case)
-    for (kind, what), all_of_them in shared.items():
-        more = f" (and {len(all_of_them) - 1} more)" if all_of_them[1:] else ""
-        yield f"{kind}: {all_of_them[0]}{more}{what}"
+        for kind, what in _of_key(old, new, case, ""):
+            shared.setdefault((kind, what), []).append(case)
+    for (kind, what), cases in shared.items():
+        more = f" (and {len(cases) - 1} more)" if cases[1:] else ""
+        yield f"{kind}: {cases[0]}{more}{what}"
+
+
+def _of_key(old: Mapping[str, Any], new: Mapping[str, Any], key: str, of: str) -> Iterator[tuple[str, str]]:
+    if key not in new:
+        yield "hard", f"{of}: gone; it was {_short(old[key])}"
+    elif key not in old:
+        yield "hard", f"{of}: new; it is {_short(new[key])}"
+    else:
+        yield from _within(old[key], new[key], of)
 
 
 def _within(old: Any, new: Any, of: str) -> Iterator[tuple[str, str]]:
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in [*old, *(key for key in new if key not in old)]:
-            place = f"{of} > {key}"
-            if key not in new:
-                yield "hard", f"{place}: gone; it was {_short(old[key])}"
-            elif key not in old:
-                yield "hard", f"{place}: new; it is {_short(new[key])}"
-            else:
-                yield from _within(old[key], new[key], place)
-    elif old != new and all(isinstance(each, list) and _are_names(each) for each in (old, new)):
-        gone, come = sorted(set(old) - set(new)), sorted(set(new) - set(old))
-        yield "hard", f"{of}: without {gone}, with {come}" if gone or come else f"{of}: other order"
+            yield from _of_key(old, new, key, f"{of} > {key}")
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for number, (before, now) in enumerate(zip(old, new, strict=True)):
             yield from _within(before, now, f"{of} > {number}")
@@ -111,7 +99,6 @@ def _within(old: Any, new: Any, of: str) -> Iterator[tuple[str, str]]:
 
 
 def _of_texts(old: str, new: str, of: str) -> Iterator[tuple[str, str]]:
-    old, new = map(_tokenised, (old, new))  # an older record may have fewer tokens
     if NUMBER.sub("#", old).split() == NUMBER.sub("#", new).split():
         pairs = zip(NUMBER.findall(old), NUMBER.findall(new), strict=True)
         other = [f"{a} -> {b}" for a, b in pairs if not _agree(_number(a), _number(b))]
@@ -127,10 +114,6 @@ def _of_texts(old: str, new: str, of: str) -> Iterator[tuple[str, str]]:
 
 def _number(text: str) -> float:
     return float(text.replace("−", "-"))
-
-
-def _are_names(values: list[Any]) -> bool:
-    return all(isinstance(each, str) for each in values)
 
 
 def _agree(old: Any, new: Any) -> bool:
