@@ -29,9 +29,6 @@ def now():
     return transfers.measured()
 
 
-# ---- budgets ----------------------------------------------------------------------------------------------
-
-
 def test_every_solver_that_iterates_has_a_budget(now):
     found, _ = now
     errors = {name: counted for name, counted in found.items() if isinstance(counted, str)}
@@ -40,7 +37,7 @@ def test_every_solver_that_iterates_has_a_budget(now):
 
 
 def test_no_iteration_carries_more_than_its_budget(now):
-    assert transfers.risen(transfers.carried(now[0]), transfers.budgets()) == []
+    assert transfers.risen(transfers.carried(now[0])) == []
 
 
 def test_no_solver_waits_unannounced(now):

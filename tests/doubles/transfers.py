@@ -4,9 +4,9 @@
 
 prints a table: copies to the host and to the device, waits that no `to_host` announces, those within sparse matrices
 of CuPy, reports of cuSOLVER that are read, and kernels, for the whole run and for an iteration; then where linspec
-waits, and in how many blocks Gram matrices are formed. Two views of 600 rows, 40 and 30 columns with 3 shared
-directions; at most 12 iterations, which leave something to gain. An iteration is the median of those of a run, the
-first left out; where two are in the middle, the larger. The numbers are the same on every machine.
+waits. Two views of 600 rows, 40 and 30 columns with 3 shared directions; at most 12 iterations, which leave something
+to gain. An iteration is the median of those of a run, the first left out; where two are in the middle, the larger. The
+numbers are the same on every machine.
 
 What an iteration of a solver may carry stands in `budgets.json`; a test holds it. With --record the file is written,
 and only downwards: a number that has risen is refused. A solver that is new, or gone, enters or leaves.
@@ -58,20 +58,22 @@ def problems() -> dict[str, Any]:
     }
 
 
+def counted() -> dict[str, int]:
+    """What the account has counted, by kind."""
+    return {kind: cupy_double.ACCOUNT.total(kind) for kind in KINDS}
+
+
 def counts(problem: Any, name: str) -> tuple[dict[str, int], dict[str, int] | None, int]:
     """Events of a run and of an iteration by kind, and the iterations; no events where there are no three of them."""
     fields = {option.name for option in options_of(get_solver(name, problem))}
-    seen: list[dict[str, int]] = []
-
-    def look(_: Any) -> None:
-        seen.append({kind: cupy_double.ACCOUNT.total(kind) for kind in KINDS})
-
-    cupy_double.ACCOUNT.reset()
     limits = {**LIMITS, "max_iterations": SHORT.get(name, LIMITS["max_iterations"])}
+    given = {key: limit for key, limit in limits.items() if key in fields}
+    seen: list[dict[str, int]] = []
+    cupy_double.ACCOUNT.reset()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        ls.solve(problem, name, rng=0, callback=look, **{key: limits[key] for key in limits if key in fields})
-    whole = {kind: cupy_double.ACCOUNT.total(kind) for kind in KINDS}
+        ls.solve(problem, name, rng=0, callback=lambda _: seen.append(counted()), **given)
+    whole = counted()
     steps = [{kind: b[kind] - a[kind] for kind in KINDS} for a, b in pairwise(seen[1:])]
     each = {kind: sorted(step[kind] for step in steps)[len(steps) // 2] for kind in KINDS} if steps else None
     return whole, each, max(len(seen) - 1, 0)
@@ -94,7 +96,7 @@ def measured() -> tuple[dict[str, Any], dict[str, int]]:
 
 def carried(found: dict[str, Any]) -> dict[str, dict[str, int]]:
     """Transfers of an iteration of the solvers that iterate."""
-    iterating = {name: counted[1] for name, counted in found.items() if not isinstance(counted, str)}
+    iterating = {name: result[1] for name, result in found.items() if not isinstance(result, str)}
     return {name: {kind: each[kind] for kind in ("down", "up")} for name, each in iterating.items() if each}
 
 
@@ -104,12 +106,12 @@ def budgets() -> dict[str, dict[str, int]]:
     return read
 
 
-def risen(now: dict[str, dict[str, int]], allowed: dict[str, dict[str, int]]) -> list[str]:
+def risen(now: dict[str, dict[str, int]]) -> list[str]:
     """The solvers that carry more than they may."""
-    common = sorted(now.keys() & allowed.keys())
+    allowed = budgets()
     return [
         f"{name}: {kind} {now[name][kind]}, at most {allowed[name][kind]}"
-        for name in common
+        for name in sorted(now.keys() & allowed.keys())
         for kind in ("down", "up")
         if now[name][kind] > allowed[name][kind]
     ]
@@ -117,31 +119,25 @@ def risen(now: dict[str, dict[str, int]], allowed: dict[str, dict[str, int]]) ->
 
 def record(now: dict[str, dict[str, int]]) -> None:
     """Write the budgets; end with a message where one has risen."""
-    if BUDGETS.exists() and (more := risen(now, budgets())):
+    if more := risen(now):
         sys.exit("budgets only fall; got\n" + "\n".join(more))
     lines = [f"  {json.dumps(name)}: {json.dumps(now[name])}" for name in sorted(now)]
     BUDGETS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-
-
-def table(found: dict[str, Any], waits: dict[str, int]) -> list[tuple[str, ...]]:
-    """The lines of what is printed."""
-    lines: list[tuple[str, ...]] = [("solver", *KINDS, "iterations", *(f"{kind}/it" for kind in KINDS))]
-    for name, counted in found.items():
-        if isinstance(counted, str):
-            lines.append((name, counted))
-            continue
-        whole, each, made = counted
-        own = ["-" if each is None else str(each[kind]) for kind in KINDS]
-        lines.append((name, *(str(whole[kind]) for kind in KINDS), str(made), *own))
-    return [*lines, ("",), ("waits at",), *((place, str(count)) for place, count in waits.items())]
 
 
 def main(arguments: list[str]) -> None:
     """Print the table, and write the budgets if that is requested."""
     cupy_double.install(*(word for word in arguments if not word.startswith("-")))
     found, waits = measured()
-    for line in table(found, waits):
-        print(f"{line[0]:<32}" + "".join(f"{cell:>10}" for cell in line[1:]))
+    lines = [("solver", *KINDS, "iterations", *(f"{kind}/it" for kind in KINDS))]
+    for name, result in found.items():
+        if isinstance(result, str):
+            lines.append((name, result))
+        else:
+            whole, each, made = result
+            lines.append((name, *whole.values(), made, *(each.values() if each else "-" * len(KINDS))))
+    for line in [*lines, ("",), ("waits at",), *waits.items()]:
+        print(f"{line[0]:<32}" + "".join(f" {cell:>10}" for cell in line[1:]))
     if "--record" in arguments:
         record(carried(found))
 
