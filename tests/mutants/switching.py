@@ -31,6 +31,10 @@ from mutants.sites import ROOT, Site, sites
 HERE = Path(__file__).parent
 
 
+Places = dict[int, list[tuple[int, ast.AST]]]
+"""By the identities of nodes, the numbers of mutants and what stands there instead."""
+
+
 class Switch:
     """Which mutant is on, and which tests came by which ones."""
 
@@ -62,24 +66,17 @@ def switched(source: str, file: str, mutants: dict[int, dict[str, Any]]) -> ast.
     """The tree of a file with its mutants."""
     tree = ast.parse(source)
     drawn = {Site(**m): n for n, m in mutants.items() if "nth" in m}
-    places: dict[int, list[tuple[int, ast.AST]]] = {}
+    places: Places = {}
     for site, node, other in sites(file, tree):
         if site in drawn:
             places.setdefault(id(node), []).append((drawn[site], other))
-    by_hand = [(n, m) for n, m in mutants.items() if "nth" not in m]
-    for number, mutant in by_hand:
-        if source.count(mutant["old"]) == 1:
+    for number, mutant in mutants.items():
+        if "nth" not in mutant and source.count(mutant["old"]) == 1:
             _beside(tree, source, number, mutant, places)
     return ast.fix_missing_locations(_Switches(places).visit(tree))
 
 
-def _beside(
-    tree: ast.Module,
-    source: str,
-    number: int,
-    mutant: dict[str, Any],
-    places: dict[int, list[tuple[int, ast.AST]]],
-) -> None:
+def _beside(tree: ast.Module, source: str, number: int, mutant: dict[str, Any], places: Places) -> None:
     """Note the innermost statement that a mutant made by hand changes, if a function has it."""
     line = source[: source.index(mutant["old"])].count("\n") + 1
     here: Any = tree
@@ -106,7 +103,7 @@ def _beside(
 class _Switches(ast.NodeTransformer):
     """Puts a switch where a mutant stands."""
 
-    def __init__(self, places: dict[int, list[tuple[int, ast.AST]]]) -> None:
+    def __init__(self, places: Places) -> None:
         self.places = places
 
     def visit(self, node: ast.AST) -> Any:
@@ -224,20 +221,9 @@ def _tried(number: int, chosen: list[tuple[pytest.Item, float]]) -> dict[str, An
         said = pipe.read().splitlines()
     _, status = os.waitpid(child, 0)
     ended = os.waitstatus_to_exitcode(status)
-    how = (
-        "survived"
-        if ended == 0
-        else "failed"
-        if ended == 1
-        else "time"
-        if ended == -signal.SIGALRM
-        else "crash"
-    )
-    return {
-        "ended": how,
-        "by": said[-1] if said and ended else "",
-        "seconds": round(time.perf_counter() - began, 1),
-    }
+    how = {0: "survived", 1: "failed", -signal.SIGALRM: "time"}.get(ended, "crash")
+    by = said[-1] if said and ended else ""
+    return {"ended": how, "by": by, "seconds": round(time.perf_counter() - began, 1)}
 
 
 def _child(number: int, chosen: list[tuple[pytest.Item, float]], writer: int) -> None:

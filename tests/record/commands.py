@@ -13,7 +13,6 @@ import os
 import runpy
 import shlex
 import shutil
-import struct
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -26,12 +25,13 @@ import numpy as np
 import pandas as pd
 import scipy.io
 import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file
 
 from record import wanted
 from record.texts import cases, described, put_files
 from record.wording import normalised
 
-VARYING = {"linspec", "seconds", "residual", "residuals", "history", "flops"}
+VARYING = {"linspec", "seconds", "cpu_seconds", "residual", "residuals", "history", "flops"}
 
 
 def record(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -105,19 +105,12 @@ def contents(path: Path) -> Any:
     """What a file holds, without what differs from run to run."""
     if path.suffix == ".npz":
         with np.load(path, allow_pickle=False) as archive:
-            if "status" in archive.files or "about" in archive.files:
-                return {name: described(archive[name]) for name in archive.files if name not in VARYING}
-            return "a checkpoint"
+            return {name: described(archive[name]) for name in archive.files if name not in VARYING}
     if path.suffix == ".npy":
         return described(np.load(path))
-    if path.suffix == ".png":
-        return list(struct.unpack(">II", path.read_bytes()[16:24]))
     if path.suffix == ".csv":
         table = pd.read_csv(path)
-        steady = table.drop(
-            columns=[name for name in table if name in {"seconds", "cpu_seconds", "residual"}]
-        )
-        numbers = steady.select_dtypes("number").sum().to_numpy()
+        numbers = table.drop(columns=[*VARYING & {*table}]).select_dtypes("number").sum().to_numpy()
         return {"columns": list(table), "rows": len(table), "numbers": described(numbers)}
     if path.suffix == ".json":
         return keys(json.loads(path.read_text()))
@@ -139,7 +132,6 @@ def put_inputs(folder: Path) -> None:
     Y, y = X[:, :3] + rng.standard_normal((60, 3)), np.arange(60) % 3
     X[:, 0] += y
     put_files(folder, X, Y)
-    shutil.rmtree(folder / "chunks.zarr")
     nan, holes = X.copy(), X.copy()
     nan[7, 2], holes[[3, 9], 1] = np.nan, np.nan
     T = rng.standard_normal((400, 40)) @ np.diag(0.97 ** np.arange(40))
@@ -165,24 +157,4 @@ def put_inputs(folder: Path) -> None:
     sp.save_npz(folder / "sparse.npz", few)
     np.savez(folder / "many.npz", X=X, Y=Y)
     scipy.io.mmwrite(folder / "X.mtx", few)
-    put_containers(folder, few, X, y)
-
-
-def put_containers(folder: Path, few: Any, X: Any, y: Any) -> None:
-    """Write the rows to svmlight, HDF5, zarr and AnnData."""
-    import h5py
-    import zarr
-    from sklearn.datasets import dump_svmlight_file
-
     dump_svmlight_file(few, y, str(folder / "X.svm"), zero_based=False)
-    with h5py.File(folder / "X.h5", "w") as file:
-        file["data"], file["other"] = X, X[:, :2]
-    with h5py.File(folder / "X.h5ad", "w") as file:
-        file.attrs["encoding-type"], file.attrs["encoding-version"] = "anndata", "0.1.0"
-        for place in ("X", "layers/counts"):
-            file[place] = X
-            file[place].attrs["encoding-type"], file[place].attrs["encoding-version"] = "array", "0.2.0"
-        for axis, count in (("obs", 60), ("var", 5)):
-            file[f"{axis}/_index"] = [f"{axis}{number}" for number in range(count)]
-            file[axis].attrs["_index"] = "_index"
-    zarr.create_array(folder / "X.zarr", shape=X.shape, chunks=(20, 5), dtype=X.dtype)[:] = X

@@ -1,15 +1,14 @@
-"""What linspec takes, beside the passes of its answers: memory, threads, the time of its import, and transfers.
+"""What linspec takes, beside the passes of its answers: memory, threads, and the time of its import.
 
 Memory is the peak of the resident set while a solve runs, beyond what it was before, in a process of its own that has
-solved a small problem of the kind. Files and streams repeat one block of rows. Transfers to and from a device are
-counted by the checkout's own double of CuPy, if it has one. Processor time of the README's table is a comparison of its
-own: `docs/evidence/measure_two_checkouts.py --readme --before FOLDER`.
+solved a small problem of the kind. Files and streams repeat one block of rows. Transfers to and from a device have
+budgets: `tests/doubles/transfers.py`. Processor time of the README's table is a comparison of its own:
+`docs/evidence/measure_two_checkouts.py --readme --before FOLDER`.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -35,8 +34,6 @@ def record(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     if wanted("import"):
         seconds = [float(_output("-c", IMPORT)) for _ in range(7)]
         yield "import", {"seconds": statistics.median(seconds)}
-    if wanted("transfers"):
-        yield from _transfers()
     for source in MIB:
         if any(wanted(f"{source}, {problem}") for problem in PROBLEMS):
             path = _write(folder, source)
@@ -46,29 +43,8 @@ def record(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             path.unlink(missing_ok=True)
 
 
-def _output(*arguments: str, **about: Any) -> str:
-    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True, **about)
-    return done.stdout
-
-
-def _transfers() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Copies to the host and to the device of every solver on the double, of a whole run and of an iteration."""
-    script = Path("tests/doubles/transfers.py")
-    if not script.exists():
-        return
-    path = os.pathsep.join(["tests", os.environ.get("PYTHONPATH", "")])
-    try:
-        lines = _output(str(script), env=os.environ | {"PYTHONPATH": path}).splitlines()
-    except subprocess.CalledProcessError as error:
-        yield "transfers", {"refused": error.stderr.splitlines()[-1]}
-        return
-    header = lines[0].replace("kerneliterations", "kernel iterations").split()
-    for line in lines[1:]:
-        cells = line.split()
-        if len(cells) == len(header) and "/" in cells[0]:
-            counted = dict(zip(header, cells, strict=True))
-            numbers = {key: counted[key] for key in ("down", "up", "down/it", "up/it") if counted[key] != "-"}
-            yield f"transfers, {cells[0]}", {key: int(number) for key, number in numbers.items()}
+def _output(*arguments: str) -> str:
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True).stdout
 
 
 def _write(folder: Path, source: str) -> Path:

@@ -8,19 +8,16 @@ paths are tokens. Names and signatures are recorded by `tests/project/public_sur
 from __future__ import annotations
 
 import builtins
-import itertools
-import os
 import re
 import shutil
 import signal
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -80,7 +77,7 @@ def names(folder: Path) -> dict[str, Any]:
         "parts": np.arange(60) // 15, "noiseless": ls.LeastSquares(X, X.sum(axis=1) + 1e-9 * Y[:, 0]), "tall": tall,
         "sites": ls.MultisetCCA([X, Y], 1, ridge=1.0, present=[None, np.arange(60) < 45], confounds=X[:, :1]),
         "rare": ls.MultisetCCA([X, Y], 1, ridge=1.0, present=[None, few], confounds=X[:, :1]),
-        "steep": ls.LeastSquares(tall, tall[:, :1] + 1.0), "zarr_without_a_chunk": folder / "chunks.zarr",
+        "steep": ls.LeastSquares(tall, tall[:, :1] + 1.0),
         "remove_gone": lambda progress: shutil.rmtree(gone, ignore_errors=True),
         "interrupt": lambda progress: progress.iteration == 2 and signal.raise_signal(signal.SIGINT),
         "implicit": {"form": "implicit", "block": 3}, "slow": {"rng": 0, "form": "implicit", "block": 3, "tol": 1e-12},
@@ -112,8 +109,6 @@ def symbolic(n: int, p: int) -> LinearOperator:
 
 def put_files(folder: Path, X: Any, Y: Any) -> None:
     """Write the files that cases read, most of them broken."""
-    import zarr
-
     for name, text in {
         "letter.txt": "Dear reader,\nthis is no table.\n", "ragged.csv": "a,b\n1,2\n3\n4,5,6\n", "empty.npy": "",
         "texts.csv": "a,b\n1,x\n2,y\n", "holes.csv": "a,b\n1,2\n,4\n", "plain.csv": "a,b\n1,2\n3,4\n5,7\n",
@@ -124,9 +119,6 @@ def put_files(folder: Path, X: Any, Y: Any) -> None:
     np.save(folder / "cut.npy", X)
     (folder / "cut.npy").write_bytes((folder / "cut.npy").read_bytes()[:-8])
     np.save(folder / "objects.npy", np.array([["a", 1]], dtype=object), allow_pickle=True)
-    chunks = zarr.create_array(folder / "chunks.zarr", shape=X.shape, chunks=(20, 5), dtype=X.dtype)
-    chunks[:] = X
-    (folder / "chunks.zarr/c/1/0").unlink()
 
 
 # ---- what is recorded ------------------------------------------------------------------------------
@@ -153,11 +145,10 @@ def outcome(case: str, space: dict[str, Any]) -> dict[str, Any]:
             answer = {"returns": public(value), "status": getattr(getattr(value, "status", None), "name", "")}
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - whatever it is, that is the record
             answer = {"raises": type(error).__name__, "text": normalised(str(error), folders)}
-    ours = [
-        each for each in caught if not issubclass(each.category, ResourceWarning | PendingDeprecationWarning)
-    ]
     said = [
-        {"class": each.category.__name__, "text": normalised(str(each.message), folders)} for each in ours
+        {"class": each.category.__name__, "text": normalised(str(each.message), folders)}
+        for each in caught
+        if not issubclass(each.category, ResourceWarning | PendingDeprecationWarning)
     ]
     return {**answer, "warns": said}
 
@@ -193,42 +184,32 @@ def described(value: Any) -> Any:
 
 def answers(space: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """What problems and solutions say, and their tables."""
-    named_y = pd.DataFrame(space["Y"], columns=list("uvw"))
+    space["named_y"] = pd.DataFrame(space["Y"], columns=list("uvw"))
+    space["data"] = [space["frame"], space["named_y"], space["H"][:, :2]]
     for case in cases("texts.txt", "problems"):
         stated, _, solver = case.partition(" by ")
-        seen: list[Any] = []
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                problem = eval(stated, {**space, "named_y": named_y})
-                solution = ls.solve(problem, solver or "auto", rng=0, callback=seen.append)
-            except Exception as error:  # noqa: BLE001 - whatever it is, that is the record
-                yield f"answer of {case}", {"raises": type(error).__name__, "text": str(error)}
-                continue
-        data = [space["frame"], named_y, space["H"][:, :2]]
-        here = {**space, "problem": problem, "solution": solution, "data": data}
-        yield f"answer of {case}", {
-            "solver": solution.solver, "status": solution.status.name, "attributes": fields(solution),
-            "progress": sorted({name for each in seen for name in dir(each) if not name.startswith("_")}),
-            **{question: answered(question, here) for question in cases("texts.txt", "questions")},
-        }  # fmt: skip
+        try:
+            problem = eval(stated, space)
+            solution = ls.solve(problem, solver or "auto", rng=0)
+        except Exception as error:  # noqa: BLE001 - whatever it is, that is the record
+            yield f"answer of {case}", {"raises": type(error).__name__, "text": str(error)}
+            continue
+        here = {**space, "problem": problem, "solution": solution}
+        entry = {"solver": solution.solver, "status": solution.status.name, "attributes": fields(solution)}
+        told = {question: answered(question, here) for question in cases("texts.txt", "questions")}
+        yield f"answer of {case}", entry | told
 
 
 def answered(question: str, space: dict[str, Any]) -> dict[str, Any]:
     """The text of an answer, or the names and the norm of a table."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            answer = eval(question, space)
-        except Exception as error:  # noqa: BLE001 - whatever it is, that is the record
-            return {"raises": type(error).__name__}
+    try:
+        answer = eval(question, space)
+    except Exception as error:  # noqa: BLE001 - whatever it is, that is the record
+        return {"raises": type(error).__name__}
     if isinstance(answer, str):
         return {"text": normalised(re.sub(r"<[^>]*>", " ", answer), {str(space["folder"]): "FOLDER"})}
     if isinstance(answer, pd.DataFrame):
-        index = [str(each) for each in answer.index[:8]]
-        return {"columns": [str(each) for each in answer.columns], "rows": index, "length": len(answer)}
-    if getattr(answer, "dtype", None) is not None and answer.dtype.names:
-        return {"names": list(answer.dtype.names), "length": len(answer)}
+        return {"columns": [*map(str, answer.columns)], "rows": [*map(str, answer.index[:8])]}
     return {"is": described(answer)}
 
 
@@ -244,38 +225,10 @@ def fields(of: Any) -> dict[str, Any]:
     return values
 
 
-def selections() -> Iterator[tuple[str, dict[str, Any]]]:
-    """The solver that `select` chooses, by problem, kind of data and shape."""
-    kinds: dict[str, Callable[[int, int], Any]] = {
-        "dense": lambda n, p: np.broadcast_to(np.float64(1.0), (n, p)),
-        "products": symbolic,
-        "slices": lambda n, p: ls.as_operator(lambda: iter([np.ones((min(n, 10), p))]), rows=n),
-        "sparse": lambda n, p: sp.random_array((n, p), density=min(0.1, 1e5 / n / p), format="csr", rng=0),
-    }
-    stated: dict[str, Callable[[Any, Any], Any]] = {
-        "svd": lambda X, Y: ls.SVD(X, 5), "cca": lambda X, Y: ls.CCA(X, Y, 5, ridge=1.0),
-        "least-squares": lambda X, Y: ls.LeastSquares(X, Y, ridge=1.0), "pls": lambda X, Y: ls.PLS(X, Y, 5),
-    }  # fmt: skip
-    shapes = [(100, 10), (10**4, 100), (10**6, 1000), (10**7, 100), (100, 10**4), (3000, 10**6)]
-    for (n, p), kind, name in itertools.product(shapes, kinds, stated):
-        if (kind == "dense" and n * p > 10**9) or (kind == "slices" and p > 10**5):
-            continue  # nobody has the memory, and the first slice is read
-        with patch.dict(os.environ, LINSPEC_MAX_MEMORY="8GiB", LINSPEC_NUM_THREADS="2"):
-            try:
-                chosen = ls.select(stated[name](kinds[kind](n, p), kinds[kind](n, 10)))
-                entry = {"solver": chosen.name, "reason": normalised(chosen.reason, {})}
-            except ls.errors.LinspecError as error:
-                entry = {"raises": type(error).__name__, "text": normalised(str(error), {})}
-        yield f"select {name}, {kind}, {n} x {p}", entry
-
-
 def record(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """All cases whose names have the text that --only names; nothing is left in the folder."""
-    yield from (each for each in selections() if wanted(each[0]))
     with tempfile.TemporaryDirectory() as place:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            space = names(Path(place))
+        space = names(Path(place))
         yield from (each for each in answers(space) if wanted(each[0]))
         for case in filter(wanted, [*bad_inputs(), *cases("texts.txt", "warnings")]):
             yield case, outcome(case, space)
