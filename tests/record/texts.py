@@ -31,20 +31,6 @@ from record.wording import normalised
 # ---- the names that cases use --------------------------------------------------------------------
 
 
-class Interrupting(np.random.Generator):
-    """A generator that sends Ctrl-C at its third permutation."""
-
-    def __init__(self) -> None:
-        super().__init__(np.random.PCG64(0))
-        self.left = 3
-
-    def permutation(self, *args: Any, **kwargs: Any) -> Any:
-        self.left -= 1
-        if not self.left:
-            signal.raise_signal(signal.SIGINT)
-        return super().permutation(*args, **kwargs)
-
-
 class Unit(np.ndarray):
     """An array with a unit, as of astropy."""
 
@@ -64,7 +50,7 @@ def names(folder: Path) -> dict[str, Any]:
     tall = rng.standard_normal((400, 40)) @ np.diag(0.97 ** np.arange(40))
     gone = folder / "gone"
     gone.mkdir()
-    put_files(folder, X, Y)
+    put_files(folder, X)
 
     return {
         **vars(sys.modules[__name__]), "folder": folder, "X": X, "Y": Y, "y": y, "nan": nan, "inf": inf,
@@ -107,7 +93,7 @@ def symbolic(n: int, p: int) -> LinearOperator:
     )
 
 
-def put_files(folder: Path, X: Any, Y: Any) -> None:
+def put_files(folder: Path, X: Any) -> None:
     """Write the files that cases read, most of them broken."""
     for name, text in {
         "letter.txt": "Dear reader,\nthis is no table.\n", "ragged.csv": "a,b\n1,2\n3\n4,5,6\n", "empty.npy": "",
