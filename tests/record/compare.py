@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,8 @@ LEAST = 1e-10
 RANDOM = 0.05
 """What values of five seeds may vary by where nobody knows the largest one."""
 SAME = 1e-12
-SLACK = {"MiB": (1.1, 8.0), "seconds": (1.5, 0.02), "iterations": (1.1, 0.0), "columns": (1.1, 0.0)}
-"""A cost may grow by a factor, and by so much more; passes and all others may not."""
+SLACK = {"passes": 1.0, "iterations": 1.1, "columns": 1.1}
+"""The factors by which costs may grow."""
 LISTED = frozenset({"status", "warnings", "kind", "new", "note", "wording"})
 """Rules of differences that are shown, and break nothing."""
 
@@ -60,10 +60,9 @@ def differences(part: str, before: dict[str, Any], after: dict[str, Any]) -> Ite
     """The differences of one part, each with the name of its rule."""
     if part == "saved":
         yield from _of_saved(before, after)
-    elif part in {"answers", "costs"}:
+    elif part == "answers":
         for name, old in before.items():
-            rules = _of_answers if part == "answers" else _of_costs
-            yield from [("gone", name)] if name not in after else rules(name, old, after[name])
+            yield from [("gone", name)] if name not in after else _of_answers(name, old, after[name])
         yield from (("new", name) for name in after if name not in before)
     else:
         from record.wording import differences as of_texts
@@ -85,7 +84,9 @@ def _of_answers(name: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator
         rule = "no longer converged" if old["status"] == "CONVERGED" else "status"
         rule = "claimed" if new["status"] == "CONVERGED" and large else rule
         yield rule, f"{name}: {old['status']} -> {new['status']}"
-    yield from _of_numbers(name, old, new, ("passes", "iterations", "columns"))
+    for key, slack in SLACK.items():
+        if new[key] is None or new[key] > old[key] * slack + 1e-9:
+            yield key, f"{name}: {old[key]:.4g} -> {new[key]}"
     for field in ("warnings", "kind", "dtype"):
         if old[field] != new[field]:
             yield field, f"{name}: {old[field]} -> {new[field]}"
@@ -112,22 +113,6 @@ def _tolerance(what: str, run: dict[str, Any]) -> float:
     single = 1e-5 if run["dtype"] == "float32" else 0.0
     tol = run["tol"] if run["iterations"] and run["status"] == "CONVERGED" else 0.0
     return float(max(LEAST, single, tol**0.5 if what == "not orthonormal" else tol))
-
-
-def _of_costs(name: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[Line]:
-    for key in old.keys() - {"iterations"}:
-        if isinstance(old[key], str) and old[key] != new.get(key):
-            yield "status", f"{name}: {old[key]} -> {new.get(key)}"
-    yield from [("refused", f"{name}: {new['refused']}")] if "refused" in new.keys() - old.keys() else ()
-    numbers = [key for key in old.keys() & new.keys() - {"iterations"} if isinstance(old[key], int | float)]
-    yield from _of_numbers(name, old, new, numbers)
-
-
-def _of_numbers(name: str, old: dict[str, Any], new: dict[str, Any], keys: Iterable[str]) -> Iterator[Line]:
-    for key in keys:
-        factor, more = SLACK.get(key, (1.0, 1e-9))
-        if new[key] is None or new[key] > old[key] * factor + more:
-            yield key, f"{name}: {old[key]:.4g} -> {new[key]}"
 
 
 def _of_saved(before: dict[str, Any], after: dict[str, Any]) -> Iterator[Line]:
