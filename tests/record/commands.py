@@ -1,7 +1,7 @@
 """What the command line does: exit codes, output and files of command lines, as a record of one commit.
 
-Every case is a line of a shell; they cover every command, problem, option and format, and refusals. What it prints is
-normalised; of the files that it writes the names, keys, shapes and norms are recorded.
+Every case is a line of a shell; they cover every command, problem, option and format, and refusals. Exit codes are
+compared, and of the files that it writes the names, keys, shapes and norms; what it prints is recorded as "text".
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ import scipy.sparse as sp
 
 from record import wanted
 from record.texts import cases, described, put_files
-from record.wording import normalised
 
 VARYING = {"linspec", "seconds", "cpu_seconds", "residual", "residuals", "history", "flops"}
 
@@ -53,9 +52,7 @@ def outcome(line: str, inputs: Path, place: Path) -> dict[str, Any]:
         done = subprocess.run(
             command_line, cwd=place, env=environment, capture_output=True, text=True, check=False
         )
-        out, err = (normalised(text, {str(place): "FOLDER"}) for text in (done.stdout, done.stderr))
-        last = err.splitlines()[-1:] if done.returncode else err.splitlines()
-        entry[f"{number + 1}"] = {"exit": done.returncode, "stdout": out, "stderr": "\n".join(last)}
+        entry[f"{number + 1}"] = {"exit": done.returncode, "text": done.stdout + done.stderr}
     files = [path for path in sorted(place.rglob("*")) if path.is_file() and path.suffix != ".pyc"]
     new = [path for path in files if path.stat().st_mtime_ns != before.get(path)]
     entry["files"] = {str(path.relative_to(place)): contents(path) for path in new}

@@ -1,14 +1,13 @@
-"""What linspec says: errors, warnings, summaries and tables, as a record of one commit.
+"""What linspec says: errors, warnings, answers and tables, as a record of one commit.
 
 Every case is one expression in public names, which is also the name of the case: the errors that users make, and each
-warning that the code can give. Its answer, its error and its warnings are recorded as text in which times, memory and
-paths are tokens. Names and signatures are recorded by `tests/project/public_surface.py`.
+warning that the code can give. The classes of answers, errors and warnings are promised, and compared; their words,
+which may change, are recorded beside them as "text". Names and signatures are in `tests/project/public_surface.txt`.
 """
 
 from __future__ import annotations
 
 import builtins
-import re
 import shutil
 import signal
 import sys
@@ -26,7 +25,6 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 import linspec as ls
 from record import wanted
-from record.wording import normalised
 
 # ---- the names that cases use --------------------------------------------------------------------
 
@@ -121,22 +119,20 @@ def bad_inputs() -> list[str]:
 
 
 def outcome(case: str, space: dict[str, Any]) -> dict[str, Any]:
-    """The answer of a case, its error and its warnings."""
-    folders = {str(space["folder"]): "FOLDER", str(Path.cwd()): "HERE"}
+    """The classes of the answer of a case, or of its error, and of its warnings, and what these say."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             value = eval(case, space)  # one of the lines above
             value = ls.solve(value) if isinstance(value, ls.Problem) else value
-            answer = {"returns": public(value), "status": getattr(getattr(value, "status", None), "name", "")}
+            entry = {"returns": public(value), "status": getattr(getattr(value, "status", None), "name", "")}
+            said = []
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - whatever it is, that is the record
-            answer = {"raises": type(error).__name__, "text": normalised(str(error), folders)}
-    said = [
-        {"class": each.category.__name__, "text": normalised(str(each.message), folders)}
-        for each in caught
-        if not issubclass(each.category, ResourceWarning | PendingDeprecationWarning)
-    ]
-    return {**answer, "warns": said}
+            entry, said = {"raises": type(error).__name__}, [str(error)]
+    unlike = ResourceWarning | PendingDeprecationWarning
+    ours = [each for each in caught if not issubclass(each.category, unlike)]
+    said += [str(each.message) for each in ours]
+    return {**entry, "warns": [each.category.__name__ for each in ours], "text": said}
 
 
 def public(value: Any) -> str:
@@ -178,7 +174,7 @@ def answers(space: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
             problem = eval(stated, space)
             solution = ls.solve(problem, solver or "auto", rng=0)
         except Exception as error:  # noqa: BLE001 - whatever it is, that is the record
-            yield f"answer of {case}", {"raises": type(error).__name__, "text": str(error)}
+            yield f"answer of {case}", {"raises": type(error).__name__}
             continue
         here = {**space, "problem": problem, "solution": solution}
         entry = {"solver": solution.solver, "status": solution.status.name, "attributes": fields(solution)}
@@ -186,17 +182,15 @@ def answers(space: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"answer of {case}", entry | told
 
 
-def answered(question: str, space: dict[str, Any]) -> dict[str, Any]:
-    """The text of an answer, or the names and the norm of a table."""
+def answered(question: str, space: dict[str, Any]) -> Any:
+    """An answer in terms of JSON, of a table the names of columns and rows."""
     try:
         answer = eval(question, space)
     except Exception as error:  # noqa: BLE001 - whatever it is, that is the record
-        return {"raises": type(error).__name__}
-    if isinstance(answer, str):
-        return {"text": normalised(re.sub(r"<[^>]*>", " ", answer), {str(space["folder"]): "FOLDER"})}
+        return type(error).__name__
     if isinstance(answer, pd.DataFrame):
         return {"columns": [*map(str, answer.columns)], "rows": [*map(str, answer.index[:8])]}
-    return {"is": described(answer)}
+    return {"text": answer} if isinstance(answer, str) else described(answer)
 
 
 def fields(of: Any) -> dict[str, Any]:
