@@ -15,13 +15,10 @@ import copy
 import json
 import os
 import signal
-import sys
 import time
-from collections.abc import Iterator, Sequence
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from collections.abc import Iterator
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import CodeType, ModuleType
 from typing import Any
 
 import pytest
@@ -128,45 +125,29 @@ def _same_body(one: Any, other: Any) -> bool:
     return [ast.dump(s) for s in one.body] == [ast.dump(s) for s in other.body]
 
 
-class _Loader(SourceFileLoader):
-    """Loads a file with its mutants."""
-
-    def __init__(self, name: str, path: str, mutants: dict[int, dict[str, Any]]) -> None:
-        super().__init__(name, path)
-        self.mutants = mutants
-
-    def get_code(self, fullname: str) -> CodeType:
-        source = Path(self.path).read_text("utf-8")
-        file = str(Path(self.path).resolve().relative_to(ROOT))
-        code: CodeType = compile(switched(source, file, self.mutants), self.path, "exec")
-        return code
+def _of_files() -> dict[str, dict[int, dict[str, Any]]]:
+    """The mutants of each file, by their numbers."""
+    found: dict[str, dict[int, dict[str, Any]]] = {}
+    for number, mutant in enumerate(listed()):
+        found.setdefault(mutant["file"], {})[number] = mutant
+    return found
 
 
-class _Finder(MetaPathFinder):
-    """Finds the modules that have mutants."""
+FILES = _of_files()
+_PLAIN = SourceFileLoader.get_code
 
-    def __init__(self) -> None:
-        self.mutants: dict[str, dict[int, dict[str, Any]]] = {}
-        for number, mutant in enumerate(listed()):
-            self.mutants.setdefault(mutant["file"], {})[number] = mutant
 
-    def find_spec(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if not name.startswith("linspec"):
-            return None
-        spec = PathFinder.find_spec(name, path, target)
-        origin = Path(spec.origin).resolve() if spec is not None and spec.origin else None
-        if spec is None or origin is None or not origin.is_relative_to(ROOT):
-            return None
-        mutants = self.mutants.get(str(origin.relative_to(ROOT)))
-        if mutants is not None:
-            spec.loader = _Loader(name, str(origin), mutants)
-        return spec
+def _get_code(self: Any, name: str) -> Any:
+    """The code of a module, with its mutants, which no cache may keep."""
+    path = Path(self.path).resolve()
+    mutants = FILES.get(str(path.relative_to(ROOT))) if path.is_relative_to(ROOT) else None
+    if mutants is None:
+        return _PLAIN(self, name)
+    return compile(switched(path.read_text("utf-8"), str(path.relative_to(ROOT)), mutants), self.path, "exec")
 
 
 builtins.__mutant__ = SWITCH  # type: ignore[attr-defined]
-sys.meta_path.insert(0, _Finder())
+SourceFileLoader.get_code = _get_code  # type: ignore[method-assign]
 
 
 # ---- recording and trying ---------------------------------------------------------------------
