@@ -6,7 +6,8 @@
 COMMIT may be a folder with a checkout. A record has ``PART.json`` and a folder PART for each part; the code that
 records is that of this checkout. With --from, answers that the older record has saved are loaded by this commit, too.
 With --only TEXT, what has no TEXT in its name is left out; --quick leaves out hard cases. A comparison ends with 1 if
-a rule is broken. Memory and time are measured by `asv_bench`, transfers by `tests/doubles/transfers.py`.
+a rule is broken. Memory and time are measured by `asv_bench`, transfers by `tests/doubles/transfers.py`, and commands
+are held by `tests/cli`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ HERE = Path(__file__).resolve().parent
 if __package__ in {None, ""}:
     sys.path[0] = str(HERE.parent)
 
-PARTS = ("answers", "saved", "texts", "commands")
+PARTS = ("answers", "saved", "texts")
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 

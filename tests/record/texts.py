@@ -1,4 +1,4 @@
-"""What linspec says: errors, warnings, answers and tables, as a record of one commit.
+"""What linspec says: errors and warnings, as a record of one commit.
 
 Every case is one expression in public names, which is also the name of the case: the errors that users make, and each
 warning that the code can give. The classes of answers, errors and warnings are promised, and compared; their words,
@@ -13,8 +13,7 @@ import signal
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -111,11 +110,11 @@ def put_files(folder: Path, X: Any) -> None:
 def bad_inputs() -> list[str]:
     """Every problem with bad data, bad parameters and bad counts, and the calls that are wrong in other ways."""
     calls = []
-    for stated in cases("texts.txt", "problems with bad data"):
-        calls += [stated.format(data, "", 2) for data in cases("texts.txt", "bad data")]
-        calls += [stated.format("X", f", {words}", 2) for words in cases("texts.txt", "bad parameters")]
+    for stated in cases("problems with bad data"):
+        calls += [stated.format(data, "", 2) for data in cases("bad data")]
+        calls += [stated.format("X", f", {words}", 2) for words in cases("bad parameters")]
         calls += [stated.format("X", "", k) for k in ("0", "99", "1.5", "True") if "{2}" in stated]
-    return [*calls, *cases("texts.txt", "bad calls")]
+    return [*calls, *cases("bad calls")]
 
 
 def outcome(case: str, space: dict[str, Any]) -> dict[str, Any]:
@@ -141,74 +140,15 @@ def public(value: Any) -> str:
     return next(each.__name__ for each in type(value).__mro__ if each.__name__ in known)
 
 
-def cases(file: str, section: str) -> list[str]:
-    """The lines of a section of a file in this folder."""
-    text = Path(__file__).with_name(file).read_text("utf-8").partition(f"[{section}]\n")[2]
+def cases(section: str) -> list[str]:
+    """The lines of a section of the file of cases."""
+    text = Path(__file__).with_name("texts.txt").read_text("utf-8").partition(f"[{section}]\n")[2]
     return text.partition("\n\n")[0].splitlines()
-
-
-def described(value: Any) -> Any:
-    """A value in terms of JSON: of arrays the shape, the type and the norm, which no change of signs changes."""
-    if isinstance(value, str | int | float | bool | None):
-        return value
-    if isinstance(value, tuple | list):
-        return [described(each) for each in value]
-    if isinstance(value, Mapping):
-        return {str(key): described(each) for key, each in value.items()}
-    shape = getattr(value, "shape", None)
-    if shape is None or not hasattr(value, "dtype"):
-        return type(value).__name__
-    array = np.asarray(value)
-    size = float(np.linalg.norm(array)) if array.dtype.kind in "fiub" else 0.0
-    kind = "str" if array.dtype.kind == "U" else array.dtype.name
-    return {"shape": list(shape), "dtype": kind, "norm": size}
-
-
-def answers(space: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What problems and solutions say, and their tables."""
-    space["named_y"] = pd.DataFrame(space["Y"], columns=list("uvw"))
-    space["data"] = [space["frame"], space["named_y"], space["H"][:, :2]]
-    for case in cases("texts.txt", "problems"):
-        stated, _, solver = case.partition(" by ")
-        try:
-            problem = eval(stated, space)
-            solution = ls.solve(problem, solver or "auto", rng=0)
-        except Exception as error:  # noqa: BLE001 - whatever it is, that is the record
-            yield f"answer of {case}", {"raises": type(error).__name__}
-            continue
-        here = {**space, "problem": problem, "solution": solution}
-        entry = {"solver": solution.solver, "status": solution.status.name, "attributes": fields(solution)}
-        told = {question: answered(question, here) for question in cases("texts.txt", "questions")}
-        yield f"answer of {case}", entry | told
-
-
-def answered(question: str, space: dict[str, Any]) -> Any:
-    """An answer in terms of JSON, of a table the names of columns and rows."""
-    try:
-        answer = eval(question, space)
-    except Exception as error:  # noqa: BLE001 - whatever it is, that is the record
-        return type(error).__name__
-    if isinstance(answer, pd.DataFrame):
-        return {"columns": [*map(str, answer.columns)], "rows": [*map(str, answer.index[:8])]}
-    return {"text": answer} if isinstance(answer, str) else described(answer)
-
-
-def fields(of: Any) -> dict[str, Any]:
-    """The public attributes of an object that are neither methods nor times."""
-    values = {}
-    for name in dir(of):
-        if not name.startswith("_") and name not in {"seconds", "history", "residual", "residuals", "flops"}:
-            with suppress(Exception):
-                value = getattr(of, name)
-                if not callable(value):
-                    values[name] = described(value)
-    return values
 
 
 def record(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """All cases whose names have the text that --only names; nothing is left in the folder."""
     with tempfile.TemporaryDirectory() as place:
         space = names(Path(place))
-        yield from (each for each in answers(space) if wanted(each[0]))
-        for case in filter(wanted, [*bad_inputs(), *cases("texts.txt", "warnings")]):
+        for case in filter(wanted, [*bad_inputs(), *cases("warnings")]):
             yield case, outcome(case, space)
