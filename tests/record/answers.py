@@ -8,6 +8,7 @@ the sum of the values where nobody knows the largest one. A run that is refused 
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,7 +20,6 @@ from planted import Case
 from truths import Truth, truth_of
 
 import linspec as ls
-from record import quick, wanted
 from record.cases import FORMS, OPTIONS, TERMS, Data, hard, plain, stated, weighted
 
 VALUES = ("correlations", "S", "singular_values", "eigenvalues", "sums", "covariances", "ridges")
@@ -28,31 +28,33 @@ NO_ERRORS = ("explained", "grain", "squared")
 """What `truths` tells beside errors."""
 
 
-def record(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """All runs."""
+def record(folder: Path, only: str, quick: bool) -> str:
+    """Record all runs that have a text in their names; return what was done."""
     arrays: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for problem in ls.problems():
-        for data, forms in _data(problem):
+        for data, forms in _data(problem, quick):
             runs = [(solver, form) for form in forms for solver in ls.solvers(problem)]
             names = {f"{problem}/{solver}, {data.name}, {form}": (solver, form) for solver, form in runs}
-            names = {name: each for name, each in names.items() if wanted(name)}
+            names = {name: each for name, each in names.items() if only in name}
             case = stated(problem, data)
             with np.errstate(all="ignore"):
                 truths = list(truth_of(case).readings()) if names else []
             for name, (solver, form) in names.items():
                 seeds = SEEDS if (data.name, form) == ("plain", "dense") else ()
-                entry, scores = run(case, data, solver, form, truths, seeds)
+                entries[name], scores = run(case, data, solver, form, truths, seeds)
                 if scores is not None:
                     arrays[name] = scores
-                yield name, entry
     np.savez_compressed(folder / "answers.npz", **arrays)
+    (folder / "answers.json").write_text(json.dumps(entries, indent=1), encoding="utf-8")
+    return f"answers: {len(entries)} entries of {Path(ls.__file__).parent}\n"
 
 
-def _data(problem: str) -> Iterator[tuple[Data, list[str]]]:
+def _data(problem: str, quick: bool) -> Iterator[tuple[Data, list[str]]]:
     yield plain(), list(FORMS)
     if TERMS.get(problem) != ():
         yield weighted(), [form for form in FORMS if form != "once"]
-    if not quick():
+    if not quick:
         yield from ((data, ["csr" if data.name in {"counts", "one-hot"} else "dense"]) for data in hard())
 
 
