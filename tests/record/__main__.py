@@ -3,9 +3,9 @@
     python tests/record --commit COMMIT --out FOLDER [--quick] [--only TEXT] [--python-of-this-environment]
     python tests/record --compare OLD NEW
 
-COMMIT may be a folder with a checkout; the code that records is that of this checkout. A record has ``answers.json``
-and ``answers.npz``. With --only TEXT, what has no TEXT in its name is left out; --quick leaves out hard cases. A
-comparison ends with 1 if a rule is broken.
+COMMIT may be a folder with a checkout; the code that records is that of this checkout. A record is ``answers.json``.
+With --only TEXT, what has no TEXT in its name is left out; --quick draws fewer cases. A comparison ends with 1 if a
+rule is broken.
 
 What else a commit does is held elsewhere: saved files by `tests/fixtures`, names and commands by
 `tests/project/public_surface.txt`, transfers by `tests/doubles/budgets.json`, memory and time by `asv_bench`.
@@ -39,7 +39,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="the folder of the record")
     parser.add_argument("--parts", nargs="+", choices=["answers"], help="what is recorded; there is one part")
     parser.add_argument("--only", default="", help="what has this text in its name")
-    parser.add_argument("--quick", action="store_true", help="record the ordinary cases alone")
+    parser.add_argument("--quick", action="store_true", help="draw fewer cases")
     parser.add_argument("--python-of-this-environment", action="store_true", help="make no environment")
     parser.add_argument("--compare", nargs=2, type=Path, metavar=("OLD", "NEW"))
     asked = parser.parse_args()
@@ -70,7 +70,7 @@ def run(asked: Any, scratch: Path) -> int:
         packed = subprocess.run(archive, cwd=HERE.parents[1], stdout=subprocess.PIPE, check=True)
         subprocess.run(["tar", "-x", "-C", checkout], input=packed.stdout, check=True)
     shutil.copytree(HERE, code / "record", ignore=shutil.ignore_patterns("__pycache__", "test_*"))
-    for module in ("planted.py", "truths.py"):
+    for module in ("backends.py", "fuzz.py", "judging.py", "planted.py", "truths.py"):
         shutil.copy(HERE.parent / module, code)
     python, environment = (_shared if asked.python_of_this_environment else _made)(checkout, scratch)
     path = os.pathsep.join(filter(None, [environment.pop("PYTHONPATH", ""), str(code)]))

@@ -67,7 +67,7 @@ def _of_answers(name: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator
     for key, slack in SLACK.items():
         if new[key] is None or new[key] > old[key] * slack + 1e-9:
             yield key, f"{name}: {old[key]:.4g} -> {new[key]}"
-    for field in ("warnings", "kind", "dtype"):
+    for field in ("warnings", "kind"):
         if old[field] != new[field]:
             yield field, f"{name}: {old[field]} -> {new[field]}"
 
@@ -90,6 +90,6 @@ def _of_errors(name: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[
 
 def _tolerance(what: str, run: dict[str, Any]) -> float:
     """What rounding allows a direct method, and its own tolerance an iteration: squared errors are its residual."""
-    single = 1e-5 if run["dtype"] == "float32" else 0.0
+    single = 1e-5 if run["single"] else 0.0
     tol = run["tol"] if run["iterations"] and run["status"] == "CONVERGED" else 0.0
     return float(max(LEAST, single, tol**0.5 if what == "not orthonormal" else tol))
