@@ -254,17 +254,13 @@ def _kinds() -> Iterator[Backend]:
     yield Backend(name="numpy", wrap=lambda x: x.copy())
     yield Backend(name="numpy-readonly", wrap=_readonly)
     yield Backend(name="array-api-strict", wrap=_strict("device1"), missing=strict)
-    yield Backend(
-        name="array-api-strict-no-float64", wrap=_strict("no_float64"), missing=strict, float64=False
-    )
+    wrap = _strict("no_float64")
+    yield Backend(name="array-api-strict-no-float64", wrap=wrap, missing=strict, float64=False)
     yield Backend(name="torch", wrap=_torch, missing=torch)
     yield Backend(name="cupy", wrap=_cupy, missing=one)
     yield Backend(name="cupy-device1", wrap=_on_device1(_cupy), missing=two)
-    sparse: dict[str, Any] = {
-        "is_array": False,
-        "sparse": True,
-        "snapshot": _bytes("data", "indices", "indptr"),
-    }
+    stored = _bytes("data", "indices", "indptr")
+    sparse: dict[str, Any] = {"is_array": False, "sparse": True, "snapshot": stored}
     yield Backend(name="cupyx-csr", wrap=_cupyx("csr_matrix"), missing=one, beside=_cupy, **sparse)
     wrap = _on_device1(_cupyx("csc_matrix"))
     yield Backend(name="cupyx-csc-device1", wrap=wrap, missing=two, beside=_on_device1(_cupy), **sparse)

@@ -69,17 +69,13 @@ def in_torch(layout):
     return made
 
 
-def of_scipy(kind):
-    return lambda array: kind(array) if array.ndim == 2 else array
-
-
 LENDERS = {  # how a library makes its arrays, and the same data of NumPy or SciPy
     "dlpack": (Loan, np.asarray),
     "dlpack-old": (OldLoan, np.asarray),
     "jax": (in_jax, np.asarray),
-    "torch-csr": (in_torch("to_sparse_csr"), of_scipy(scipy.sparse.csr_array)),
-    "torch-csc": (in_torch("to_sparse_csc"), of_scipy(scipy.sparse.csc_array)),
-    "torch-coo": (in_torch("to_sparse"), of_scipy(scipy.sparse.csr_array)),
+    "torch-csr": (in_torch("to_sparse_csr"), lambda A: scipy.sparse.csr_array(A) if A.ndim == 2 else A),
+    "torch-csc": (in_torch("to_sparse_csc"), lambda A: scipy.sparse.csc_array(A) if A.ndim == 2 else A),
+    "torch-coo": (in_torch("to_sparse"), lambda A: scipy.sparse.csr_array(A) if A.ndim == 2 else A),
 }
 
 

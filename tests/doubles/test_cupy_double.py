@@ -72,7 +72,7 @@ def test_transfers_are_counted_with_their_bytes_and_lines(account):
     account.reset()
     cupy.asarray(np.ones((4, 2)))
     x.get()
-    cupy.asnumpy(x[0])
+    x[0].get()
     assert (account.total("up"), account.bytes["up"]) == (1, 64)
     assert (account.total("down"), account.bytes["down"]) == (2, 48 + 24)
     assert all(site.startswith("tests/doubles/test_cupy_double.py:") for site in account.sites("down"))

@@ -27,7 +27,6 @@ from mutants.sites import ROOT, Site, sites
 
 HERE = Path(__file__).parent
 
-
 Places = dict[int, list[tuple[int, ast.AST]]]
 """By the identities of nodes, the numbers of mutants and what stands there instead."""
 

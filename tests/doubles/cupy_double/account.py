@@ -24,12 +24,8 @@ class Account:
     """Counts of events, and of their bytes, by kind and site.
 
     Kinds are copies to the host ("down"), to the device ("up"), implicit waits ("sync"), those within sparse matrices
-    of CuPy ("inside"), reports of cuSOLVER that are read ("report"), and kernels ("kernel").
-
-    Attributes
-    ----------
-    strict : bool
-        Whether a wait that nobody asked for raises, where a line of linspec makes it.
+    of CuPy ("inside"), reports of cuSOLVER that are read ("report"), and kernels ("kernel"). If it is `strict`, a wait
+    that nobody asked for raises, where a line of linspec makes it.
     """
 
     def __init__(self) -> None:

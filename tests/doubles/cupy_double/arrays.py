@@ -113,7 +113,6 @@ class ndarray:  # noqa: N801 (its name)
     nbytes = property(lambda self: self._host.nbytes)
     device = property(lambda self: devices.Device(self._device))
     T = property(lambda self: wrapped(self._host.T, self._device))
-    mT = property(lambda self: wrapped(self._host.mT, self._device))
 
     def __len__(self) -> int:
         return len(self._host)
@@ -143,9 +142,6 @@ class ndarray:  # noqa: N801 (its name)
 
     def __reduce__(self) -> Any:
         return _unpickled, (self.get(),)
-
-    def __deepcopy__(self, memo: Any) -> Any:
-        return wrapped(self._host.copy(), self._device)
 
     def copy(self, order: str = "C") -> Any:
         """A copy on the current device, from any device."""

@@ -72,12 +72,6 @@ class Device:
         return MEMORY[self.id]
 
 
-class Stream:
-    """A stream; array-api-compat names it."""
-
-    __module__ = "cupy.cuda.stream"
-
-
 def modules(api: surface.Api) -> dict[str, ModuleType]:
     """`cupy.cuda` and what array-api-compat imports of it."""
     attributes = api["classes"]["cupy.cuda.Device"]
@@ -89,5 +83,5 @@ def modules(api: surface.Api) -> dict[str, ModuleType]:
         getDevice=current,
     )
     device = surface.module("cupy.cuda.device", Device=Device)
-    cuda = surface.module("cupy.cuda", Device=Device, Stream=Stream, runtime=runtime, device=device)
+    cuda = surface.module("cupy.cuda", Device=Device, runtime=runtime, device=device)
     return {each.__name__: each for each in (cuda, runtime, device)}

@@ -117,7 +117,6 @@ class MemoryPool:
 OWN: dict[str, Callable[..., Any]] = {
     "array": array,
     "asarray": asarray,
-    "asnumpy": lambda a, *args, **kwargs: a.get() if isinstance(a, ndarray) else np.asarray(a),
     "take": take,
     "get_default_memory_pool": MemoryPool,
 }

@@ -46,16 +46,11 @@ class _Compressed:
 
     shape = property(lambda self: self._shape)
     dtype = property(lambda self: self.data.dtype)
-    device = property(lambda self: self.data.device)
     nnz = property(lambda self: self.data.size)
-    size = property(lambda self: self.data.size)
     T = property(lambda self: self.transpose())
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError("Implicit conversion to a NumPy array is not allowed.")
-
-    def __len__(self) -> int:
-        raise TypeError("sparse matrix length is ambiguous; use getnnz()")
 
     def _host(self) -> Any:
         """The matrix of SciPy on the same memory, which knows nothing of the order of its indices."""
@@ -86,11 +81,6 @@ class _Compressed:
             self._canonical = True
 
     # ---- copies ----------------------------------------------------------------------------------------
-
-    def get(self, stream: Any = None) -> Any:
-        """A matrix of SciPy on the host."""
-        parts = tuple(each.get() for each in (self.data, self.indices, self.indptr))
-        return HOSTS[self.format](parts, shape=self._shape)
 
     def copy(self) -> Any:
         """A copy on the current device."""
