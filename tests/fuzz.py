@@ -387,7 +387,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name, default in (("trials", 100), ("seed", 0), ("first", 0), ("solvers", 2), ("max-seconds", 5.0)):
         parser.add_argument(f"--{name}", type=type(default), default=default)
-    parser.add_argument("--problem", action="append", default=[], help="one, or several")
+    parser.add_argument("--problem", action="append", default=[], help="a problem, or several")
     given, counts = parser.parse_args(), Counter[str]()
     trials = range(given.first, given.first + given.trials)
     options = {"problems": tuple(given.problem), "max_seconds": given.max_seconds}

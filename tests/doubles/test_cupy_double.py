@@ -1,7 +1,4 @@
-"""The double of CuPy does what CuPy's sources say, in what linspec relies on.
-
-These tests run where the double stands in the place of `cupy` (``LINSPEC_CUPY_DOUBLE=VERSION``).
-"""
+"""The double of CuPy does what CuPy's sources say, in what linspec relies on."""
 
 from __future__ import annotations
 
