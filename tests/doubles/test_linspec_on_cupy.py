@@ -1,7 +1,4 @@
-"""linspec on CuPy or its double: planted answers, devices, factorisations, sparse matrices, memory.
-
-`nox -s gpu-double` runs all other tests on it, too.
-"""
+"""linspec on CuPy or its double: planted answers, devices, factorisations, sparse matrices, memory."""
 
 from __future__ import annotations
 
