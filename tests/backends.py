@@ -7,6 +7,7 @@ libraries that are not installed: its devices cannot be mixed, and one of them h
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import os
 import shutil
 import tempfile
@@ -19,7 +20,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-import scipy.sparse.linalg
 
 from linspec.arrays import to_host, working_dtype
 from linspec.operators import LinearOperator, as_operator
@@ -46,13 +46,23 @@ class ProductsOnly:
 class CountingOperator(LinearOperator):
     """An operator that can do what is asked for, and counts products, columns and passes by itself.
 
-    A product with, or the taking of, some of the rows counts as their share of all rows.
+    A product with, or the taking of, some of the rows counts as their share of all rows. Rows that were counted when
+    they were taken, `of` an operator, count products there and no passes.
     """
 
-    def __init__(self, data: Any, *, sliceable: bool = False, readable: bool = False) -> None:
+    def __init__(
+        self,
+        data: Any,
+        *,
+        sliceable: bool = False,
+        readable: bool = False,
+        of: Any = None,
+        share: float = 1.0,
+    ) -> None:
         self.inner = as_operator(data)
         self.shape, self.dtype, self.home = self.inner.shape, self.inner.dtype, self.inner.home
         self.access, self.readable = "rows" if sliceable else "products", readable
+        self.of, self.share = of or self, share
         self.forward = self.adjoint = self.columns = self.passes = 0.0
 
     @property
@@ -71,9 +81,11 @@ class CountingOperator(LinearOperator):
         if self.access != "rows":
             return super()._rows(selection)
         rows = self.inner.rows(selection)
-        share = rows.shape[0] / self.shape[0]
+        share = rows.shape[0] / max(self.shape[0], 1)
         self.count(passes=share)
-        return _CountingRows(rows, self, share, readable=self.readable)
+        return CountingOperator(
+            rows, sliceable=True, readable=self.readable, of=self.of, share=self.share * share
+        )
 
     def _dense(self) -> Any:
         if not self.readable:
@@ -81,74 +93,30 @@ class CountingOperator(LinearOperator):
         self.count(passes=1.0)
         return self.inner.dense()
 
-    def count(self, **amounts: float) -> None:
-        with in_turn(self):  # threads multiply their rows at once
+    def count(self, *, passes: float = 0.0, **amounts: float) -> None:
+        with in_turn(self.of):  # threads multiply their rows at once
+            self.of.passes += passes if self.of is self else 0.0
             for name, amount in amounts.items():
-                setattr(self, name, getattr(self, name) + amount)
-
-
-class _CountingRows(LinearOperator):
-    """Rows that were counted when they were taken; only their products are counted."""
-
-    access = "rows"
-
-    def __init__(self, inner: Any, parent: CountingOperator, share: float, *, readable: bool) -> None:
-        self.inner, self.parent, self.share = inner, parent, share
-        self.shape, self.dtype, self.home = inner.shape, inner.dtype, inner.home
-        self.readable = readable
-
-    @property
-    def nnz(self) -> int:
-        return self.inner.nnz
-
-    def _matmat(self, V: Any) -> Any:
-        self.parent.count(forward=self.share, columns=self.share * V.shape[1])
-        return self.inner.matmat(V)
-
-    def _rmatmat(self, U: Any) -> Any:
-        self.parent.count(adjoint=self.share, columns=self.share * U.shape[1])
-        return self.inner.rmatmat(U)
-
-    def _rows(self, selection: Any) -> LinearOperator:
-        rows = self.inner.rows(selection)
-        share = self.share * rows.shape[0] / max(self.shape[0], 1)
-        return _CountingRows(rows, self.parent, share, readable=self.readable)
-
-    def _dense(self) -> Any:
-        return self.inner.dense() if self.readable else super()._dense()
+                setattr(self.of, name, getattr(self.of, name) + self.share * amount)
 
 
 def check_operator(data: Any, *, entries: Any) -> list[str]:
     """Compare products, rows and entries of an operator with those of a dense matrix; return what differs."""
     A, M = as_operator(data), np.asarray(entries, np.float64)
-    n, p = M.shape
-    rng = np.random.default_rng(0)
-    issues = []
-
-    def compare(what: str, product: Any, size: tuple[int, ...], block: Any, exact: Any) -> None:
-        before = to_host(block).copy()
-        found = to_host(product(block))
-        limit = 8 * np.finfo(A.dtype).eps * (np.sqrt(max(n, p)) + 4) * (np.abs(exact) @ np.abs(before))
-        if found.shape != (len(exact), size[1]) or not np.all(
-            np.abs(found - exact @ before.astype(float)) <= limit + 1e-300
-        ):
-            issues.append(f"{what} is wrong")
-        if not np.array_equal(to_host(block), before):
-            issues.append(f"{what} writes into its block")
-
-    def products(B: Any, exact: Any, what: str) -> None:
-        for k in (3, 1, 0):
-            V, U = (rng.standard_normal((size, k)).astype(A.dtype) for size in exact.shape[::-1])
-            compare(f"{what} @ V", B.matmat, V.shape, A.home.blocks.place(V), exact)
-            compare(f"{what}ᵀ @ U", B.rmatmat, U.shape, A.home.place(U, A.dtype), exact.T)
-
-    products(A, M, "A")
-    if tuple(A.shape) != M.shape:
-        issues.append(f"shape must be {M.shape}; got {tuple(A.shape)}")
-    if A.gathers:
-        chosen: list[Any] = [slice(0, n), slice(n // 3, 2 * n // 3 + 1), np.array([n - 1, 0, n // 2, 0])]
-        for rows in chosen:
-            products(A.rows(rows), M[rows], f"A[{rows}]")
+    n, rng = len(M), np.random.default_rng(0)
+    issues = [] if tuple(A.shape) == M.shape else [f"shape must be {M.shape}; got {tuple(A.shape)}"]
+    selections: list[Any] = [slice(0, n), slice(n // 3, 2 * n // 3 + 1), np.array([n - 1, 0, n // 2, 0])]
+    taken = [(A.rows(rows), M[rows]) for rows in (selections if A.gathers else ())]
+    for B, exact in [(A, M), *taken]:
+        for k, product in itertools.product((3, 1, 0), (B.matmat, B.rmatmat)):
+            E, home = (exact, A.home.blocks) if product == B.matmat else (exact.T, A.home)
+            V = rng.standard_normal((E.shape[1], k)).astype(A.dtype)
+            block = home.place(V.copy(), np.float64 if product == B.matmat else A.dtype)
+            found, what = to_host(product(block)), f"{product.__name__} of {exact.shape}"
+            limit = 8 * np.finfo(A.dtype).eps * (np.sqrt(max(M.shape)) + 4) * (np.abs(E) @ np.abs(V))
+            off = np.abs(found - E @ V.astype(float)) if found.shape == limit.shape else np.inf
+            issues += [f"{what} is wrong"] if np.any(off > limit + 1e-300) else []
+            issues += [] if np.array_equal(to_host(block), V) else [f"{what} writes into its block"]
     if A.readable and not np.array_equal(to_host(A.dense()), M.astype(A.dtype)):
         issues.append("dense is wrong")
     return issues
@@ -182,12 +150,13 @@ class Backend:
         return array.copy() if self.beside is None else self.beside(array)
 
 
-def _sparse_bytes(x: Any) -> bytes:
-    return b"".join(np.ascontiguousarray(to_host(part)).tobytes() for part in (x.data, x.indices, x.indptr))
+def _bytes(*parts: str) -> Callable[[Any], bytes]:
+    def read(x: Any) -> bytes:
+        found = (getattr(x, part) for part in parts)
+        arrays = (to_host(part() if callable(part) else part) for part in found)
+        return b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
 
-
-def _torch_bytes(x: Any) -> bytes:
-    return b"".join(to_host(part).tobytes() for part in (x.values(), x.col_indices(), x.crow_indices()))
+    return read
 
 
 def _readonly(x: Any) -> Any:
@@ -205,10 +174,9 @@ def _strict(device: str) -> Callable[[Any], Any]:
     return wrap
 
 
-def _torch(x: Any) -> Any:
-    import torch
-
-    return torch.from_numpy(x.copy())
+def _by(module: str, function: str) -> Callable[[Any], Any]:
+    """Copy an array by a function of a library, which is imported then."""
+    return lambda x: getattr(importlib.import_module(module), function)(x.copy())
 
 
 def _torch_csr(x: Any) -> Any:
@@ -227,10 +195,7 @@ def _jax(x: Any) -> Any:
     return jax.device_put(x.copy(), jax.local_devices(backend="cpu")[0])
 
 
-def _cupy(x: Any) -> Any:
-    import cupy
-
-    return cupy.asarray(x)
+_cupy, _torch = _by("cupy", "asarray"), _by("torch", "from_numpy")
 
 
 def _cupyx(kind: str) -> Callable[[Any], Any]:
@@ -283,40 +248,31 @@ def _without_cupy(devices: int) -> Callable[[], str]:
 
 
 def _kinds() -> Iterator[Backend]:
-    one, two, strict, torch = (
-        _without_cupy(1),
-        _without_cupy(2),
-        _without("array_api_strict"),
-        _without("torch"),
-    )
+    one, two = _without_cupy(1), _without_cupy(2)
+    strict, torch = _without("array_api_strict"), _without("torch")
     x64 = os.environ.get("JAX_ENABLE_X64", "").lower() in ("1", "true", "yes", "on")
     yield Backend(name="numpy", wrap=lambda x: x.copy())
     yield Backend(name="numpy-readonly", wrap=_readonly)
     yield Backend(name="array-api-strict", wrap=_strict("device1"), missing=strict)
-    yield Backend(
-        name="array-api-strict-no-float64", wrap=_strict("no_float64"), missing=strict, float64=False
-    )
+    wrap = _strict("no_float64")
+    yield Backend(name="array-api-strict-no-float64", wrap=wrap, missing=strict, float64=False)
     yield Backend(name="torch", wrap=_torch, missing=torch)
     yield Backend(name="cupy", wrap=_cupy, missing=one)
     yield Backend(name="cupy-device1", wrap=_on_device1(_cupy), missing=two)
-    sparse: dict[str, Any] = {"is_array": False, "sparse": True, "snapshot": _sparse_bytes}
+    stored = _bytes("data", "indices", "indptr")
+    sparse: dict[str, Any] = {"is_array": False, "sparse": True, "snapshot": stored}
     yield Backend(name="cupyx-csr", wrap=_cupyx("csr_matrix"), missing=one, beside=_cupy, **sparse)
     wrap = _on_device1(_cupyx("csc_matrix"))
     yield Backend(name="cupyx-csc-device1", wrap=wrap, missing=two, beside=_on_device1(_cupy), **sparse)
     yield Backend(name="jax", wrap=_jax, missing=_without("jax"), is_array=False, float64=x64, beside=_jax)
-    of_torch = {**sparse, "snapshot": _torch_bytes}
+    of_torch = {**sparse, "snapshot": _bytes("values", "col_indices", "crow_indices")}
     yield Backend(name="torch-sparse-csr", wrap=_torch_csr, missing=torch, beside=_torch, **of_torch)
     yield Backend(name="npy-file", wrap=_file, is_array=False)
-    yield Backend(name="scipy-csr", wrap=lambda x: scipy.sparse.csr_matrix(x.copy()), **sparse)
-    yield Backend(name="scipy-csc", wrap=lambda x: scipy.sparse.csc_matrix(x.copy()), **sparse)
-    yield Backend(name="scipy-sparse-array", wrap=lambda x: scipy.sparse.csr_array(x.copy()), **sparse)
+    for name, made in (("csr", "csr_matrix"), ("csc", "csc_matrix"), ("sparse-array", "csr_array")):
+        yield Backend(name=f"scipy-{name}", wrap=_by("scipy.sparse", made), **sparse)
     products: dict[str, Any] = {"is_array": False, "readable": False}
-    yield Backend(
-        name="scipy-operator",
-        wrap=lambda x: scipy.sparse.linalg.aslinearoperator(x.copy()),
-        snapshot=lambda A: A.A.tobytes(),
-        **products,
-    )
+    wrap = _by("scipy.sparse.linalg", "aslinearoperator")
+    yield Backend(name="scipy-operator", wrap=wrap, snapshot=lambda A: A.A.tobytes(), **products)
     yield Backend(name="products-only", wrap=ProductsOnly, snapshot=ProductsOnly.snapshot, **products)
 
 

@@ -45,9 +45,7 @@ FAILING = ("silent", "foreign", "hang")
 NARROW = ("int8", "uint8", "bool", "int16", "int64", "float32")
 VIEWS, KERNELS = ("multiset-cca", "sumcor-cca"), ("kernel-cca", "preimage-cca", "kernel-ridge", "deep-cca")
 TERMS = tuple(problem for problem in ls.problems() if problem not in KERNELS)
-SCORED = (
-    "least-squares", "svd", "cca", "pls", "pls-regression", "reduced-rank-regression", "kernel-ridge",
-)  # fmt: skip
+SCORED = ("least-squares", "svd", "cca", "pls", "pls-regression", "reduced-rank-regression", "kernel-ridge")
 UNFAIR = (errors.NonFiniteData, errors.DataOutOfRange, errors.BrokenPlugin, errors.InvalidDeclaration)
 """Errors that must not be raised here, where data are finite and in range, and solvers are registered."""
 
@@ -100,15 +98,12 @@ class Case(Planted):
     notes: tuple[str, ...] = ()
 
     def state(self, data: Any = None) -> Any:
-        kinds = dict(self.kinds)
-        return super().state(
-            {name: KINDS[kinds.get(name, "numpy")](X) for name, X in (data or self.arrays).items()}
-        )
+        kinds, data = dict(self.kinds), data or self.arrays
+        return super().state({name: KINDS[kinds.get(name, "numpy")](X) for name, X in data.items()})
 
     def __str__(self) -> str:
-        shapes = [
-            f"{name} {X.shape} {X.dtype} {dict(self.kinds).get(name, '')}" for name, X in self.arrays.items()
-        ]
+        kinds = dict(self.kinds)
+        shapes = [f"{name} {X.shape} {X.dtype} {kinds.get(name, '')}" for name, X in self.arrays.items()]
         plain = {name: np.shape(X) if np.size(X) > 9 else X for name, X in self.parameters.items()}
         folds = " in folds" if self.study else ""
         return f"{self.problem}{folds}: {'; '.join(shapes)}; {plain}, tol={self.tol}; {'; '.join(self.notes)}"
@@ -256,12 +251,8 @@ class Draw:
         n = len(plain[0])
         k = {"k": 1 if self.chance(0.3) else self.size(1, min(4, *(min(X.shape) for X in plain)))}
         scale = float(np.sqrt(2 * np.sum(np.var(plain[0], axis=0)))) or 1.0
-        absolute = (
-            rbf(scale),
-            laplacian(scale),
-            polynomial(2, 1.0, 1 / scale**2),
-            polynomial(1, 0.0, 1 / scale**2),
-        )
+        steep, straight = polynomial(2, 1.0, 1 / scale**2), polynomial(1, 0.0, 1 / scale**2)
+        absolute = (rbf(scale), laplacian(scale), steep, straight)
         relative = rbf(factor=self.pick(0.5, 1.0)), polynomial(self.pick(1, 2, 3), 0.5), laplacian(factor=1.0)
         if problem == "least-squares":
             ridge = self.ridge(plain[0])
@@ -331,9 +322,8 @@ def draw(seed: int, trial: int, problems: tuple[str, ...] = ()) -> Case:
         if isinstance(given.get("ridge"), float) and given["ridge"] > 0 and d.chance(0.5):
             study |= {"ridges": (given["ridge"], 10 * given["ridge"])}
     tol = d.power(-10, -4) if dtype == "float64" and not study and d.chance(0.1) else None
-    return Case(
-        problem, data, given, {}, tuple(kinds.items()), tol, study or None, tuple(filter(None, d.notes))
-    )
+    notes = tuple(filter(None, d.notes))
+    return Case(problem, data, given, {}, tuple(kinds.items()), tol, study or None, notes)
 
 
 # ---- trials -----------------------------------------------------------------------------------
@@ -397,9 +387,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name, default in (("trials", 100), ("seed", 0), ("first", 0), ("solvers", 2), ("max-seconds", 5.0)):
         parser.add_argument(f"--{name}", type=type(default), default=default)
-    parser.add_argument(
-        "--problem", action="append", default=[], help="one of linspec.problems(), or several"
-    )
+    parser.add_argument("--problem", action="append", default=[], help="a problem, or several")
     given, counts = parser.parse_args(), Counter[str]()
     trials = range(given.first, given.first + given.trials)
     options = {"problems": tuple(given.problem), "max_seconds": given.max_seconds}

@@ -39,9 +39,8 @@ def faults(truth: Truth, solution: Any) -> dict[str, str]:
     grain, explained = found.pop("grain", 0.0), found.pop("explained", 0.0)
     grain += min(tol, found.pop("squared", 0.0))  # what is above the tolerance, linspec must report
     loss = getattr(solution, "loss_estimate", None)
-    if (
-        case.problem == "cca" and loss is None and len(solution.correlations)
-    ):  # gaps are at most the correlations
+    if case.problem == "cca" and loss is None and len(solution.correlations):
+        # Gaps are at most the correlations.
         loss = residual / max(float(solution.correlations[0]), 1e-300)
     claim = max(residual, float(loss or 0.0), 10 * explained)
     least = max(100 * truth.unit, 1e-4 * tol)
@@ -100,9 +99,8 @@ def score(truth: Truth, test: Any, answer: dict[str, Any]) -> float:
 
 def digits(truth: Spectral) -> float:
     """What a hundred roundings of the entries, before means and confounds are subtracted, may do to a value."""
-    return (
-        100 * truth.unit * float(truth.size) * float(np.prod([part.shift for part in truth.parts.values()]))
-    )
+    shifts = np.prod([part.shift for part in truth.parts.values()])
+    return 100 * truth.unit * float(truth.size) * float(shifts)
 
 
 def judge_folds(case: Any, found: Any, warned: bool) -> tuple[str, str]:
@@ -118,21 +116,14 @@ def judge_folds(case: Any, found: Any, warned: bool) -> tuple[str, str]:
             continue
         part = replace(case, parameters=case.parameters | ridge | ({} if k is None else {"k": k}))
         test, whole = labels == label, truth_of(part, None, labels != label)
-        if isinstance(whole, Spectral) and np.any(
-            whole.s[1 : k + 1] > whole.s[:k][: len(whole.s) - 1] * (1 - 1e-6)
-        ):
-            continue
-        if (
-            isinstance(whole, Spectral)
-            and len(whole.s) >= (k or 1)
-            and whole.s[(k or 1) - 1] <= digits(whole)
-        ):
-            continue
+        if isinstance(whole, Spectral):
+            tied = np.any(whole.s[1 : k + 1] > whole.s[:k][: len(whole.s) - 1] * (1 - 1e-6))
+            if tied or (len(whole.s) >= (k or 1) and whole.s[(k or 1) - 1] <= digits(whole)):
+                continue
         readings = list(whole.readings())
         exact = [score(truth, test, truth.best()) for truth in readings]
-        noisy = truth_of(part, whole.noisy(0), labels != label).cut(
-            [len(view.s) for view in readings[-1].views]
-        )
+        ranks = [len(view.s) for view in readings[-1].views]
+        noisy = truth_of(part, whole.noisy(0), labels != label).cut(ranks)
         blur, size = abs(score(noisy, test, noisy.best()) - exact[-1]), 1 + abs(given[i, r, j])
         off = min(abs(given[i, r, j] - value) for value in exact)
         if off > 1e-4 * size + 10 * blur + 10 * said[i, r, j] * size:  # never for nan: nothing varies

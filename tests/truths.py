@@ -53,10 +53,8 @@ def rounds(p: int) -> Iterator[Any]:
     players = list(range(p + p % 2))
     for _ in players[1:]:
         half = len(players) // 2
-        pairs = [
-            (i, j) for i, j in zip(players[:half], players[: half - 1 : -1], strict=True) if max(i, j) < p
-        ]
-        yield np.array(pairs, int).reshape(-1, 2).T
+        pairs = zip(players[:half], players[: half - 1 : -1], strict=True)
+        yield np.array([pair for pair in pairs if max(pair) < p], int).reshape(-1, 2).T
         players = [players[0], players[-1], *players[1:-1]]
 
 
@@ -166,9 +164,8 @@ class View:
         bounds = (20 * rounding, 0.5 * rounding, 100 * EPS)
         few, many, full = (int(np.sum(self.s > bound * np.max(self.s, initial=0))) for bound in bounds)
         ranks = [*range(min(few, full), min(many, full) + 1)][:4]
-        self.ranks = (
-            [full] if ridge > 0 else [*dict.fromkeys([*ranks, full])]
-        )  # of the numbers as they are stored
+        # of the numbers as they are stored
+        self.ranks = [full] if ridge > 0 else [*dict.fromkeys([*ranks, full])]
 
     def cut(self, rank: int) -> View:
         twin = copy.copy(self)
@@ -205,9 +202,8 @@ class Truth:
         w = self.data.get("sample_weight", extended(np.ones(n)))[:, 0]
         self.w = w if train is None else w * train
         masks = self.given.get("present") or [np.ones(n)] * len(case.arrays)
-        self.parts = {
-            name: self.adjusted(name, self.w * mask) for name, mask in zip(case.arrays, masks, strict=True)
-        }
+        masked = zip(case.arrays, masks, strict=True)
+        self.parts = {name: self.adjusted(name, self.w * mask) for name, mask in masked}
         self.unit = max(self.unit_of(name) for name in case.arrays if name not in TARGETS)
         self.build()
         self.finish()
@@ -263,9 +259,8 @@ class Truth:
                 value = getattr(found, place.removesuffix("mean") + what, None)
                 if X is not None and value is not None and X.shift * self.unit < 1e-7:
                     size = norms(X.roots * self.data[name]) / length(X.roots) if what == "mean" else X.scale
-                    errors[f"{what} of {name} is off"] = ratio(
-                        np.abs(extended(value)[:, 0] - getattr(X, what)), size
-                    )
+                    off = np.abs(extended(value)[:, 0] - getattr(X, what))
+                    errors[f"{what} of {name} is off"] = ratio(off, size)
         return errors
 
     def noisy(self, seed: int) -> dict[str, Any]:
@@ -284,10 +279,8 @@ class Truth:
             twin = type(self)(self.case, self.noisy(seed)).cut([len(view.s) for view in self.views])
             answer = {name: np.asarray(X, float).astype(np.longdouble) for name, X in twin.best().items()}
             found = self.errors(answer)
-            either = max(found.get(name, 0.0) for name in ("loss", "excess")) + found.get(
-                "not orthonormal", 0.0
-            )
-            found |= {"loss": either, "excess": either}
+            either = max(found.get(name, 0.0) for name in ("loss", "excess"))
+            found |= dict.fromkeys(("loss", "excess"), either + found.get("not orthonormal", 0.0))
             worst |= {name: max(worst.get(name, 0.0), error) for name, error in found.items()}
         return worst
 
@@ -350,9 +343,8 @@ class Spectral(Truth):
         ridges = ridges if isinstance(ridges, tuple) else (ridges,) * len(main)
         kernels = self.given.get("kernel_x"), self.given.get("kernel_y") or self.given.get("kernel_x")
         if problem in ("svd", "pls"):
-            self.views = tuple(
-                View(np.eye(X.rows.shape[1], dtype=np.longdouble)) for X in self.parts.values()
-            )
+            sizes = [X.rows.shape[1] for X in self.parts.values()]
+            self.views = tuple(View(np.eye(p, dtype=np.longdouble)) for p in sizes)
         elif problem == "kernel-cca":
             self.views = tuple(map(self.features, main, kernels, ridges))
         else:
@@ -364,9 +356,7 @@ class Spectral(Truth):
         noise = np.random.default_rng(2).standard_normal(K.shape) * self.perturbed
         H = np.eye(len(K)) - self.center / extended(len(K))
         K = H @ (K + K.T + 10 * self.unit * (noise + noise.T) * np.max(np.abs(K))) @ H / 2
-        w, U = (
-            extended(part) for part in np.linalg.eigh(np.asarray(K, float))
-        )  # the ridge is far above its error
+        w, U = map(extended, np.linalg.eigh(np.asarray(K, float)))  # the ridge is far above its error
         w, live = w[:, 0], w[:, 0] > 1e-14 * np.max(w)
         view = View(U[:, live] * np.sqrt(w[live]), ridge)
         view.into, view.back = (U[:, live] * np.sqrt(w[live])).T, U[:, live] / np.sqrt(w[live])
@@ -413,10 +403,8 @@ class Spectral(Truth):
         return {**answer, "values": extended(value)[:, 0] ** squared}
 
     def coordinates(self, answer: dict[str, Any]) -> list[Any]:
-        return [
-            w * view.coordinates(answer[f"W{i}"])
-            for i, (view, w) in enumerate(zip(self.views, self.omega, strict=False))
-        ]
+        views = enumerate(zip(self.views, self.omega, strict=False))
+        return [w * view.coordinates(answer[f"W{i}"]) for i, (view, w) in views]
 
     def about(self, found: Any) -> dict[str, float]:
         errors = super().about(found)
@@ -587,10 +575,8 @@ class KernelRidge(Truth):
 
     def answer(self, found: Any) -> dict[str, Any]:
         dual = np.asarray(to_host(found.dual), np.longdouble).reshape(len(self.ridges), len(self.K), -1)
-        return {
-            "dual": dual,
-            "intercept": 0.0 if found.intercept is None else np.asarray(to_host(found.intercept)),
-        }
+        none = found.intercept is None
+        return {"dual": dual, "intercept": 0.0 if none else np.asarray(to_host(found.intercept))}
 
     def errors(self, answer: dict[str, Any]) -> dict[str, float]:
         dual = answer["dual"]
@@ -662,12 +648,9 @@ class ManyTargets(Truth):
             gap = d * (A.entries.T @ (y - A.entries @ x)) - self.ridges[j] * z
             own, best = self.scores[i, j, t], np.max(self.scores[:, :, t])
             noise = 10 * self.unit * length(A.entries) * length(y)  # all that is left of a target beside X
-            each = {
-                "law": ratio(max(length(gap) - noise, 0), length(d * (A.entries.T @ y))),
-            }
-            if np.isfinite(
-                self.scores[:, :, t]
-            ).all():  # else it varies in no fold, or a fold has a single row
+            each = {"law": ratio(max(length(gap) - noise, 0), length(d * (A.entries.T @ y)))}
+            # Else it varies in no fold, or a fold has a single row.
+            if np.isfinite(self.scores[:, :, t]).all():
                 each["loss"] = ratio(best - own, max(1, abs(best)))
                 each["scores are off"] = ratio(abs(score - own), max(1, abs(own)))
             errors |= {name: max(errors[name], error) for name, error in each.items()}

@@ -1,4 +1,4 @@
-"""The parts of linspec that depend on CuPy: devices, factorisations that fail in silence, sparse matrices, memory."""
+"""linspec on CuPy or its double: planted answers, devices, factorisations, sparse matrices, memory."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from backends import BACKENDS, check_operator
+from planted import planted_case
 
 if reason := next(backend.missing() for backend in BACKENDS if backend.name == "cupy"):
     pytest.skip(f"{reason}; for the double LINSPEC_CUPY_DOUBLE=14.2.0", allow_module_level=True)
@@ -19,6 +20,7 @@ from linspec.arrays import Home, to_host
 from linspec.blocks.base import LONGEST_DEVICE_STRETCH
 from linspec.process import machine
 
+ON_CUPY = {backend.name: backend for backend in BACKENDS if backend.name.startswith("cupy")}
 SECOND = cupy.cuda.Device(1)
 RNG = np.random.default_rng(0)
 SHARED = RNG.standard_normal((400, 3))
@@ -34,21 +36,28 @@ def on(device, array):
         return cupy.asarray(array)
 
 
-def unordered(matrix):
-    """Return the matrix of CuPy with each row reversed and one entry in two parts."""
-    data, indices, indptr = [], [], [0]
-    for i in range(matrix.shape[0]):
-        row = slice(matrix.indptr[i], matrix.indptr[i + 1])
-        data += [0.25, *matrix.data[row][::-1]] if i == 0 else list(matrix.data[row][::-1])
-        indices += (
-            [matrix.indices[row][0], *matrix.indices[row][::-1]]
-            if i == 0
-            else list(matrix.indices[row][::-1])
-        )
-        indptr.append(len(data))
-    data[len(matrix.data[: matrix.indptr[1]])] -= 0.25
-    parts = (np.array(data, matrix.dtype), np.array(indices, np.int32), np.array(indptr, np.int32))
-    return sparse.csr_matrix(tuple(map(cupy.asarray, parts)), shape=matrix.shape)
+# ---- answers ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["cupy" if ON_CUPY["cupy-device1"].missing() else "cupy-device1", "cupyx-csr"]
+)
+@pytest.mark.parametrize(
+    "solver", ["cca/gram", "svd/block-krylov", "least-squares/direct", "discriminant/direct", "pls/gram"]
+)
+def test_cupy_planted_answers_come_back_on_the_device(solver, name):
+    backend, case = ON_CUPY[name], planted_case(solver.partition("/")[0])
+    makers = {key: backend.companion if key in "BH" else backend.wrap for key in case.arrays}
+    wrapped = {key: makers[key](A) for key, A in case.arrays.items()}
+    before = {key: backend.snapshot(A) for key, A in wrapped.items() if key not in "BH"}
+    found = ls.solve(case.state(wrapped), solver, rng=0)
+    assert found.converged
+    for field, value in case.truth.items():
+        np.testing.assert_allclose(np.abs(to_host(getattr(found, field))), np.abs(value), atol=1e-8)
+    names = ("x_weights", "Vh", "x", "weights")
+    vectors = next(getattr(found, field) for field in names if hasattr(found, field))
+    assert type(vectors).__module__.startswith("cupy")
+    assert {key: backend.snapshot(wrapped[key]) for key in before} == before
 
 
 # ---- devices ----------------------------------------------------------------------------------------------
@@ -68,10 +77,12 @@ def test_cupy_answers_lie_where_the_data_are(device):
 
 
 def test_cupy_the_current_device_is_put_back_after_an_error():
-    bad = X.copy()
-    bad[3, 1] = np.nan
+    bad, A = X.copy(), S.tolil()
+    bad[3, 1], A[7, 1] = np.nan, np.inf
     with pytest.raises(ls.errors.NonFiniteData, match="row 3, column 1"):
         ls.solve(ls.SVD(on(1, bad), k=2), "gram")
+    with pytest.raises(ls.errors.NonFiniteData, match="inf at row 7, column 1"):
+        ls.solve(ls.SVD(sparse.csr_matrix(A.tocsr()), k=2), "gram")
     assert cupy.cuda.runtime.getDevice() == 0
 
 
@@ -126,24 +137,26 @@ def test_cupy_sparse_operators_keep_the_laws(kind, dtype):
 
 
 def test_cupy_a_sparse_matrix_is_left_as_it_is():
-    A = unordered(S)
+    """Rows are reversed, and the first entry is in two parts."""
+    reverse = np.concatenate([np.arange(a, b)[::-1] for a, b in zip(S.indptr, S.indptr[1:], strict=False)])
+    data, indices = np.append(0.25, S.data[reverse]), np.append(S.indices[0], S.indices[reverse])
+    data[S.indptr[1]] -= 0.25
+    parts = [cupy.asarray(each) for each in (data, indices.astype(np.int32), S.indptr + (S.indptr > 0))]
+    A, before = sparse.csr_matrix(tuple(parts), shape=S.shape), [to_host(part).copy() for part in parts]
     parts = A.data, A.indices, A.indptr
-    before = [to_host(part).copy() for part in parts]
     expected = ls.solve(ls.SVD(S, k=3), "block-krylov", rng=0, tol=1e-10)
     found = ls.solve(ls.SVD(A, k=3), "block-krylov", rng=0, tol=1e-10)
     np.testing.assert_allclose(found.S, expected.S, rtol=1e-9)
     assert all(mine is theirs for mine, theirs in zip((A.data, A.indices, A.indptr), parts, strict=True))
-    for part, values in zip(parts, before, strict=True):
-        np.testing.assert_array_equal(to_host(part), values)
+    assert all(np.array_equal(to_host(part), own) for part, own in zip(parts, before, strict=True))
 
 
 def test_cupy_long_sums_of_float32_lose_nothing():
     """A number that is rounded, added up 2²⁰ times: float32 all the way loses all digits but two."""
     n = 2**20
     values = np.full(n, 0.1, np.float32)
-    column = scipy.sparse.csr_matrix(
-        (values, np.zeros(n, np.int32), np.arange(n + 1, dtype=np.int32)), (n, 1)
-    )
+    parts = values, np.zeros(n, np.int32), np.arange(n + 1, dtype=np.int32)
+    column = scipy.sparse.csr_matrix(parts, (n, 1))
     exact = values.astype(float).sum()
     operator = ls.as_operator(sparse.csr_matrix(column))
     found = float(to_host(operator.rmatmat(cupy.ones((n, 1), dtype=cupy.float32)))[0, 0])
@@ -164,13 +177,6 @@ def test_cupy_sparse_slices_are_streams(kind, rows, solver):
         assert isinstance(found.Vh, cupy.ndarray)
 
 
-def test_cupy_an_entry_of_a_sparse_matrix_that_is_not_finite_is_named():
-    A = S.tolil()
-    A[7, 1] = np.inf
-    with pytest.raises(ls.errors.NonFiniteData, match="inf at row 7, column 1"):
-        ls.solve(ls.SVD(sparse.csr_matrix(A.tocsr()), k=2), "gram")
-
-
 # ---- memory -----------------------------------------------------------------------------------------------
 
 
@@ -186,8 +192,6 @@ def test_cupy_memory_is_that_of_the_device(monkeypatch):
 
 
 def test_cupy_gram_matrices_are_held_where_the_device_has_room(monkeypatch):
-    if "double" not in cupy.__version__:
-        pytest.skip("the memory of a GPU is what it is")
     devices = pytest.importorskip("doubles.cupy_double").devices
     wide = on(1, RNG.standard_normal((2000, 850)))
     assert ls.Moments(wide, expect=(1000, 5)).form == "dense"

@@ -3,10 +3,10 @@
     PYTHONPATH=tests python tests/doubles/transfers.py [--record] [VERSION]
 
 prints a table: copies to the host and to the device, waits that no `to_host` announces, those within sparse matrices
-of CuPy, reports of cuSOLVER that are read, and kernels, for the whole run and for an iteration; then where linspec
-waits, and in how many blocks Gram matrices are formed. Two views of 600 rows, 40 and 30 columns with 3 shared
-directions; at most 12 iterations, which leave something to gain. An iteration is the median of those of a run, the
-first left out; where two are in the middle, the larger. The numbers are the same on every machine.
+of CuPy, reports of cuSOLVER that are read, and kernels of an iteration; then where linspec waits. Two views of 600
+rows, 40 and 30 columns with 3 shared directions; at most 12 iterations, which leave something to gain. An iteration is
+the median of those of a run, the first left out; where two are in the middle, the larger. The numbers are the same on
+every machine.
 
 What an iteration of a solver may carry stands in `budgets.json`; a test holds it. With --record the file is written,
 and only downwards: a number that has risen is refused. A solver that is new, or gone, enters or leaves.
@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,8 @@ import linspec as ls
 from linspec.registry import get_solver
 from linspec.registry.options import options_of
 
-KINDS = ("down", "up", "sync", "inside", "report", "kernel")
+CARRIED = ("down", "up")
+KINDS = (*CARRIED, "sync", "inside", "report", "kernel")
 
 BUDGETS = Path(__file__).with_name("budgets.json")
 
@@ -58,44 +60,34 @@ def problems() -> dict[str, Any]:
     }
 
 
-def counts(problem: Any, name: str) -> tuple[dict[str, int], dict[str, int] | None, int]:
-    """Events of a run and of an iteration by kind, and the iterations; no events where there are no three of them."""
+def counts(problem: Any, name: str) -> dict[str, int] | None:
+    """Events of an iteration by kind; None where there are no three of them."""
     fields = {option.name for option in options_of(get_solver(name, problem))}
+    limits = {**LIMITS, "max_iterations": SHORT.get(name, LIMITS["max_iterations"])}
+    given = {key: limit for key, limit in limits.items() if key in fields}
     seen: list[dict[str, int]] = []
 
     def look(_: Any) -> None:
         seen.append({kind: cupy_double.ACCOUNT.total(kind) for kind in KINDS})
 
     cupy_double.ACCOUNT.reset()
-    limits = {**LIMITS, "max_iterations": SHORT.get(name, LIMITS["max_iterations"])}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        ls.solve(problem, name, rng=0, callback=look, **{key: limits[key] for key in limits if key in fields})
-    whole = {kind: cupy_double.ACCOUNT.total(kind) for kind in KINDS}
+        ls.solve(problem, name, rng=0, callback=look, **given)
     steps = [{kind: b[kind] - a[kind] for kind in KINDS} for a, b in pairwise(seen[1:])]
-    each = {kind: sorted(step[kind] for step in steps)[len(steps) // 2] for kind in KINDS} if steps else None
-    return whole, each, max(len(seen) - 1, 0)
+    return {kind: sorted(step[kind] for step in steps)[len(steps) // 2] for kind in KINDS} if steps else None
 
 
-def measured() -> tuple[dict[str, Any], dict[str, int]]:
-    """Return for every solver the result of `counts`, or the error that ends it; and the places where linspec waits."""
-    found: dict[str, Any] = {}
-    waits: dict[str, int] = {}
+def measured() -> tuple[dict[str, dict[str, int]], dict[str, int]]:
+    """Return the result of `counts` for every solver that iterates, and the places where linspec waits."""
+    found: dict[str, dict[str, int]] = {}
+    waits: Counter[str] = Counter()
     for kind, problem in problems().items():
         for name in ls.solvers(kind):
-            try:
-                found[f"{kind}/{name}"] = counts(problem(), name)
-            except ls.errors.LinspecError as error:
-                found[f"{kind}/{name}"] = type(error).__name__
-            for place, count in cupy_double.ACCOUNT.sites("sync").items():
-                waits[place] = waits.get(place, 0) + count
-    return found, waits
-
-
-def carried(found: dict[str, Any]) -> dict[str, dict[str, int]]:
-    """Transfers of an iteration of the solvers that iterate."""
-    iterating = {name: counted[1] for name, counted in found.items() if not isinstance(counted, str)}
-    return {name: {kind: each[kind] for kind in ("down", "up")} for name, each in iterating.items() if each}
+            each = counts(problem(), name)
+            found |= {} if each is None else {f"{kind}/{name}": each}
+            waits.update(cupy_double.ACCOUNT.sites("sync"))
+    return found, dict(waits)
 
 
 def budgets() -> dict[str, dict[str, int]]:
@@ -104,46 +96,35 @@ def budgets() -> dict[str, dict[str, int]]:
     return read
 
 
-def risen(now: dict[str, dict[str, int]], allowed: dict[str, dict[str, int]]) -> list[str]:
+def risen(now: dict[str, dict[str, int]]) -> list[str]:
     """The solvers that carry more than they may."""
-    common = sorted(now.keys() & allowed.keys())
+    allowed = budgets()
     return [
         f"{name}: {kind} {now[name][kind]}, at most {allowed[name][kind]}"
-        for name in common
-        for kind in ("down", "up")
+        for name in sorted(now.keys() & allowed.keys())
+        for kind in CARRIED
         if now[name][kind] > allowed[name][kind]
     ]
-
-
-def record(now: dict[str, dict[str, int]]) -> None:
-    """Write the budgets; end with a message where one has risen."""
-    if BUDGETS.exists() and (more := risen(now, budgets())):
-        sys.exit("budgets only fall; got\n" + "\n".join(more))
-    lines = [f"  {json.dumps(name)}: {json.dumps(now[name])}" for name in sorted(now)]
-    BUDGETS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-
-
-def table(found: dict[str, Any], waits: dict[str, int]) -> list[tuple[str, ...]]:
-    """The lines of what is printed."""
-    lines: list[tuple[str, ...]] = [("solver", *KINDS, "iterations", *(f"{kind}/it" for kind in KINDS))]
-    for name, counted in found.items():
-        if isinstance(counted, str):
-            lines.append((name, counted))
-            continue
-        whole, each, made = counted
-        own = ["-" if each is None else str(each[kind]) for kind in KINDS]
-        lines.append((name, *(str(whole[kind]) for kind in KINDS), str(made), *own))
-    return [*lines, ("",), ("waits at",), *((place, str(count)) for place, count in waits.items())]
 
 
 def main(arguments: list[str]) -> None:
     """Print the table, and write the budgets if that is requested."""
     cupy_double.install(*(word for word in arguments if not word.startswith("-")))
     found, waits = measured()
-    for line in table(found, waits):
-        print(f"{line[0]:<32}" + "".join(f"{cell:>10}" for cell in line[1:]))
+    lines: list[tuple[Any, ...]] = [
+        ("solver", *KINDS),
+        *((name, *each.values()) for name, each in found.items()),
+    ]
+    for line in [*lines, ("",), ("waits at",), *waits.items()]:
+        print(f"{line[0]:<32}" + "".join(f" {cell:>10}" for cell in line[1:]))
     if "--record" in arguments:
-        record(carried(found))
+        if more := risen(found):
+            sys.exit("budgets only fall; got\n" + "\n".join(more))
+        each = (
+            f"  {json.dumps(name)}: {json.dumps({k: found[name][k] for k in CARRIED})}"
+            for name in sorted(found)
+        )
+        BUDGETS.write_text("{\n" + ",\n".join(each) + "\n}\n")
 
 
 if __name__ == "__main__":

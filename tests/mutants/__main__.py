@@ -63,12 +63,6 @@ def pytest_with(arguments: list[str], **variables: str) -> subprocess.Popen[byte
     return subprocess.Popen(command, cwd=ROOT, env=env)
 
 
-def record(folder: Path, arguments: list[str]) -> None:
-    """Run the suite, and record which tests come by which mutants."""
-    folder.mkdir(parents=True, exist_ok=True)
-    pytest_with(["-n", "auto", *arguments], LINSPEC_MUTANTS_RECORD=str(folder.resolve())).wait()
-
-
 def plan(folder: Path, enough: float) -> list[dict[str, Any]]:
     """For each mutant the tests to run: of each test function one case first, the shortest first."""
     seconds: dict[str, float] = {}
@@ -82,31 +76,24 @@ def plan(folder: Path, enough: float) -> list[dict[str, Any]]:
     for number, tests in sorted(seen.items()):
         order = sorted(tests, key=lambda test: seconds[test])
         firsts = {test.partition("[")[0]: test for test in reversed(order)}
-        order = [
-            *sorted(firsts.values(), key=lambda t: seconds[t]),
-            *(t for t in order if firsts[t.partition("[")[0]] != t),
-        ]
+        order.sort(key=lambda test: firsts[test.partition("[")[0]] != test)
         spent, chosen = 0.0, []
         for test in order:
             spent += seconds[test]
-            if spent > enough:
-                break
-            chosen.append((test, seconds[test]))
+            if spent <= enough:
+                chosen.append((test, seconds[test]))
         plans.append({"number": number, "tests": chosen})
     return plans
 
 
-def attempt(
-    folder: Path, results: Path, enough: float, jobs: int, only: list[int], arguments: list[str]
-) -> None:
+def attempt(folder: Path, results: Path, given: argparse.Namespace, arguments: list[str]) -> None:
     """Try the mutants, in several processes."""
-    plans = [one for one in plan(folder, enough) if not only or one["number"] in only]
+    plans = [one for one in plan(folder, given.enough) if not given.only or one["number"] in given.only]
     running = []
-    for job in range(jobs):
+    for job in range(given.jobs):
         order = folder / f"plan{job}.order"
-        order.write_text(
-            json.dumps({"results": str(results.resolve()), "mutants": plans[job::jobs]}), "utf-8"
-        )
+        mutants = {"results": str(results.resolve()), "mutants": plans[job :: given.jobs]}
+        order.write_text(json.dumps(mutants), "utf-8")
         running.append(pytest_with(["-n", "0", *arguments], LINSPEC_MUTANTS_TRY=str(order.resolve())))
     for process in running:
         process.wait()
@@ -116,56 +103,48 @@ def table(results: Path) -> None:
     """Print counts by package, and the mutants that no test noticed."""
     from mutants.switching import listed
 
-    mutants = listed()
-    ends = {}
-    for line in results.read_text("utf-8").splitlines():
-        one = json.loads(line)
-        ends[one["number"]] = one
+    lines = map(json.loads, results.read_text("utf-8").splitlines())
+    ends = {one["number"]: one["ended"] for one in lines}
     counts: dict[str, Counter[str]] = {}
-    for number, mutant in enumerate(mutants):
-        ended = ends.get(number, {"ended": "not reached"})["ended"]
-        kind = "by hand" if "nth" not in mutant else package_of(mutant["file"])
-        for name in (kind, "all"):
+    survivors = []
+    for number, mutant in enumerate(listed()):
+        ended = ends.get(number, "not reached")
+        for name in ("all", "by hand" if "nth" not in mutant else package_of(mutant["file"])):
             counts.setdefault(name, Counter())[ended] += 1
+        if ended in {"survived", "not reached"}:
+            text = mutant.get("what") or f"{mutant['where']}: {mutant['before']}  ->  {mutant['after']}"
+            survivors.append(f"{number} {ended}: {mutant['file']}: {text}")
     columns = ("failed", "time", "crash", "survived", "not reached")
     print(f"{'':32}" + "".join(f"{c:>12}" for c in columns))
     for name, count in sorted(counts.items()):
         print(f"{name:32}" + "".join(f"{count[c]:12}" for c in columns))
-    for number, mutant in enumerate(mutants):
-        ended = ends.get(number, {"ended": "not reached"})["ended"]
-        if ended in {"survived", "not reached"}:
-            text = mutant.get("what") or f"{mutant['where']}: {mutant['before']}  ->  {mutant['after']}"
-            print(f"{number} {ended}: {mutant['file']}: {text}")
+    print("\n".join(survivors))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m mutants", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    draw = commands.add_parser("draw")
-    draw.add_argument("--count", type=int, default=300)
-    draw.add_argument("--seed", type=int, default=0)
-    for name in ("record", "try"):
-        each = commands.add_parser(name)
-        each.add_argument("folder", type=Path)
-        if name == "try":
-            each.add_argument("results", type=Path)
-            each.add_argument(
-                "--enough", type=float, default=90.0, help="seconds of tests that a mutant may survive"
-            )
-            each.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-            each.add_argument("--only", type=int, nargs="*", default=[])
-    commands.add_parser("table").add_argument("results", type=Path)
+    parser.add_argument("command", choices=("draw", "record", "try", "table"))
+    parser.add_argument("paths", type=Path, nargs="*")
+    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--enough", type=float, default=90.0, help="seconds of tests that a mutant may survive"
+    )
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--only", type=int, nargs="*", default=[])
     own, _, for_pytest = " ".join(sys.argv[1:]).partition(" -- ")
     given, arguments = parser.parse_args(own.split()), for_pytest.split()
     if given.command == "draw":
         text = json.dumps([asdict(site) for site in drawn(given.count, given.seed)], indent=1)
         (HERE / "drawn.json").write_text(text + "\n", "utf-8")
     elif given.command == "record":
-        record(given.folder, arguments)
+        folder = given.paths[0].resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        pytest_with(["-n", "auto", *arguments], LINSPEC_MUTANTS_RECORD=str(folder)).wait()
     elif given.command == "try":
-        attempt(given.folder, given.results, given.enough, given.jobs, given.only, arguments)
+        attempt(*given.paths, given, arguments)
     else:
-        table(given.results)
+        table(*given.paths)
 
 
 if __name__ == "__main__":

@@ -29,21 +29,13 @@ OTHERS: dict[type[ast.AST], type[ast.AST]] = {
 
 @dataclass(frozen=True)
 class Site:
-    """A place for a mutant.
-
-    Attributes
-    ----------
-    file, where, before, after : str
-        The file, the function, the text there and the text instead.
-    nth : int
-        Its number among the sites of the same text in the function.
-    """
+    """A place for a mutant."""
 
     file: str
-    where: str
+    where: str  # the function
     before: str
     after: str
-    nth: int
+    nth: int  # its number among the sites of the same text in the function
 
 
 def files() -> list[str]:
@@ -58,9 +50,7 @@ def sites(file: str, tree: ast.Module) -> Iterator[tuple[Site, ast.AST, ast.AST]
     counts: dict[tuple[str, str, str], int] = {}
     uses = list(_uses_of_constants(tree))
     for where, node in _nodes(tree, "", inside=False):
-        others = _instead(node)
-        others += [other for use, other in uses if use is node]
-        for other in others:
+        for other in [*_instead(node), *(other for use, other in uses if use is node)]:
             key = where, ast.unparse(node).splitlines()[0], ast.unparse(other).splitlines()[0]
             counts[key] = counts.get(key, -1) + 1
             yield Site(file, *key, counts[key]), node, other

@@ -15,13 +15,10 @@ import copy
 import json
 import os
 import signal
-import sys
 import time
-from collections.abc import Iterator, Sequence
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from collections.abc import Iterator
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import CodeType, ModuleType
 from typing import Any
 
 import pytest
@@ -29,6 +26,9 @@ import pytest
 from mutants.sites import ROOT, Site, sites
 
 HERE = Path(__file__).parent
+
+Places = dict[int, list[tuple[int, ast.AST]]]
+"""By the identities of nodes, the numbers of mutants and what stands there instead."""
 
 
 class Switch:
@@ -62,24 +62,17 @@ def switched(source: str, file: str, mutants: dict[int, dict[str, Any]]) -> ast.
     """The tree of a file with its mutants."""
     tree = ast.parse(source)
     drawn = {Site(**m): n for n, m in mutants.items() if "nth" in m}
-    places: dict[int, list[tuple[int, ast.AST]]] = {}
+    places: Places = {}
     for site, node, other in sites(file, tree):
         if site in drawn:
             places.setdefault(id(node), []).append((drawn[site], other))
-    by_hand = [(n, m) for n, m in mutants.items() if "nth" not in m]
-    for number, mutant in by_hand:
-        if source.count(mutant["old"]) == 1:
+    for number, mutant in mutants.items():
+        if "nth" not in mutant and source.count(mutant["old"]) == 1:
             _beside(tree, source, number, mutant, places)
     return ast.fix_missing_locations(_Switches(places).visit(tree))
 
 
-def _beside(
-    tree: ast.Module,
-    source: str,
-    number: int,
-    mutant: dict[str, Any],
-    places: dict[int, list[tuple[int, ast.AST]]],
-) -> None:
+def _beside(tree: ast.Module, source: str, number: int, mutant: dict[str, Any], places: Places) -> None:
     """Note the innermost statement that a mutant made by hand changes, if a function has it."""
     line = source[: source.index(mutant["old"])].count("\n") + 1
     here: Any = tree
@@ -106,7 +99,7 @@ def _beside(
 class _Switches(ast.NodeTransformer):
     """Puts a switch where a mutant stands."""
 
-    def __init__(self, places: dict[int, list[tuple[int, ast.AST]]]) -> None:
+    def __init__(self, places: Places) -> None:
         self.places = places
 
     def visit(self, node: ast.AST) -> Any:
@@ -131,45 +124,29 @@ def _same_body(one: Any, other: Any) -> bool:
     return [ast.dump(s) for s in one.body] == [ast.dump(s) for s in other.body]
 
 
-class _Loader(SourceFileLoader):
-    """Loads a file with its mutants."""
-
-    def __init__(self, name: str, path: str, mutants: dict[int, dict[str, Any]]) -> None:
-        super().__init__(name, path)
-        self.mutants = mutants
-
-    def get_code(self, fullname: str) -> CodeType:
-        source = Path(self.path).read_text("utf-8")
-        file = str(Path(self.path).resolve().relative_to(ROOT))
-        code: CodeType = compile(switched(source, file, self.mutants), self.path, "exec")
-        return code
+def _of_files() -> dict[str, dict[int, dict[str, Any]]]:
+    """The mutants of each file, by their numbers."""
+    found: dict[str, dict[int, dict[str, Any]]] = {}
+    for number, mutant in enumerate(listed()):
+        found.setdefault(mutant["file"], {})[number] = mutant
+    return found
 
 
-class _Finder(MetaPathFinder):
-    """Finds the modules that have mutants."""
+FILES = _of_files()
+_PLAIN = SourceFileLoader.get_code
 
-    def __init__(self) -> None:
-        self.mutants: dict[str, dict[int, dict[str, Any]]] = {}
-        for number, mutant in enumerate(listed()):
-            self.mutants.setdefault(mutant["file"], {})[number] = mutant
 
-    def find_spec(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if not name.startswith("linspec"):
-            return None
-        spec = PathFinder.find_spec(name, path, target)
-        origin = Path(spec.origin).resolve() if spec is not None and spec.origin else None
-        if spec is None or origin is None or not origin.is_relative_to(ROOT):
-            return None
-        mutants = self.mutants.get(str(origin.relative_to(ROOT)))
-        if mutants is not None:
-            spec.loader = _Loader(name, str(origin), mutants)
-        return spec
+def _get_code(self: Any, name: str) -> Any:
+    """The code of a module, with its mutants, which no cache may keep."""
+    path = Path(self.path).resolve()
+    mutants = FILES.get(str(path.relative_to(ROOT))) if path.is_relative_to(ROOT) else None
+    if mutants is None:
+        return _PLAIN(self, name)
+    return compile(switched(path.read_text("utf-8"), str(path.relative_to(ROOT)), mutants), self.path, "exec")
 
 
 builtins.__mutant__ = SWITCH  # type: ignore[attr-defined]
-sys.meta_path.insert(0, _Finder())
+SourceFileLoader.get_code = _get_code  # type: ignore[method-assign]
 
 
 # ---- recording and trying ---------------------------------------------------------------------
@@ -224,20 +201,9 @@ def _tried(number: int, chosen: list[tuple[pytest.Item, float]]) -> dict[str, An
         said = pipe.read().splitlines()
     _, status = os.waitpid(child, 0)
     ended = os.waitstatus_to_exitcode(status)
-    how = (
-        "survived"
-        if ended == 0
-        else "failed"
-        if ended == 1
-        else "time"
-        if ended == -signal.SIGALRM
-        else "crash"
-    )
-    return {
-        "ended": how,
-        "by": said[-1] if said and ended else "",
-        "seconds": round(time.perf_counter() - began, 1),
-    }
+    how = {0: "survived", 1: "failed", -signal.SIGALRM: "time"}.get(ended, "crash")
+    by = said[-1] if said and ended else ""
+    return {"ended": how, "by": by, "seconds": round(time.perf_counter() - began, 1)}
 
 
 def _child(number: int, chosen: list[tuple[pytest.Item, float]], writer: int) -> None:

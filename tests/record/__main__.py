@@ -1,32 +1,33 @@
 """Record what a commit answers and takes, or compare two records.
 
-    python tests/record --commit COMMIT --out FOLDER [--parts answers ...] [--from OLD] [--python-of-this-environment]
+    python tests/record --commit COMMIT --out FOLDER [--quick] [--only TEXT] [--python-of-this-environment]
     python tests/record --compare OLD NEW
 
-COMMIT may be a folder with a checkout. A record has ``PART.json`` and a folder PART for each part. With --from, answers
-that the older record has saved are loaded by this commit, too. With --only TEXT, what has no TEXT in its name is left
-out, if the part allows it; --quick leaves out hard cases and large files. A comparison ends with 1 if a rule is broken.
+COMMIT may be a folder with a checkout; the code that records is that of this checkout. A record is ``answers.json``.
+With --only TEXT, what has no TEXT in its name is left out; --quick draws fewer cases. A comparison ends with 1 if a
+rule is broken.
+
+What else a commit does is held elsewhere: saved files by `tests/fixtures`, names and commands by
+`tests/project/public_surface.txt`, transfers by `tests/doubles/budgets.json`, memory and time by `asv_bench`.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
-import json
+import os
+import shutil
+import subprocess
 import sys
+import tempfile
 import warnings
 from pathlib import Path
+from typing import Any
 
+HERE = Path(__file__).resolve().parent
 if __package__ in {None, ""}:
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
+    sys.path[0] = str(HERE.parent)
 
-PARTS = {
-    "answers": "record.answers",
-    "costs": "record.costs",
-    "saved": "record.saved",
-    "texts": "record.texts",
-    "commands": "record.commands",
-}
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def main() -> int:
@@ -36,45 +37,64 @@ def main() -> int:
     )
     parser.add_argument("--commit", help="what is recorded: a commit, or a folder with a checkout")
     parser.add_argument("--out", type=Path, help="the folder of the record")
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--from", dest="earlier", type=Path, help="a record whose saved answers are loaded")
+    parser.add_argument("--parts", nargs="+", choices=["answers"], help="what is recorded; there is one part")
     parser.add_argument("--only", default="", help="what has this text in its name")
-    parser.add_argument("--quick", action="store_true", help="record the ordinary cases alone")
+    parser.add_argument("--quick", action="store_true", help="draw fewer cases")
     parser.add_argument("--python-of-this-environment", action="store_true", help="make no environment")
     parser.add_argument("--compare", nargs=2, type=Path, metavar=("OLD", "NEW"))
-    parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.compare:
         from record.compare import report
 
         return report(*asked.compare, asked.only)
-    if asked.out is None or (asked.commit is None) == (asked.part is None):
+    if asked.out is None:
         parser.error("name a commit with --commit and a folder with --out, or two records with --compare")
-    if asked.part:
-        return record(asked.part, asked.out)
-    from record.run import run
+    asked.out.mkdir(parents=True, exist_ok=True)
+    if asked.commit is None:  # this process has the environment of the commit
+        from record.answers import record
 
-    settings = {"RECORD_ONLY": asked.only, "RECORD_QUICK": "1" if asked.quick else ""}
-    return run(
-        asked.commit,
-        asked.out.resolve(),
-        asked.parts,
-        asked.earlier,
-        asked.python_of_this_environment,
-        settings,
-    )
+        warnings.simplefilter("ignore")
+        sys.stdout.write(record(asked.out, asked.only, asked.quick))
+        return 0
+    with tempfile.TemporaryDirectory() as scratch:
+        return run(asked, Path(scratch))
 
 
-def record(part: str, out: Path) -> int:
-    """Write one part; the process has the environment of the commit."""
-    import linspec
+def run(asked: Any, scratch: Path) -> int:
+    """Record a commit in a process of its own."""
+    checkout, code = Path(asked.commit).resolve(), scratch / "code"
+    if not checkout.is_dir():
+        checkout = scratch / "checkout"
+        checkout.mkdir()
+        archive = ["git", "archive", asked.commit]
+        packed = subprocess.run(archive, cwd=HERE.parents[1], stdout=subprocess.PIPE, check=True)
+        subprocess.run(["tar", "-x", "-C", checkout], input=packed.stdout, check=True)
+    shutil.copytree(HERE, code / "record", ignore=shutil.ignore_patterns("__pycache__", "test_*"))
+    for module in ("backends.py", "fuzz.py", "judging.py", "planted.py", "truths.py"):
+        shutil.copy(HERE.parent / module, code)
+    python, environment = (_shared if asked.python_of_this_environment else _made)(checkout, scratch)
+    path = os.pathsep.join(filter(None, [environment.pop("PYTHONPATH", ""), str(code)]))
+    environment |= dict.fromkeys(THREADS, "1") | {"PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
+    command = [python, "-m", "record", "--out", str(asked.out.resolve()), "--only", asked.only]
+    command += ["--quick"] if asked.quick else []
+    return subprocess.run(command, cwd=checkout, env=environment, check=False).returncode
 
-    warnings.simplefilter("ignore")
-    (out / part).mkdir(parents=True, exist_ok=True)
-    entries = dict(importlib.import_module(PARTS[part]).record(out / part))
-    (out / f"{part}.json").write_text(json.dumps(entries, indent=1), encoding="utf-8")
-    sys.stdout.write(f"{part}: {len(entries)} entries of {Path(linspec.__file__).parent}\n")
-    return 0
+
+def _made(checkout: Path, scratch: Path) -> tuple[str, dict[str, str]]:
+    """A virtual environment with the commit and all that its developers have."""
+    subprocess.run([sys.executable, "-m", "venv", scratch / "venv"], check=True)
+    python = str(scratch / "venv" / "bin" / "python")
+    subprocess.run([python, "-m", "pip", "install", "-q", f"{checkout}[dev]"], check=True)
+    return python, {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+
+
+def _shared(checkout: Path, scratch: Path) -> tuple[str, dict[str, str]]:
+    """This Python, with the checkout and its plugins in front of what is installed."""
+    sys.path.append(str(HERE.parents[1] / "docs" / "evidence"))
+    from timing import environment_of
+
+    (scratch / "declared").mkdir()
+    return sys.executable, environment_of(checkout, scratch / "declared")
 
 
 if __name__ == "__main__":

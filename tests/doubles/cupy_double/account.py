@@ -14,9 +14,6 @@ from types import FrameType
 
 HERE = str(Path(__file__).parent)
 ROOT = Path(__file__).parents[3]
-KINDS = ("down", "up", "across", "sync", "inside", "report", "atomics", "kernel")
-"""Copies to the host, to the device, between devices; implicit waits, and those within sparse matrices of
-CuPy; reports of cuSOLVER that are read; sparse products that add up by atomic operations; kernels."""
 
 
 class ImplicitSync(AssertionError):  # noqa: N818 (it states a fact about the caller)
@@ -26,16 +23,15 @@ class ImplicitSync(AssertionError):  # noqa: N818 (it states a fact about the ca
 class Account:
     """Counts of events, and of their bytes, by kind and site.
 
-    Attributes
-    ----------
-    strict : bool
-        Whether a wait that nobody asked for raises, where a line of linspec makes it.
+    Kinds are copies to the host ("down"), to the device ("up"), implicit waits ("sync"), those within sparse matrices
+    of CuPy ("inside"), reports of cuSOLVER that are read ("report"), and kernels ("kernel"). If it is `strict`, a wait
+    that nobody asked for raises, where a line of linspec makes it.
     """
 
     def __init__(self) -> None:
         self.strict = False
         self.events: Counter[tuple[str, str]] = Counter()
-        self.bytes: Counter[tuple[str, str]] = Counter()
+        self.bytes: Counter[str] = Counter()
 
     def reset(self) -> None:
         """Forget what has been counted."""
@@ -44,12 +40,9 @@ class Account:
 
     def note(self, kind: str, nbytes: int = 0, what: str = "") -> None:
         """Count one event."""
-        if kind == "kernel":
-            self.events[kind, ""] += 1
-            return
-        place, ours = site()
+        place, ours = ("", False) if kind == "kernel" else site()
         self.events[kind, place] += 1
-        self.bytes[kind, place] += nbytes
+        self.bytes[kind] += nbytes
         if kind == "sync" and self.strict and ours:
             raise ImplicitSync(
                 f"{place}: {what} waits for the device. Pass the array through linspec.arrays.to_host."
@@ -57,11 +50,7 @@ class Account:
 
     def total(self, kind: str) -> int:
         """Events of a kind."""
-        return sum(count for (each, _), count in self.events.items() if each == kind)
-
-    def total_bytes(self, kind: str) -> int:
-        """Bytes of a kind."""
-        return sum(count for (each, _), count in self.bytes.items() if each == kind)
+        return sum(self.sites(kind).values())
 
     def sites(self, kind: str) -> dict[str, int]:
         """Events of a kind by file and line, the most frequent first."""

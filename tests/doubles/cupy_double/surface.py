@@ -44,56 +44,36 @@ def signature(text: str) -> inspect.Signature:
     return inspect.signature(space["f"])
 
 
-def held_to(name: str, text: str | None, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that takes no other arguments than the signature, and TypeError for those."""
+def held_to(name: str, text: str | None, function: Callable[..., Any], bound: int = 0) -> Callable[..., Any]:
+    """A function that takes no other arguments than the signature, which lacks the `self` of methods (bound=1)."""
     if text is None:
         return function
     told = signature(text)
 
     def checked(*args: Any, **kwargs: Any) -> Any:
         try:
-            told.bind(*args, **kwargs)
+            told.bind(*args[bound:], **kwargs)
         except TypeError as error:
             raise TypeError(f"{name}({told}): {error}") from None
         return function(*args, **kwargs)
-
-    checked.__name__ = checked.__qualname__ = name.rpartition(".")[2]
-    checked.__signature__ = told  # type: ignore[attr-defined]
-    return checked
-
-
-def method_held_to(name: str, text: str | None, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Check calls of a method like those of a function; its dumped signature lacks `self`."""
-    if text is None:
-        return function
-    told = signature(text)
-
-    def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
-            told.bind(*args, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"{name}({told}): {error}") from None
-        return function(self, *args, **kwargs)
 
     checked.__name__ = checked.__qualname__ = name.rpartition(".")[2]
     return checked
 
 
 def hold(kind: type, name: str, attributes: dict[str, list[str | None]]) -> None:
-    """Take from a class what the real one lacks, and hold its methods to their signatures."""
-    for attribute, thing in list(vars(kind).items()):
+    """Hold the methods of a class to their signatures, and raise a clear error for those that it lacks."""
+    for attribute, (_, told) in attributes.items():
         if attribute.startswith("_"):
             continue
-        if attribute not in attributes:
-            delattr(kind, attribute)
+        thing = inspect.getattr_static(kind, attribute, None)
+        if thing is None:
+            setattr(kind, attribute, property(absence(f"{name}.{attribute}")))
         elif inspect.isfunction(thing):
-            setattr(kind, attribute, method_held_to(f"{name}.{attribute}", attributes[attribute][1], thing))
-    for attribute in attributes:
-        if not attribute.startswith("_") and not hasattr(kind, attribute):
-            setattr(kind, attribute, property(partial_absence(f"{name}.{attribute}")))
+            setattr(kind, attribute, held_to(f"{name}.{attribute}", told, thing, 1))
 
 
-def partial_absence(name: str) -> Callable[..., Any]:
+def absence(name: str) -> Callable[..., Any]:
     """A function that says what the double lacks, and CuPy has."""
 
     def absent(*args: Any, **kwargs: Any) -> Any:
@@ -102,11 +82,8 @@ def partial_absence(name: str) -> Callable[..., Any]:
     return absent
 
 
-def stand_for_the_rest(cupy: ModuleType, api: Api) -> None:
-    """Raise a clear error for names that CuPy has and the double lacks; remove names that CuPy lacks."""
-    for name, (kind, _) in api["modules"]["cupy"].items():
-        if not hasattr(cupy, name) and kind in {"function", "ufunc"}:
-            setattr(cupy, name, partial_absence(f"cupy.{name}"))
-    for name in [name for name in vars(cupy) if not name.startswith("_")]:
-        if name not in api["modules"]["cupy"]:
-            delattr(cupy, name)
+def stand_for_the_rest(made: ModuleType, api: Api) -> None:
+    """Raise a clear error for functions that CuPy has and the double lacks."""
+    for name, (kind, _) in api["modules"][made.__name__].items():
+        if not hasattr(made, name) and kind in {"function", "ufunc", "class"}:
+            setattr(made, name, absence(f"{made.__name__}.{name}"))
