@@ -310,8 +310,11 @@ def facts_of(
     """What an answer says of the data: ranks, and correlations of 1."""
     found: list[Finding] = []
     if len(rho) < problem.k and not problem.every:
-        text = f"{len(rho)} of the {problem.k} asked for are returned: the numerical ranks of the views allow no more "
-        found.append((Status.RANK_DEFICIENT, text + "canonical pairs."))
+        text = f"{len(rho)} of the {problem.k} asked for are returned: the numerical ranks of the views allow "
+        if ranks is not None and min(ranks) > len(rho):
+            found.append((Status.INCOMPLETE, f"{text}{min(*ranks, problem.k)} canonical pairs."))
+        else:
+            found.append((Status.RANK_DEFICIENT, text + "no more canonical pairs."))
     facts: list[Finding] = []
     for i, (name, ridge, rank) in enumerate(zip(moments.names, problem.ridge, ranks or (), strict=False)):
         columns = moments.widths[i]
