@@ -10,38 +10,23 @@ from __future__ import annotations
 import atexit
 import contextlib
 import importlib
-import io
 import os
 import pickle
 import pkgutil
 import runpy
 import signal
-import socket
-import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 LIBRARIES = (
-    "numpy",
-    "scipy.linalg",
-    "scipy.sparse.linalg",
-    "scipy.special",
-    "scipy.stats",
-    "click",
-    "linspec",
-)
-FRIENDS = (
-    "pandas",
-    "pyarrow.parquet",
-    "matplotlib.pyplot",
-    "sklearn.base",
-    "sklearn.pipeline",
-    "sklearn.datasets",
+    "scipy.linalg scipy.sparse.linalg scipy.special scipy.stats click linspec pandas pyarrow.parquet matplotlib.pyplot "
+    "sklearn.base sklearn.pipeline sklearn.datasets"
 )
 """Modules that the server imports if they are installed, before all modules of linspec that solve or command."""
 READ_AT_START = ("PYTHON", "LD_", "OMP_", "OPENBLAS_", "MKL_", "MPL", "MALLOC_")
@@ -53,78 +38,42 @@ def run(
     *,
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
-    stdin: Any = subprocess.DEVNULL,
-    stdout: Any = subprocess.PIPE,
-    timeout: float | None = None,
-    encoding: str = "utf-8",
+    timeout: float = 0.0,
     errors: str = "strict",
+    **streams: Any,
 ) -> subprocess.CompletedProcess[str]:
     """The end of a program of Python and what it printed, as from `subprocess.run`.
 
-    It is forked where it may be: on POSIX, with this interpreter, and in an environment that starts no library
-    differently.
+    It is forked where it may be: on POSIX, with this interpreter and no other streams, and in an environment that
+    starts no library differently.
     """
     env = dict(os.environ if env is None else env)
     words = [os.fsencode(word) for word in line]
-    if not (hasattr(os, "fork") and words[0] == os.fsencode(sys.executable) and _starts_alike(env)):
+    if (
+        streams
+        or not hasattr(os, "fork")
+        or words[0] != os.fsencode(sys.executable)
+        or not _starts_alike(env)
+    ):
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, **streams}
         return subprocess.run(
-            line, cwd=cwd, env=env, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, timeout=timeout, check=False,
-            text=True, encoding=encoding, errors=errors,
+            line, cwd=cwd, env=env, stderr=subprocess.PIPE, timeout=timeout or None, check=False, encoding="utf-8",
+            errors=errors, **streams,
         )  # fmt: skip
-    server = _server()
-    with contextlib.ExitStack() as stack:
-        inner, ours = stack.enter_context(_Read()), stack.enter_context(_Read())
-        out = inner.writer if stdout is subprocess.PIPE else _number(stdout, stack)
-        streams = [_number(stdin, stack), out, ours.writer]
-        ended = server.end_of(
-            {"words": words[1:], "cwd": str(cwd or Path.cwd()), "env": env}, streams, timeout
-        )
-        inner.close_writer()
-        ours.close_writer()
-        if ended is None:
-            raise subprocess.TimeoutExpired(list(line), timeout or 0)
-        printed = inner.text(encoding, errors) if stdout is subprocess.PIPE else None
-        return subprocess.CompletedProcess(list(line), ended, printed, ours.text(encoding, errors))
+    with tempfile.TemporaryDirectory() as folder:
+        printed = [Path(folder, name) for name in ("out", "err")]
+        request = {"words": words[1:], "cwd": str(cwd or Path.cwd()), "env": env}
+        code = _server().end_of({**request, "streams": [os.devnull, *map(str, printed)], "seconds": timeout})
+        if timeout and code == -signal.SIGALRM:
+            raise subprocess.TimeoutExpired(list(line), timeout)
+        texts = [path.read_text("utf-8", errors) for path in printed]
+    return subprocess.CompletedProcess(list(line), code, *texts)
 
 
 def _starts_alike(env: Mapping[str, str]) -> bool:
     """Say whether no variable that is read at a start differs from those of this process."""
     names = {name for name in {*env, *os.environ} if name.startswith(READ_AT_START)}
     return all(env.get(name) == os.environ.get(name) for name in names)
-
-
-def _number(stream: Any, stack: contextlib.ExitStack) -> int:
-    """The number of an open file."""
-    if stream is subprocess.DEVNULL:
-        return stack.enter_context(Path(os.devnull).open("r+b")).fileno()
-    return stream if isinstance(stream, int) else stream.fileno()
-
-
-class _Read:
-    """A pipe that a thread reads to its end."""
-
-    def __enter__(self) -> Self:
-        reader, self.writer = os.pipe()
-        self.content = b""
-        self.thread = threading.Thread(target=self._read, args=(reader,), daemon=True)
-        self.thread.start()
-        return self
-
-    def _read(self, reader: int) -> None:
-        with os.fdopen(reader, "rb") as file:
-            self.content = file.read()
-
-    def close_writer(self) -> None:
-        if self.writer >= 0:
-            os.close(self.writer)
-            self.writer = -1
-
-    def text(self, encoding: str, errors: str) -> str:
-        self.thread.join()
-        return io.TextIOWrapper(io.BytesIO(self.content), encoding, errors).read()
-
-    def __exit__(self, *failure: object) -> None:
-        self.close_writer()
 
 
 # ---- the two ends of the server -----------------------------------------------------------------------------------
@@ -134,35 +83,23 @@ class _Server:
     """The server of one process of the suite."""
 
     def __init__(self) -> None:
-        self.socket, theirs = socket.socketpair()
-        number = theirs.fileno()
-        self.process = subprocess.Popen([sys.executable, __file__, str(number)], pass_fds=[number])
-        theirs.close()
+        pipe = subprocess.PIPE
+        self.process: Any = subprocess.Popen([sys.executable, __file__], stdin=pipe, stdout=pipe)
         self.lock, self.owner = threading.Lock(), os.getpid()
         atexit.register(self.close)
 
-    def end_of(self, request: dict[str, Any], streams: list[int], seconds: float | None) -> int | None:
-        """The exit code, negative for a signal; None where time ran out."""
+    def end_of(self, request: dict[str, Any]) -> int:
+        """The exit code, negative for a signal."""
         with self.lock:
-            content = pickle.dumps(request)
-            socket.send_fds(self.socket, [struct.pack("!I", len(content))], streams)
-            self.socket.sendall(content)
-            child = _integer(self.socket)
-            self.socket.settimeout(seconds)
-            try:
-                return _integer(self.socket)
-            except TimeoutError:
-                os.kill(child, signal.SIGKILL)
-                self.socket.settimeout(None)
-                _integer(self.socket)
-                return None
-            finally:
-                self.socket.settimeout(None)
+            pickle.dump(request, self.process.stdin)
+            self.process.stdin.flush()
+            code: int = pickle.load(self.process.stdout)
+            return code
 
     def close(self) -> None:
         """Let the server leave, which it does once nobody is at the other end."""
         if self.owner == os.getpid():
-            self.socket.close()
+            self.process.stdin.close()
             self.process.wait()
 
 
@@ -176,39 +113,23 @@ def _server() -> _Server:
     return _servers[os.getpid()]
 
 
-def _integer(connection: socket.socket) -> int:
-    found: int = struct.unpack("!i", _exactly(connection, 4))[0]
-    return found
-
-
-def _exactly(connection: socket.socket, count: int) -> bytes:
-    content = b""
-    while len(content) < count:
-        part = connection.recv(count - len(content))
-        if not part:
-            raise EOFError("the other end is closed")
-        content += part
-    return content
-
-
-def serve(connection: socket.socket) -> None:
+def serve() -> None:
     """Fork for each request, until the other end is closed."""
-    for name in (*LIBRARIES, *FRIENDS, *_modules_of_linspec()):
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # for what modules print while they are imported
+    for name in (*LIBRARIES.split(), *_modules_of_linspec()):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    while True:
-        length, streams, _, _ = socket.recv_fds(connection, 4, 3)
-        if not length:
-            return
-        request = pickle.loads(_exactly(connection, struct.unpack("!I", length)[0]))
-        child = os.fork()
-        if child == 0:
-            connection.close()
-            _become(request, streams)
-        for stream in streams:
-            os.close(stream)
-        connection.sendall(struct.pack("!i", child))
-        connection.sendall(struct.pack("!i", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
+    with contextlib.suppress(EOFError):
+        while True:
+            request = pickle.load(requests)
+            child = os.fork()
+            if child == 0:
+                requests.close()
+                answers.close()
+                _become(request)
+            pickle.dump(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), answers)
+            answers.flush()
 
 
 def _modules_of_linspec() -> Iterator[str]:
@@ -221,13 +142,16 @@ def _modules_of_linspec() -> Iterator[str]:
                 yield module.name
 
 
-def _become(request: dict[str, Any], streams: list[int]) -> None:
+def _become(request: dict[str, Any]) -> None:
     """Run the program of a request, and leave as Python does."""
     code = 1
     try:
-        for number, stream in enumerate(streams):
+        for number, path in enumerate(request["streams"]):
+            stream = os.open(path, os.O_WRONLY | os.O_CREAT if number else os.O_RDONLY)
             os.dup2(stream, number)
-        os.closerange(3, max(streams) + 1)
+            os.close(stream)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, request["seconds"])
         os.chdir(request["cwd"])
         os.environ.clear()
         os.environ.update(request["env"])
@@ -277,4 +201,4 @@ def _ran(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    serve()
