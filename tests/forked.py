@@ -101,6 +101,7 @@ class _Server:
         if self.owner == os.getpid():
             self.process.stdin.close()
             self.process.wait()
+            self.process.stdout.close()
 
 
 _servers: dict[int, _Server] = {}
