@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import re
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -17,8 +16,6 @@ from hostile.outcomes import apart, refused
 from scipy.sparse.linalg import LinearOperator as SciPyOperator
 
 import linspec as ls
-from linspec.iteration import Iterate
-from linspec.solving import Solver
 
 TIMES = int(os.environ.get("LINSPEC_HOSTILE", "1"))
 PASSES = 60 * TIMES
@@ -85,17 +82,13 @@ def coords(axis, value):
         S.coords = tuple(parts)
     return broken
 
-def columns_of_a_row(made):
-    return lambda S: S.rows.__setitem__(3, made(S.rows[3]))
-
 compressed = [
     put("indices", 3, 10**6), put("indices", -1, 2**31 - 1), put("indices", 3, -5), put("indices", 0, -2**31),
     put("indptr", -1, 10**6), put("indptr", 0, 1), put("indptr", 2, -100), put("indptr", 3, 60),
     become("indptr", lambda a: a[:-3].copy()), become("indptr", lambda a: np.append(a, a[-1])),
     become("indptr", lambda a: None), become("data", lambda a: a[:10].copy()),
-    become("data", lambda a: a.astype(str)), become("data", lambda a: a.astype(object)),
-    become("data", lambda a: np.ma.masked_less(a, 0.5)), become("indices", lambda a: a + 0.5),
-    become("indices", lambda a: a > 3), become("indices", lambda a: a[None, :]), become("indices", list),
+    become("data", lambda a: a.astype(object)), become("data", lambda a: np.ma.masked_less(a, 0.5)),
+    become("indices", lambda a: a + 0.5), become("indices", lambda a: a > 3), become("indices", list),
     become("indices", lambda a: a.astype(np.int64) + 2**40), become("indices", lambda a: (a - 100).astype(np.int8)),
     become("indices", lambda a: a.astype(np.uint32) + np.uint32(2**31)),
 ]
@@ -104,11 +97,9 @@ faults = dict(
     bsr=[*compressed, put("indices", 3, 20)],
     coo=[coords(1, 10**6), coords(1, 40), coords(1, -7), coords(0, 10**7), coords(0, -1),
          lambda S: setattr(S, "coords", (S.coords[0], S.coords[1][:-3])), become("data", lambda a: a[:5])],
-    lil=[columns_of_a_row(lambda r: [10**6] * len(r)), columns_of_a_row(lambda r: [-3] * len(r)),
-         columns_of_a_row(lambda r: [*r, 5]), columns_of_a_row(lambda r: r[1:])],
+    lil=[lambda S: S.rows.__setitem__(3, [10**6] * len(S.rows[3])), lambda S: S.rows.__setitem__(3, S.rows[3][1:])],
     dok=[lambda S: S._dict.update({(10**6, 3): 1.0}), lambda S: S._dict.update({(-3, 3): 1.0})],
-    dia=[become("offsets", lambda a: a * 0), become("offsets", lambda a: np.append(a, 10**6)),
-         become("offsets", lambda a: a + 0.5), become("data", lambda a: a.ravel())],
+    dia=[become("offsets", lambda a: np.append(a, 10**6)), become("offsets", lambda a: a + 0.5)],
 )
 B = rng.standard_normal((60, 2))
 uses = dict(
@@ -117,7 +108,6 @@ uses = dict(
     Y=lambda S: ls.solve(ls.CCA(B, S, 2), "lobpcg"),
     slice=lambda S: ls.solve(ls.SVD(lambda: iter([good(), S]), k=2), "block-krylov"),
     labels=lambda S: (ls.targets.hsl(S), ls.targets.opls(S), ls.targets.cca(S)),
-    moments=lambda S: ls.Moments(S).gram(np.ones((40, 1))),
     operator=lambda S: ls.operators.SparseOperator(S).matmat(np.ones((40, 1))),
 )
 for form in sys.argv[1:]:
@@ -181,12 +171,8 @@ def test_iterates_that_a_callback_keeps_do_not_change():
         assert all(np.array_equal(current[name], copy[name]) for name in copy)
 
 
-def test_callbacks():
-    """What makes no sense is refused; what one raises is its own."""
-    for callback in (3, "stop", [print], lambda: True, lambda progress, more: True, np.array([True, False])):
-        with refused("callback"):
-            ls.solve(ls.CCA(X, Y, 2), "lobpcg", callback=callback)
-    for answered in (np.array([True, False]), np.array([[True]]), np.ones(3), np.array("text")):
+def test_what_a_callback_returns_and_raises():
+    for answered in (np.array([True, False]), np.ones(3), np.array("text")):
         with refused("callback", "array"):
             ls.solve(ls.CCA(X, Y, 2), "lobpcg", callback=lambda progress, answered=answered: answered)
     with pytest.raises(ZeroDivisionError):
@@ -261,20 +247,13 @@ def test_an_array_that_is_filled_again_for_each_column_is_inconsistent(kind, sol
 
 
 def test_an_operator_that_returns_its_input():
-    class Identity:
-        shape, dtype = (30, 30), np.dtype(float)
-
-        def matmat(self, V):
-            return V[:, :]
-
-        def rmatmat(self, U):
-            return U
-
-    for solver in ("gram", "lanczos", "block-krylov"):
-        np.testing.assert_allclose(quietly(ls.SVD(Identity(), k=2), solver).S, 1)
+    identity = Operator(np.eye(30), shape=(30, 30))
+    identity.matmat, identity.rmatmat = lambda V: V[:, :], lambda U: U
     b = rng.standard_normal(30)
+    for solver in ("gram", "lanczos", "block-krylov"):
+        np.testing.assert_allclose(quietly(ls.SVD(identity, k=2), solver).S, 1)
     for solver in ("cg", "lsqr", "gd"):
-        np.testing.assert_allclose(quietly(ls.LeastSquares(Identity(), b), solver).x, b)
+        np.testing.assert_allclose(quietly(ls.LeastSquares(identity, b), solver).x, b)
 
 
 @pytest.mark.parametrize("name", ["matmat", "rmatmat"])
@@ -364,23 +343,6 @@ def test_a_stream_that_turns_to_nan_is_named(wrap):
         ls.solve(ls.LeastSquares(slices, Y), "cg", rng=0, tol=1e-14, form="implicit", random_columns=0)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Diverging(Solver):
-    """Its iterates grow until their products overflow."""
-
-    def iterate(self, problem, moments, context, start):
-        x = moments.operators[0].backend.blocks.zeros((8, 5)) + 1.0
-        size = 1.0
-        while True:
-            yield Iterate(size, lambda x=x: {"x": x})
-            x = x * 1e30
-            size = float(np.linalg.norm(moments.operator().matmat(x)))
-
-
-def test_an_iteration_that_diverges_is_not_the_operators_fault():
-    assert quietly(ls.LeastSquares(Operator(), Y), Diverging()).status is ls.Status.BREAKDOWN
-
-
 # ---- arguments -------------------------------------------------------------------------------------------
 
 NONSENSE: dict[str, Any] = {
@@ -425,6 +387,9 @@ ARGUMENTS: dict[str, Any] = {
     "lstsq": (lambda value: ls.solve(ls.CCA(X, Y, 2), "als", lstsq=value), "", [None, 3]),
     "normalizer": (lambda value: ls.solve(ls.CCA(X, Y, 2), "als", normalizer=value), "", [None, 3]),
     "problem": (ls.solve, "", [None, 3]),
+    "callback": (
+        lambda value: ls.solve(ls.CCA(X, Y, 2), "lobpcg", callback=value), "endless matrix", [lambda: True],
+    ),
     "start": (lambda value: ls.solve(ls.CCA(X, Y, 2), "lobpcg", start=value), "", ["/no/file.npz", {"a": 1}]),
     "rows": (lambda value: ls.as_operator(X, rows=value), "", []),
     "rows of slices": (lambda value: ls.as_operator(lambda: iter([X]), rows=value), "huge endless", [0, 2.5, math.inf]),
@@ -450,36 +415,19 @@ def test_starts_whose_weights_are_none(spoil):
             ls.solve(ls.CCA(X, Y, 2), "lobpcg", start={**start, name: spoil(weights)})
 
 
-# ---- tensors ---------------------------------------------------------------------------------------------
-
-
 def test_tensors_that_ask_for_gradients_are_detached():
     torch = pytest.importorskip("torch")
     T, B = torch.tensor(X).requires_grad_(), torch.tensor(Y).requires_grad_()
-    for solver in ("auto", "lanczos", "block-krylov"):
-        found = quietly(ls.SVD(T * 1.0, k=2), solver)
-        assert not found.Vh.requires_grad
-        np.testing.assert_allclose(found.S, LARGEST)
+    found = quietly(ls.SVD(lambda: iter([T[:100], T[100:]]), k=2), "block-krylov")
+    np.testing.assert_allclose(found.S, LARGEST)
     for solver in ls.solvers("least-squares"):
         found = quietly(ls.LeastSquares(T, B), solver)
         assert not found.x.requires_grad
         np.testing.assert_allclose(found.x.numpy(), COEFFICIENTS, atol=0.2)
-    assert T.grad is None
     assert T.requires_grad
-
-
-def test_tensors_without_entries_are_refused_by_name():
-    torch = pytest.importorskip("torch")
-    T = torch.tensor(X)
-    others = {"sparse_bsr": T.to_sparse_bsr((2, 2)), "meta": T.to("meta"), "complex": T + 0j}
-    for word, given in others.items():
-        for use in (
-            lambda A: ls.SVD(A, k=2),
-            lambda A: ls.CCA(T, A, 2),
-            lambda A: ls.SVD(lambda: iter([A]), k=2),
-        ):
-            with refused(word):
-                use(given)
+    for word, given in (("sparse_bsr", T.detach().to_sparse_bsr((2, 2))), ("meta", T.to("meta"))):
+        with refused(word):
+            ls.CCA(T, given, 2)
 
 
 # ---- arrays of all kinds -----------------------------------------------------------------------------------
@@ -488,19 +436,7 @@ def test_tensors_without_entries_are_refused_by_name():
 class Sub(np.ndarray):
     """A subclass of its own mind."""
 
-    def __getitem__(self, index):
-        raise RuntimeError
-
     def __matmul__(self, other):
-        raise RuntimeError
-
-
-class Refusing:
-    """What looks like an array, and is none."""
-
-    shape, dtype, ndim = (3, 3), np.dtype(float), 2
-
-    def __array__(self, *args, **named):
         raise RuntimeError
 
 
@@ -512,7 +448,6 @@ GOOD: dict[str, Any] = {
     "long": lambda: X.astype(np.longdouble),
     "upside down": lambda: np.ascontiguousarray(X[::-1])[::-1],
     "mirrored": lambda: np.ascontiguousarray(X[:, ::-1])[:, ::-1],
-    "list of slices": lambda: lambda: [X[:50], X[50:]],
 }
 LOOP: list[object] = [[1.0, 2.0]]
 LOOP.append(LOOP)
@@ -522,20 +457,13 @@ REFUSED: dict[str, Any] = {
     "records": np.zeros((5, 2), [("a", float)]),
     "objects": X.astype(object),
     "texts": np.array([["1", "2"]] * 3),
-    "void": np.zeros((3, 3), "V8"),
     "complex": X + 0j,
     "no rows": X[:0],
-    "list of texts": X.astype(str).tolist(),
-    "empty list": [],
     "list that holds itself": LOOP,
     "ragged": [[1, 2], [3]],
-    "refusing": Refusing(),
-    "dict": {"a": 1},
     "buffer": memoryview(X),
     "nan": np.where(X > 2, np.nan, X),
     "infinity": np.where(X > 2, np.inf, X).astype(np.float32),
-    "texts of one": lambda: "abc",
-    "masked slices": lambda: iter([X[:50], np.ma.masked_less(X, 0)]),
     "complex slices": lambda: iter([X, X + 0j]),
     "no slices": lambda: iter([]),
 }
