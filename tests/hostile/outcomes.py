@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import forked
 import pytest
 
 from linspec.errors import LinspecError
@@ -47,15 +45,3 @@ def apart(
     )  # fmt: skip
     assert done.returncode == 0, f"exit code {done.returncode}: {done.stderr}"
     return done.stdout
-
-
-def command(
-    *args: Any, codes: Sequence[int] = (0, 2), env: Mapping[str, str] | None = None, **settings: Any
-) -> subprocess.CompletedProcess[str]:
-    """The command `linspec` in a process of its own, which begins with linspec imported; bytes are handed on."""
-    line = [sys.executable, "-m", "linspec", *(arg if isinstance(arg, bytes) else str(arg) for arg in args)]
-    env = {**os.environ, **(env or {})}
-    done = forked.run(line, errors="backslashreplace", timeout=SECONDS, env=env, **settings)
-    assert done.returncode in codes, f"exit code {done.returncode}: {done.stderr or done.stdout}"
-    assert "Traceback" not in done.stderr, done.stderr
-    return done

@@ -29,7 +29,6 @@ from hostile.outcomes import SECONDS
 
 import linspec as ls
 from linspec.errors import InvalidOption
-from linspec.process import files
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="limits, links and signals of POSIX")
 
@@ -136,13 +135,6 @@ def test_files_take_the_place_of_files_alone(make: Callable[[Path], None], folde
         assert (before.st_ino, before.st_mode, before.st_size) == (after.st_ino, after.st_mode, after.st_size)
 
 
-@pytest.mark.parametrize("name", ["file/r", "/proc/r", "r\0", "x" * 300, "x/" * 3000, "absent/r"])
-def test_a_name_that_cannot_be_written_is_refused_before_the_run(name: str, folder: Path) -> None:
-    (folder / "file").write_bytes(OLD)
-    for option, ending in (("--out", ".npz"), ("--out", ".npz/"), ("--out", ".bak"), ("--plot", ".png")):
-        refused_before_the_run(*SOLVE, option, name + ending)
-
-
 @pytest.mark.parametrize("path", [3, None, "", b"a", "a\0b", "x" * 11_000, "\ud800"])
 def test_what_is_no_name_of_a_file_is_refused(path: Any) -> None:
     for call in (ANSWER.save, ls.load_solution, ls.Checkpoint):
@@ -179,13 +171,6 @@ def test_permissions_and_links_stay(folder: Path) -> None:
     for name in ("elsewhere/r.npz", "elsewhere/r.png", "new.json", "new.svg"):
         assert (folder / name).stat().st_size > 1000
         assert stat.S_IMODE((folder / name).stat().st_mode) == 0o640
-
-
-def test_an_error_while_a_file_is_written_leaves_the_old_one(folder: Path) -> None:
-    (folder / "a.npz").write_bytes(OLD)
-    with pytest.raises(TypeError), files.replaced(folder / "a.npz") as stream:
-        stream.write("a text, where bytes are written")  # type: ignore[arg-type]  # on purpose
-    assert (folder / "a.npz").read_bytes() == OLD
 
 
 # ---- room -------------------------------------------------------------------------------------
@@ -232,37 +217,7 @@ def test_one_file_that_fails_does_not_take_the_other_with_it(folder: Path) -> No
     assert ls.load_solution(folder / "r.npz").correlations.shape == (2,)
 
 
-def test_a_comparison_and_the_demo_on_a_full_disk(folder: Path) -> None:
-    pytest.importorskip("sklearn")
-    for name in ("p.png", "left.npy", "right.npy"):
-        (folder / name).write_bytes(OLD)
-    with files_of_at_most(700):
-        assert "gram" in run("compare", *VIEWS, "--solvers", "gram", "--plot", "p.png", code=2)[0]
-        assert "PCC" in run("demo", "--quick", "--save", code=2)[0]
-    assert all((folder / name).read_bytes() == OLD for name in ("p.png", "left.npy", "right.npy"))
-
-
 # ---- during the run ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("becomes", ["nothing", "a file", "a folder in its place"])
-@pytest.mark.parametrize(("option", "name"), [("--out", "r.npz"), ("--plot", "p.png")])
-def test_a_folder_that_goes_away_during_the_run(
-    option: str, name: str, becomes: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place, solve = folder / "place", ls.solve
-    place.mkdir()
-
-    def solving(*args: Any, **options: Any) -> Any:
-        place.rmdir()
-        if becomes == "a file":
-            place.write_bytes(OLD)
-        elif becomes != "nothing":
-            (place / name).mkdir(parents=True)
-        return solve(*args, **options)
-
-    monkeypatch.setattr("linspec.studies.comparison.solve", solving)
-    assert "correlations" in run(*SOLVE, option, place / name, code=2)[0]
 
 
 @pytest.mark.parametrize("times", [1, 2])
