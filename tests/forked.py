@@ -1,8 +1,9 @@
 """Python programs in processes of their own that begin with linspec and its libraries imported.
 
 Problem: a command of linspec takes a second of imports for some hundredths of work, and the suite runs hundreds.
-Method: a server imports once, and forks for each program; the child has its own folder, environment and streams. Where
-a program needs an interpreter that nothing was imported in, `subprocess.run` is the right call.
+Method: the fork server of the standard library imports once, and forks for each program; the child has its own folder,
+environment and streams. Where a program needs an interpreter that nothing was imported in, `subprocess.run` is the
+right call.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 import atexit
 import contextlib
 import importlib
+import multiprocessing
 import os
-import pickle
 import pkgutil
 import runpy
 import signal
@@ -21,53 +22,41 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-LIBRARIES = (
-    "scipy.linalg scipy.sparse.linalg scipy.special scipy.stats click linspec pandas pyarrow.parquet matplotlib.pyplot "
-    "sklearn.base sklearn.pipeline sklearn.datasets"
-)
+LIBRARIES = """
+    scipy.linalg scipy.sparse.linalg scipy.special scipy.stats click linspec pandas pyarrow.parquet matplotlib.pyplot
+    sklearn.base sklearn.pipeline sklearn.datasets
+"""
 """Modules that the server imports if they are installed, before all modules of linspec that solve or command."""
 READ_AT_START = ("PYTHON", "LD_", "OMP_", "OPENBLAS_", "MKL_", "MPL", "MALLOC_")
 """How variables begin that are read when an interpreter or a library starts."""
 
 
 def run(
-    line: Sequence[Any],
-    *,
-    cwd: Path | None = None,
-    env: Mapping[str, str] | None = None,
-    timeout: float = 0.0,
-    errors: str = "strict",
-    **streams: Any,
+    line: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """The end of a program of Python and what it printed, as from `subprocess.run`.
 
-    It is forked where it may be: on POSIX, with this interpreter and no other streams, and in an environment that
-    starts no library differently.
+    It is forked where it may be: on POSIX, with this interpreter, and in an environment that starts no library
+    differently.
     """
     env = dict(os.environ if env is None else env)
-    words = [os.fsencode(word) for word in line]
-    if (
-        streams
-        or not hasattr(os, "fork")
-        or words[0] != os.fsencode(sys.executable)
-        or not _starts_alike(env)
-    ):
-        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, **streams}
+    if not hasattr(os, "fork") or line[0] != sys.executable or not _starts_alike(env):
         return subprocess.run(
-            line, cwd=cwd, env=env, stderr=subprocess.PIPE, timeout=timeout or None, check=False, encoding="utf-8",
-            errors=errors, **streams,
+            line, cwd=cwd, env=env, stdin=subprocess.DEVNULL, capture_output=True, check=False, encoding="utf-8"
         )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         printed = [Path(folder, name) for name in ("out", "err")]
-        request = {"words": words[1:], "cwd": str(cwd or Path.cwd()), "env": env}
-        code = _server().end_of({**request, "streams": [os.devnull, *map(str, printed)], "seconds": timeout})
-        if timeout and code == -signal.SIGALRM:
-            raise subprocess.TimeoutExpired(list(line), timeout)
-        texts = [path.read_text("utf-8", errors) for path in printed]
-    return subprocess.CompletedProcess(list(line), code, *texts)
+        child = _server().Process(
+            target=_become, args=(line[1:], cwd or Path.cwd(), env, [os.devnull, *printed])
+        )
+        child.start()
+        child.join()
+        texts = [path.read_text("utf-8") for path in printed]
+    return subprocess.CompletedProcess(list(line), child.exitcode or 0, *texts)
 
 
 def _starts_alike(env: Mapping[str, str]) -> bool:
@@ -76,61 +65,11 @@ def _starts_alike(env: Mapping[str, str]) -> bool:
     return all(env.get(name) == os.environ.get(name) for name in names)
 
 
-# ---- the two ends of the server -----------------------------------------------------------------------------------
-
-
-class _Server:
-    """The server of one process of the suite."""
-
-    def __init__(self) -> None:
-        pipe = subprocess.PIPE
-        self.process: Any = subprocess.Popen([sys.executable, __file__], stdin=pipe, stdout=pipe)
-        self.lock, self.owner = threading.Lock(), os.getpid()
-        atexit.register(self.close)
-
-    def end_of(self, request: dict[str, Any]) -> int:
-        """The exit code, negative for a signal."""
-        with self.lock:
-            pickle.dump(request, self.process.stdin)
-            self.process.stdin.flush()
-            code: int = pickle.load(self.process.stdout)
-            return code
-
-    def close(self) -> None:
-        """Let the server leave, which it does once nobody is at the other end."""
-        if self.owner == os.getpid():
-            self.process.stdin.close()
-            self.process.wait()
-            self.process.stdout.close()
-
-
-_servers: dict[int, _Server] = {}
-
-
-def _server() -> _Server:
-    """The server of this process; a fork has one of its own."""
-    if os.getpid() not in _servers:
-        _servers[os.getpid()] = _Server()
-    return _servers[os.getpid()]
-
-
-def serve() -> None:
-    """Fork for each request, until the other end is closed."""
-    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # for what modules print while they are imported
-    for name in (*LIBRARIES.split(), *_modules_of_linspec()):
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
-    with contextlib.suppress(EOFError):
-        while True:
-            request = pickle.load(requests)
-            child = os.fork()
-            if child == 0:
-                requests.close()
-                answers.close()
-                _become(request)
-            pickle.dump(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), answers)
-            answers.flush()
+@cache
+def _server() -> Any:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([*LIBRARIES.split(), *_modules_of_linspec()])
+    return context
 
 
 def _modules_of_linspec() -> Iterator[str]:
@@ -143,25 +82,23 @@ def _modules_of_linspec() -> Iterator[str]:
                 yield module.name
 
 
-def _become(request: dict[str, Any]) -> None:
-    """Run the program of a request, and leave as Python does."""
+def _become(words: list[str], cwd: Path, env: Mapping[str, str], streams: Sequence[str | Path]) -> None:
+    """Run a program, and leave as Python does."""
     code = 1
     try:
-        for number, path in enumerate(request["streams"]):
+        for number, path in enumerate(streams):
             stream = os.open(path, os.O_WRONLY | os.O_CREAT if number else os.O_RDONLY)
             os.dup2(stream, number)
             os.close(stream)
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_REAL, request["seconds"])
-        os.chdir(request["cwd"])
+        os.chdir(cwd)
         os.environ.clear()
-        os.environ.update(request["env"])
+        os.environ.update(env)
         coding = os.environ.get("PYTHONIOENCODING", "utf-8").partition(":")[0]
         sys.stdin = os.fdopen(0, encoding=coding, closefd=False)
         sys.stdout = os.fdopen(1, "w", encoding=coding, closefd=False)
         sys.stderr = os.fdopen(2, "w", encoding=coding, errors="backslashreplace", closefd=False, buffering=1)
         sys.__stdout__, sys.__stderr__ = sys.stdout, sys.stderr
-        code = _ran([os.fsdecode(word) for word in request["words"]])
+        code = _ran(words)
         threading._shutdown()  # type: ignore[attr-defined]  # waits for threads, as the end of an interpreter
         atexit._run_exitfuncs()
     finally:
@@ -199,7 +136,3 @@ def _ran(words: list[str]) -> int:
         traceback.print_exc()
         return 1
     return 0
-
-
-if __name__ == "__main__":
-    serve()

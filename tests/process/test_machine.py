@@ -173,7 +173,7 @@ def test_figures_that_make_no_sense_do_not_count(tmp_path: Path) -> None:
     files = {"proc/meminfo": "MemAvailable:\nMemAvailable: much kB", "proc/self/cgroup": "0::/one\n::\n"}
     for limit, used in (("-7", 1), (10**12, "?")):
         root = write(tmp_path, {**files, f"{group}.max": limit, f"{group}.current": used})
-        assert 1000 < machine._available_memory(root)
+        assert machine._available_memory(root) > 1000
     # More cache than is used at all would be room beyond the limit.
     write(root, {f"{group}.max": 1000, f"{group}.current": 10, f"{group}.stat": f"inactive_file {GIB}"})
     assert machine._available_memory(root) == 1000
