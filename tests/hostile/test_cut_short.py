@@ -23,8 +23,6 @@ from hostile.tapped import SOLVERS, At, Tapped, arrays, moments, options, proble
 
 import linspec as ls
 
-MORE = int(os.environ.get("LINSPEC_HOSTILE", "1"))
-
 pytestmark = [
     pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore::linspec.errors.AccuracyWarning"),
@@ -290,33 +288,6 @@ def test_memory_that_a_product_a_callback_or_a_slice_has_not() -> None:
 
     with refused("memory"):
         ls.solve(ls.SVD(slices(), 2), "gram")
-
-
-LIMITED = """
-import resource, sys, warnings
-import numpy as np
-import linspec as ls
-warnings.simplefilter("ignore")
-rng = np.random.default_rng(0)
-X, Y = rng.standard_normal((1500, 1000)), rng.standard_normal((1500, 800))
-ls.solve(ls.SVD(X[:50, :40], 2), "gram")  # what is imported is there
-held = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (held + int(sys.argv[1]) * 2**20,) * 2)
-for stated, solver in ((ls.SVD(X, 5), "gram"), (ls.CCA(X, Y, 5, ridge=1.0), "als"),
-                       (ls.LeastSquares(X, Y, ridge=1.0), "direct")):
-    try:
-        print(ls.solve(stated, solver, rng=0, max_passes=60).status.name)
-    except ls.errors.LinspecError as error:
-        assert "memory" in str(error), error
-"""
-
-
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs what Linux tells of a process")
-@pytest.mark.parametrize("extra", [2, 30] if MORE == 1 else range(2, 160, 8))
-@pytest.mark.slow(keep=1)
-def test_a_limit_of_memory(extra: int) -> None:
-    """A real one: little is left for Gram matrices, factors and buffers."""
-    apart(LIMITED, extra)
 
 
 CHANGED = """

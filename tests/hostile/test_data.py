@@ -127,21 +127,6 @@ def test_a_sparse_matrix_whose_arrays_do_not_fit_is_refused(forms):
     apart(BROKEN, *forms)
 
 
-@pytest.mark.parametrize("index", [np.int64, np.int16, np.uint32, ">i4"])
-@pytest.mark.parametrize("solver", ["gram", "lanczos"])
-def test_unsorted_and_repeated_entries_of_any_integers_are_legal(index, solver):
-    rows, columns = rng.integers(0, 40, 300), rng.integers(0, 6, 300)
-    values = rng.standard_normal(300)
-    order = np.argsort(rows, kind="stable")
-    starts = np.searchsorted(rows[order], np.arange(41))
-    S = scipy.sparse.csr_array((40, 6))
-    S.data, S.indices, S.indptr = values[order], columns[order].astype(index), starts.astype(index)
-    entries = np.zeros((40, 6))
-    np.add.at(entries, (rows, columns), values)
-    found = quietly(ls.SVD(S, k=2), solver)
-    np.testing.assert_allclose(found.S, np.linalg.svd(entries, compute_uv=False)[:2])
-
-
 def test_entries_behind_the_last_row_are_no_entries():
     S = scipy.sparse.csr_array(X)
     S.data, S.indices = np.append(S.data, 7.0), np.append(S.indices, 10**6).astype(np.int32)
@@ -256,20 +241,6 @@ def test_an_operator_that_returns_its_input():
         np.testing.assert_allclose(quietly(ls.LeastSquares(identity, b), solver).x, b)
 
 
-@pytest.mark.parametrize("name", ["matmat", "rmatmat"])
-def test_an_operator_that_writes_into_its_input(name):
-    spoiling = Operator()
-    usual = getattr(spoiling, name)
-
-    def written(block):
-        product = usual(block).copy()
-        block *= 2
-        return product
-
-    setattr(spoiling, name, written)
-    np.testing.assert_allclose(quietly(ls.SVD(spoiling, k=2), "lanczos").S, LARGEST)
-
-
 SPOILT = [
     lambda P: P[:-1],
     lambda P: P.ravel(),
@@ -352,12 +323,9 @@ NONSENSE: dict[str, Any] = {
     "endless": 10**5000,
     "nan": math.nan,
     "true": True,
-    "complex": 1j,
     "decimal": Decimal("0.5"),
-    "array": np.array(3),
     "matrix": np.eye(2),
     "list": [1, -2],
-    "dict": {},
     "object": object(),
     "long": "x" * 5000,
     "control": "a\x1b[31m\nb",
@@ -371,7 +339,6 @@ ARGUMENTS: dict[str, Any] = {
     "max_passes": (lambda value: ls.solve(ls.SVD(X, 2), max_passes=value), "", LIMITS),
     "max_seconds": (lambda value: ls.solve(ls.SVD(X, 2), "block-krylov", max_seconds=value), "", LIMITS),
     "tol": (lambda value: ls.solve(ls.SVD(X, 2), "block-krylov", tol=value), "", LIMITS),
-    "tol of auto": (lambda value: ls.solve(ls.SVD(X, 2), tol=value), "", LIMITS),
     "k must": (lambda value: ls.SVD(X, k=value), "", [*COUNTS, 9]),
     "max_iterations": (
         lambda value: ls.solve(ls.CCA(X, Y, 2), "lobpcg", max_iterations=value), "huge endless true", [*COUNTS, None],
@@ -379,7 +346,6 @@ ARGUMENTS: dict[str, Any] = {
     "ridge": (lambda value: ls.LeastSquares(X, Y, ridge=value), "list", RIDGES),
     "ridge of views": (lambda value: ls.CCA(X, Y, 2, ridge=value), "list", RIDGES),
     "ridge of a view": (lambda value: ls.CCA(X, Y, 2, ridge=(1.0, value)), "", RIDGES),
-    "ridge of classes": (lambda value: ls.Discriminant(X, Y, 2, ridge=value), "list", RIDGES),
     "center": (lambda value: ls.SVD(X, 2, center=value), "true", FLAGS),
     "left": (lambda value: ls.SVD(X, 2, left=value), "true", FLAGS),
     "progress": (lambda value: ls.solve(ls.SVD(X, 2), progress=value), "true", FLAGS),
@@ -453,19 +419,13 @@ LOOP: list[object] = [[1.0, 2.0]]
 LOOP.append(LOOP)
 
 REFUSED: dict[str, Any] = {
-    "masked": np.ma.masked_less(X, 0),
     "records": np.zeros((5, 2), [("a", float)]),
-    "objects": X.astype(object),
-    "texts": np.array([["1", "2"]] * 3),
-    "complex": X + 0j,
     "no rows": X[:0],
     "list that holds itself": LOOP,
     "ragged": [[1, 2], [3]],
     "buffer": memoryview(X),
     "nan": np.where(X > 2, np.nan, X),
     "infinity": np.where(X > 2, np.inf, X).astype(np.float32),
-    "complex slices": lambda: iter([X, X + 0j]),
-    "no slices": lambda: iter([]),
 }
 
 
@@ -489,10 +449,3 @@ def test_what_is_no_matrix_of_numbers_is_refused(name):
     ):
         with refused():
             use()
-
-
-def test_views_that_share_memory():
-    memory = X.copy()
-    found = quietly(ls.CCA(memory[:, :5], memory[:, 3:], 2), "lobpcg")
-    np.testing.assert_allclose(found.correlations, 1)
-    np.testing.assert_array_equal(memory, X)

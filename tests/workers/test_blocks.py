@@ -240,17 +240,6 @@ def test_blocks_are_cross_validated_in_one_round(name, kind, named):
         np.testing.assert_allclose(found.scores, exact.scores, rtol=0, atol=1e-8)
 
 
-def test_sparse_blocks_are_cross_validated_by_pairs_of_their_entries():
-    rows = scipy.sparse.random(N, 40, 0.05, random_state=0, format="csr").toarray()
-    rows[:, 0] = 1e4 + 1e-3 * RNG.standard_normal(N)  # a mean that its squares would drown
-    grid = {"ridges": [0.1, 10.0], "splitter": LABELS}
-    there = ls.LeastSquares(blocks(scipy.sparse.csr_array(rows)), Y[:, :1], center=True)
-    found, exact = (
-        ls.cross_validate(A, **grid) for A in (there, ls.LeastSquares(rows, Y[:, :1], center=True))
-    )
-    np.testing.assert_allclose(found.scores, exact.scores, rtol=1e-8)
-
-
 def test_solves_for_each_split_of_blocks_are_refused_in_words():
     with pytest.raises(MissingCapability, match='form="dense"'):
         ls.cross_validate(ls.CCA(blocks(X), blocks(Y), 2), splitter=LABELS, form="solve")
