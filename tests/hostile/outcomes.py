@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -45,3 +46,18 @@ def apart(
     )  # fmt: skip
     assert done.returncode == 0, f"exit code {done.returncode}: {done.stderr}"
     return done.stdout
+
+
+def put(kind: str, path: Path) -> None:
+    """Put something that is no file in a place; a socket in the folder of the process, as its names are short."""
+    if kind == "a pipe":
+        os.mkfifo(path)
+    elif kind == "a socket":
+        with socket.socket(socket.AF_UNIX) as endpoint:
+            endpoint.bind(path.name)
+    elif kind == "a folder":
+        path.mkdir()
+    elif kind == "no bytes":
+        path.touch()
+    elif kind != "nothing":
+        path.symlink_to(path.name if kind == "a circle" else kind)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hostile.outcomes import apart, refused
+from hostile.outcomes import apart, put, refused
 
 import linspec as ls
 from linspec.errors import InvalidProblem, LinspecError, UnsupportedData
@@ -351,10 +351,7 @@ def test_a_part_of_a_folder_that_is_no_file_is_refused(tmp_path: Path, kind: str
         array[:] = A
         group_of_2(tmp_path / str(number) / "cells")
         path.unlink(missing_ok=True)
-        if kind == "a pipe":
-            os.mkfifo(path)
-        else:
-            path.symlink_to(kind)
+        put(kind, path)
         trials.append(str(path)[: str(path).index(".zarr") + 5])
     program = f"""
 import linspec as ls
@@ -444,20 +441,3 @@ print(rows.shape[0], ls.solve(ls.SVD(rows, k=1)).S[0])
     count, largest = apart(program).split()
     assert int(count) == 300
     assert float(largest) == pytest.approx(np.linalg.norm(rows.reshape(-1, COLUMNS), 2), rel=1e-9)
-
-
-# ---- descriptions that are broken --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "text", [b"{", b"[]", b"3", b'{"index_columns": 5}', b"\xff\xfe", b'{"index_columns": [[]]}']
-)
-def test_broken_metadata_of_pandas(tmp_path: Path, text: bytes) -> None:
-    """They say which columns are the index: the numbers are read, or refused in words."""
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    table = pa.table({f"c{j}": A[:, j] for j in range(COLUMNS)})
-    pq.write_table(table.replace_schema_metadata({b"pandas": text}), tmp_path / "a.parquet")
-    with suppress(LinspecError):
-        np.testing.assert_array_equal(ls.open_rows(tmp_path / "a.parquet").dense(), A)
-    found = ls.open_rows(tmp_path / "a.parquet", columns=["c1"]).dense()
-    np.testing.assert_array_equal(found, A[:, [1]])  # a column by its name does not ask which is the index

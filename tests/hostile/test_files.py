@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import os
-import socket
 import struct
 import sys
 import zipfile
@@ -19,7 +18,7 @@ import scipy.sparse
 pytest.importorskip("click")
 
 from hostile.fuzz_files import run, saved
-from hostile.outcomes import apart
+from hostile.outcomes import apart, put
 
 HOSTILE = int(os.environ.get("LINSPEC_HOSTILE", "1"))
 DENSE = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]])
@@ -148,6 +147,7 @@ def test_headers_of_arrays(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of Linux")
 @pytest.mark.parametrize("what", ["line", "lines", "zeros"])
+@pytest.mark.slow(keep=1)
 def test_what_takes_more_than_the_memory_is_refused_early(tmp_path: Path, what: str) -> None:
     """Files of 96 MiB, also packed in less than 1 MiB, under a limit that no reading of the whole would survive."""
     for suffix in (".csv", ".txt", ".svm", ".mtx"):
@@ -238,21 +238,6 @@ def test_good_delimited_text(tmp_path: Path) -> None:
 
 
 # ---- what is no file --------------------------------------------------------------------------
-
-
-def put(kind: str, path: Path) -> None:
-    """Put something that is no file in a place."""
-    if kind == "a pipe":
-        os.mkfifo(path)
-    elif kind == "a socket":
-        with socket.socket(socket.AF_UNIX) as server:
-            server.bind(path.name)
-    elif kind == "a folder":
-        path.mkdir()
-    elif kind == "no bytes":
-        path.touch()
-    elif kind != "nothing":
-        path.symlink_to(path.name if kind == "a circle" else kind)
 
 
 NO_FILES = (

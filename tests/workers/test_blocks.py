@@ -167,16 +167,6 @@ def test_the_bits_are_those_of_any_engine_and_any_number_of_threads(kind, weight
     assert all(np.array_equal(found[0].x_weights, other.x_weights) for other in found[1:])
 
 
-@pytest.mark.parametrize("full", [0.0, 1e3])
-def test_full_blocks_before_sparse_ones_are_centred_about_the_means_of_all_rows(full):
-    few = np.where(RNG.random((3000, 200)) < 0.01, 1.0, 0.0)
-    few[:, 0] += full  # a column that stores every entry, far from zero
-    A = np.vstack([RNG.standard_normal((300, 200)) + 3.0, few])
-    given = blocks(scipy.sparse.csr_array(A), [0, 300, 3300])
-    found = ls.solve(ls.SVD(given, 3, center=True), "gram")
-    np.testing.assert_allclose(found.S, np.linalg.svd(A - A.mean(axis=0), compute_uv=False)[:3], rtol=1e-9)
-
-
 @KINDS
 @pytest.mark.parametrize("weights", [None, RNG.integers(0, 3, N).astype(float)], ids=["plain", "weighted"])
 @pytest.mark.slow(keep=1)
