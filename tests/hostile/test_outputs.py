@@ -190,9 +190,7 @@ def test_one_file_that_fails_does_not_take_the_other_with_it(folder: Path) -> No
 
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize(("option", "name"), [("--out", "r.json"), ("--plot", "p.png")])
-def test_an_interrupt_while_a_file_is_written(
-    option: str, name: str, times: int, folder: Path, monkeypatch: pytest.MonkeyPatch, ctrl_c: None
-) -> None:
+def test_an_interrupt_while_a_file_is_written(option, name, times, folder, monkeypatch, ctrl_c) -> None:
     """One is too late to matter; two end the command, and the file is what it was."""
     place: Any = json
     if option == "--plot":

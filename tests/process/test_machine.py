@@ -23,9 +23,8 @@ X = np.random.default_rng(0).standard_normal((50, 6))
 
 def write(root: Path, files: dict[str, object]) -> Path:
     for name, content in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{content}\n", encoding="ascii")
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(f"{content}\n", encoding="ascii")
     return root
 
 
@@ -256,18 +255,17 @@ def test_parallel_calls_within_parallel_calls_do_not_block_each_other() -> None:
 
 def test_the_first_failure_is_raised_once_nothing_runs_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(machine.THREADS_VARIABLE, "2")
-    running = set()
+    begun, ended = set(), set()
 
     def work(number: int) -> None:
-        running.add(number)
-        try:
-            time.sleep(0.02 * number)
-            if number in {1, 4}:
-                raise KeyError(number)
-        finally:
-            running.discard(number)
+        begun.add(number)
+        time.sleep(0.02 * number)
+        ended.add(number)
+        if number in {1, 4}:
+            raise KeyError(number)
 
     with pytest.raises(KeyError, match="1"):
-        machine.map_parallel(work, range(6))
-    assert not running
+        machine.map_parallel(work, range(20))
+    assert begun == ended
+    assert 19 not in begun
     assert machine.map_parallel(lambda x: -x, range(3)) == [0, -1, -2]

@@ -6,7 +6,6 @@ That answers are right is asked by the matrix of all problems and solvers, and o
 from __future__ import annotations
 
 import pickle
-import signal
 import warnings
 from itertools import pairwise
 from typing import Any
@@ -167,6 +166,15 @@ def test_the_bits_are_those_of_any_engine_and_any_number_of_threads(kind, weight
     assert all(np.array_equal(found[0].x_weights, other.x_weights) for other in found[1:])
 
 
+@pytest.mark.parametrize("full", [0.0, 1e3])
+def test_full_blocks_before_sparse_ones_are_centred_about_the_means_of_all_rows(full):
+    few = np.where(RNG.random((3000, 200)) < 0.01, 1.0, 0.0)
+    few[:, 0] += full  # a column that stores every entry, far from zero
+    A = np.vstack([RNG.standard_normal((300, 200)) + 3.0, few])
+    found = ls.solve(ls.SVD(blocks(scipy.sparse.csr_array(A), [0, 300, 3300]), 3, center=True), "gram")
+    np.testing.assert_allclose(found.S, np.linalg.svd(A - A.mean(axis=0), compute_uv=False)[:3], rtol=1e-9)
+
+
 @KINDS
 @pytest.mark.parametrize("weights", [None, RNG.integers(0, 3, N).astype(float)], ids=["plain", "weighted"])
 @pytest.mark.slow(keep=1)
@@ -183,15 +191,6 @@ def test_minibatches_of_blocks(kind, weights):
     near = answer(ls.CCA(*there, 2, **given), "stochastic-appgrad", epochs=30.0)
     assert 0.9 * best < near.correlations.sum() <= best * (1 + 1e-9)
     assert isinstance(there[0].rows(np.array([899, 3, 3])), type(as_operator(A)))
-
-
-def test_a_run_ends_between_passes(ctrl_c):
-    problem = ls.CCA(blocks(X), blocks(Y), 2, ridge=1.0)
-    settings = {"form": "implicit", "tol": 1e-15}
-    found = answer(problem, "lobpcg", callback=lambda _: signal.raise_signal(signal.SIGINT), **settings)
-    assert found.status is ls.Status.INTERRUPTED
-    assert found.correlations.shape == (2,)
-    assert answer(problem, "lobpcg", max_passes=5, **settings).passes <= 5
 
 
 # ---- cross-validation -----------------------------------------------------------------------------
