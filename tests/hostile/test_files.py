@@ -240,17 +240,14 @@ def test_good_delimited_text(tmp_path: Path) -> None:
 # ---- what is no file --------------------------------------------------------------------------
 
 
-NO_FILES = (
-    "a pipe",
-    "/dev/zero",
-    "/dev/stdin",
-    "/dev/null",
-    "a socket",
-    "a folder",
-    "nothing",
-    "a circle",
-    "no bytes",
-)
+DEVICE = "a pipe or a device"
+NO_FILES = {
+    **dict.fromkeys(("a pipe", "/dev/zero", "/dev/stdin", "/dev/null", "a socket"), DEVICE),
+    "a folder": "it is a folder",
+    "nothing": "no such file",
+    "a circle": "symbolic links",
+    "no bytes": "it is empty",
+}
 
 
 @POSIX
@@ -278,6 +275,7 @@ for ending in {endings!r}:
             use(name)
     refused("solve", "svd", name, "-k", 1)
     refused("solve", "least-squares", name, name)
+refused("solve", "svd", "a.npy", "-k", 1, said={NO_FILES[kind]!r})
 for name in ("/dev/zero", "/dev/stdin", "/dev/fd/0", "-", "", "a.csv:name", "a.npz:name"):
     refused("solve", "svd", name, "-k", 1)
 """

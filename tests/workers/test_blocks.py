@@ -102,6 +102,7 @@ def test_products_are_made_where_the_blocks_are(kind, small_head):
     ("given", "error", "said"),
     [
         ([], InvalidProblem, "must have rows"),
+        ([X[:0], X[:0]], InvalidProblem, "must have rows"),
         ([X[:5], X[5:, :3]], InvalidProblem, "block 1 of data has 3 columns; the first has 12"),
         ([X[:5], scipy.sparse.csr_array(X[5:])], UnsupportedData, "block 1 of data is a sparse matrix"),
         ([X[:5].astype(complex)], UnsupportedData, "block 0 of data"),
