@@ -245,7 +245,7 @@ NO_FILES = {
     **dict.fromkeys(("a pipe", "/dev/zero", "/dev/stdin", "/dev/null", "a socket"), DEVICE),
     "a folder": "it is a folder",
     "nothing": "no such file",
-    "a circle": "symbolic links",
+    "a circle": "a link that leads to no file",
     "no bytes": "it is empty",
 }
 
