@@ -219,7 +219,7 @@ def processors(session: nox.Session) -> None:
 def hostile(session: nox.Session) -> None:
     """Ten times as many hostile trials as in the suite, the slow ones too, and a fuzzer of files.
 
-    Arguments after `--` go to pytest. `python -m hostile [CHECKOUT]` in the folder `tests` counts how they end.
+    Arguments after `--` go to pytest.
     """
     session.install(*DEV)
     env = {"LINSPEC_HOSTILE": "10", "LINSPEC_SLOW": "1"}

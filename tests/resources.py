@@ -52,16 +52,15 @@ def peak(work: Callable[[], Any]) -> tuple[float, float]:
 def memory(s: Solver) -> None:
     """Many rows take memory in proportion to their number; nothing is kept afterwards."""
     needs(
-        s.exact and not s.reference.pairwise,
-        "the solver is approximate, or may hold a number for each pair of rows",
+        s.exact and not s.reference.pairwise, "it is approximate, or may hold a number for each pair of rows"
     )
     case = tall(s, 2000)
     size = sum(X.nbytes for X in case.matrices) / 1e6
     solve = partial(s.solve, case, callback=early)
     solve()  # what a first run imports and caches
     most, left = peak(solve)
-    text = f"memory must grow with the rows, not with their square; {size:.1f} MB take {most:.0f} MB"
-    require(most <= 24 * size + 8, text)
+    grown = f"memory must grow with the rows, not with their square; {size:.1f} MB take {most:.0f} MB"
+    require(most <= 24 * size + 8, grown)
     require(left <= size / 2, f"nothing of a problem may be kept after its solve; {left:.2g} MB are")
 
 
@@ -80,10 +79,9 @@ def estimate(s: Solver) -> None:
     began = time.process_time()  # other processes may compute meanwhile
     s.solve(case)
     took, seconds = time.process_time() - began, stated.seconds if stated else 0.0
-    require(
-        took / CLOCK <= seconds <= CLOCK * took,
-        f"an estimate must be within {CLOCK:g} times of the clock; it says {seconds:.2g} s, the run took {took:.2g} s",
-    )
+    told = f"it says {seconds:.2g} s, the run took {took:.2g} s"
+    near = took / CLOCK <= seconds <= CLOCK * took
+    require(near, f"an estimate must be within {CLOCK:g} times of the clock; {told}")
 
 
 def settings() -> dict[str, Any]:
@@ -126,11 +124,8 @@ def left_behind(work: Callable[[], Any]) -> list[str]:
 
 def quiet(work: Callable[[], Any]) -> None:
     """Test that work prints nothing, gives no warnings but linspec's, and leaves the process as it was."""
-    left = left_behind(work)
-    require(
-        not left,
-        f"a part must print nothing, warn of nothing, and leave the process as it was; {'; '.join(left)}",
-    )
+    left = "; ".join(left_behind(work))
+    require(not left, f"a part must print nothing, warn of nothing, and leave the process as it was; {left}")
 
 
 def process(s: Solver) -> None:
@@ -154,10 +149,8 @@ def reads(spec: Any) -> None:
         most, _ = peak(lambda: spec.adapt(data).matmat(np.ones((p, 1))))
         require(most < n * p * 4e-6, f"sparse data must stay sparse; a product takes {most:.1f} MB")
     whole, pieces = (megabytes_read(A, count) for count in (1, 16))
-    require(
-        pieces <= 8 * whole + 0.25,
-        f"16 pieces of the rows take {pieces:.1f} MB of files, all rows {whole:.1f} MB. Read the rows that are asked",
-    )
+    told = f"16 pieces of the rows take {pieces:.1f} MB of files, all rows {whole:.1f} MB"
+    require(pieces <= 8 * whole + 0.25, f"{told}. Read the rows that are asked")
 
 
 def megabytes_read(A: Any, count: int) -> float:
@@ -232,10 +225,8 @@ def imported(provider: str, table: str) -> tuple[float, list[str], dict[str, lis
 CHECKS: dict[str, dict[str, Callable[[Any], None]]] = {
     "solver": {"process": process, "memory": memory, "sparse": sparse, "estimate": estimate},
     "problem": {"process": process},
-    "normalizer": {
-        "process": lambda normalizer: quiet(lambda: normalizer.orthonormalize(np.eye(20, 3), None))
-    },
-    "test-matrix": {"process": lambda matrix: quiet(lambda: matrix.draw(40, 9, np.random.default_rng(0)))},
+    "normalizer": {"process": lambda part: quiet(lambda: part.orthonormalize(np.eye(20, 3), None))},
+    "test-matrix": {"process": lambda part: quiet(lambda: part.draw(40, 9, np.random.default_rng(0)))},
     "operator": {"reads": reads, "process": lambda spec: quiet(lambda: multiplied(spec))},
 }
 

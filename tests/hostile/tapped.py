@@ -45,14 +45,7 @@ class Tapped(ls.LinearOperator):
 
 
 class At:
-    """A tap that acts at one call.
-
-    Parameters
-    ----------
-    call : int
-        From 1 on; 0: never, to count the calls.
-    act : callable
-    """
+    """A tap that acts at one call, counted from 1 on; at call 0 it never does, and counts the calls."""
 
     def __init__(self, call: int, act: Callable[[], Any]) -> None:
         self.call, self.act, self.calls = call, act, 0
