@@ -112,51 +112,24 @@ def test_nets_are_evaluated_as_torch_evaluates_them(views, found):
     assert np.allclose(net(views[0]), H.numpy(), atol=1e-12)
 
 
-@with_torch
-def test_units_change_nothing(views):
-    X, Y = views
-    seen, far = [], X * 2.0**190
-    first, other = quick(X, Y), quick(far, Y * 2.0**-190, callback=lambda p: seen.append(p.current()))
-    assert np.array_equal(first.correlations, other.correlations)
-    assert np.allclose(other.transform(far), first.transform(X), atol=1e-12)
-    assert np.abs(seen[-1]["x_net"](far)).max() < 100
-
-
 # ---- how a run ends ---------------------------------------------------------------------------
 
 
 @with_torch
-def test_budgets_callbacks_and_interrupts_end_a_run(views, ctrl_c, clock):
+def test_budgets_and_interrupts_end_a_run(views, ctrl_c):
     X, Y = views
     with pytest.raises(BudgetTooSmall, match="at least 2 passes"):
         quick(X, Y, max_passes=1)
     budget = quick(X, Y, epochs=50, max_passes=7)
-    stopped = quick(X, Y, epochs=50, callback=lambda p: p.iteration == 3)
-    late = quick(X, Y, epochs=100_000, max_seconds=1.0, callback=lambda _: clock.tick(0.3))
     first = quick(X, Y, callback=lambda p: True)
     cut = quick(X, Y, epochs=50, callback=lambda p: p.iteration == 2 and signal.raise_signal(signal.SIGINT))
     assert (budget.status, budget.iterations) == (ls.Status.BUDGET, 5)  # a pass for means, one to certify
     assert budget.passes <= 7
-    assert (stopped.status, stopped.iterations) == (ls.Status.STOPPED, 3)
-    assert late.status is ls.Status.BUDGET
-    assert 1 < late.iterations <= 4
     assert (first.iterations, len(first.correlations)) == (0, 2)
     assert (cut.status, cut.iterations) == (ls.Status.INTERRUPTED, 2)
-    for solution in (budget, stopped, late, first, cut):
+    for solution in (budget, first, cut):
         assert not solution.converged
         assert "better nets may exist" in solution.message
-
-
-@with_torch
-@pytest.mark.parametrize("held_out", [0.0, 0.25])
-def test_a_run_goes_on_from_a_checkpoint(views, tmp_path, held_out):
-    X, Y = views
-    path, options = tmp_path / "run.ckpt", {"epochs": 8, "held_out": held_out}
-    whole = quick(X, Y, **options)
-    quick(X, Y, checkpoint=path, callback=lambda p: p.iteration == 5, **options)
-    rest = quick(X, Y, start=path, **{**options, "rng": 9})
-    assert rest.iterations == whole.iterations - 5
-    assert np.array_equal(rest.correlations, whole.correlations)
 
 
 @with_torch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from itertools import pairwise
 
 import numpy as np
@@ -12,7 +13,6 @@ from backends import CountingOperator
 from planted import orthonormal, planted_svd
 
 import linspec as ls
-from linspec.arrays import to_host
 from linspec.operators import CombinedColumns
 
 
@@ -61,15 +61,6 @@ def test_a_block_ends_after_as_many_steps_as_its_spaces_need():
     rng = np.random.default_rng(0)
     A, B = rng.standard_normal((200, 60)), rng.standard_normal((200, 12))
     assert ls.solve(ls.LeastSquares(A, B), "cg", tol=1e-11).iterations <= 60 / 12 + 1
-
-
-def test_iterates_of_one_column_are_those_of_hestenes_and_stiefel():
-    A, b = with_values(90, 30, np.geomspace(20, 1, 30)), np.random.default_rng(1).standard_normal(90)
-    M = A.T @ A + 0.5 * np.eye(30)
-    found = iterates(ls.LeastSquares(A, b, ridge=0.5), "cg", 9, form="implicit")
-    for k, x in enumerate(found[1:], start=1):
-        expected, _ = scipy.sparse.linalg.cg(M, A.T @ b, rtol=0, maxiter=k)
-        np.testing.assert_allclose(x[:, 0], expected, atol=1e-10 * np.linalg.norm(expected))
 
 
 def test_every_column_is_the_best_of_the_common_space_for_each_ridge():
@@ -125,23 +116,21 @@ def test_random_columns_find_the_large_singular_values(shape):
         np.testing.assert_allclose(x, ridge_answer(A, b, ridge), atol=1e-7)
 
 
-@pytest.mark.parametrize("settings", ["", "center", "weights", "start"])
-def test_cg_takes_few_steps_where_lengths_of_columns_are_all_that_differs(settings):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_cg_takes_few_steps_where_lengths_of_columns_are_all_that_differs(weighted):
     """Orthogonal columns, and nearly orthogonal ones, of lengths from 1 to 100: van der Sluis 1969."""
-    rng, strict = np.random.default_rng(0), pytest.importorskip("array_api_strict").asarray
+    rng = np.random.default_rng(0)
     A = np.linalg.qr(rng.standard_normal((300, 40)))[0] * np.geomspace(1, 1e2, 40)
-    y = A @ rng.standard_normal(40) + rng.standard_normal(300)
-    w = rng.random(300) + 0.5 if settings == "weights" else np.ones(300)
-    given = {"center": {"center": True}, "weights": {"sample_weight": w}}.get(settings, {})
-    X, t = (M - (settings == "center") * M.mean(axis=0) for M in (A, y))
-    exact = np.linalg.solve((X.T * w) @ X + 1e-3 * np.eye(40), (X.T * w) @ t)
-    start = rng.standard_normal(40) if settings == "start" else None
-    for wrap in (np.asarray, scipy.sparse.csr_array, strict):
-        problem = ls.LeastSquares(wrap(A), strict(y) if wrap is strict else y, ridge=1e-3, **given)
+    y, w = rng.standard_normal(300), rng.random(300) + 0.5 if weighted else np.ones(300)
+    exact = np.linalg.solve((A.T * w) @ A + 1e-3 * np.eye(40), (A.T * w) @ y)
+    for wrap, start in itertools.product(
+        (np.asarray, scipy.sparse.csr_array), (None, rng.standard_normal(40))
+    ):
+        problem = ls.LeastSquares(wrap(A), y, ridge=1e-3, sample_weight=w if weighted else None)
         found = ls.solve(problem, "cg", form="implicit", rng=0, start=start, tol=1e-10)
         assert found.converged
-        assert found.iterations <= (2 if settings in {"", "start"} else 30)
-        np.testing.assert_allclose(to_host(found.x), exact, rtol=1e-6)
+        assert found.iterations <= (30 if weighted else 2)
+        np.testing.assert_allclose(found.x, exact, rtol=1e-6)
 
 
 @pytest.mark.parametrize("ridge", [0.0, 4.0])
@@ -161,17 +150,6 @@ def test_lsqr_has_the_iterates_of_scipy_and_knows_its_gradient(ridge):
     assert all((after <= before * (1 + 1e-12)).all() for before, after in pairwise(objectives))
     for residual, x in seen:
         assert residual == pytest.approx(relative_gaps(A, B, x, ridge).max(), rel=1e-6, abs=1e-14)
-
-
-@pytest.mark.parametrize("ridge", [0.0, 1.0])
-def test_lsqr_ends_where_the_solution_is_exact(ridge):
-    """b in the span of one left singular vector: β or α is 0 after a step."""
-    A = np.vstack([np.diag([3.0, 2.0, 1.0]), np.zeros((2, 3))])
-    B = np.array([[3.0, 0, 0, 0, 0], [0, 1.0, 0, 1.0, 0], [0, 0, 0, 0, 1.0]]).T
-    found = ls.solve(ls.LeastSquares(A, B, ridge=ridge), "lsqr")
-    assert found.converged
-    np.testing.assert_allclose(found.x, ridge_answer(A, B, ridge), atol=1e-14)
-    assert (found.x[:, 2] == 0).all()
 
 
 def test_pairs_of_column_and_ridge_may_be_done_in_any_order():
@@ -196,15 +174,6 @@ def test_lsqr_is_more_accurate_than_the_normal_equations():
     squared = np.linalg.norm(np.linalg.solve(A.T @ A, A.T @ (A @ x)) - x) / np.linalg.norm(x)
     assert found < 1e-6
     assert found < squared / 100
-
-
-def test_residuals_in_float32_are_true_ones():
-    """Recurrences drift in float32; what they seem to meet is looked at before it is believed."""
-    A = with_values(3000, 40, np.geomspace(10, 1, 40)).astype(np.float32)
-    B = np.random.default_rng(10).standard_normal((3000, 2)).astype(np.float32)
-    found = ls.solve(ls.LeastSquares(A, B, ridge=0.1), "lsqr")
-    assert found.converged
-    np.testing.assert_allclose(found.x, ridge_answer(A.astype(float), B.astype(float), 0.1), atol=3e-5)
 
 
 def test_a_tolerance_below_rounding_ends_with_the_truth():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,7 @@ import pytest
 import scipy.sparse
 
 import linspec as ls
-from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem, NonFiniteData
-from linspec.iteration import Iterate
-from linspec.solving import Solver
+from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData
 
 RidgeManyTargets = ls.get_problem("ridge-many-targets")
 
@@ -88,33 +85,18 @@ def test_scores_choices_and_coefficients_are_those_of_explicit_fits(shape, adjus
         np.testing.assert_allclose(coefficients[:, t], W[:, t], atol=1e-9 * np.abs(W).max())
 
 
-def test_one_candidate_is_a_ridge_regression_and_its_score_a_cross_validation():
-    X, Y, _ = planted(90, 6, 1)
-    folds = np.arange(90) % 3
-    found = ls.solve(RidgeManyTargets(X, Y, 5.0, splitter=folds, scale=True))
-    plain = ls.LeastSquares(X, Y, ridge=5.0, center=True, scale=True)
-    np.testing.assert_allclose(found.coefficients(), ls.solve(plain).x, rtol=1e-10)
-    validated = ls.cross_validate(plain, splitter=folds, score="r2")
-    assert found.scores[0] == pytest.approx(validated.scores.mean(), abs=1e-12)
-
-
 @each_solver
 def test_groups_stay_together_and_splits_may_leave_rows_out(solver):
     X, Y, _ = planted(60, 5, 3)
     groups = np.repeat(np.arange(12), 5)
     for training, held_out in RidgeManyTargets(X, Y, splitter=4, groups=groups).splits.splits:
         assert not set(groups[training]) & set(groups[held_out])
-    ends = [(20, 30), (30, 40)]  # the last 20 rows are in no split
-    pairs = [(np.arange(a), np.arange(a, b)) for a, b in ends]
+    pairs = [(np.arange(20), np.arange(20, 30)), (np.arange(30), np.arange(30, 40))]
     found = ls.solve(RidgeManyTargets(X, Y, 2.0, splitter=pairs), solver)
-    whole = ls.solve(ls.LeastSquares(X, Y, ridge=2.0, center=True))
-    np.testing.assert_allclose(found.coefficients(), whole.x, rtol=1e-9)
-    scores = []
-    for a, b in ends:
-        own = ls.solve(ls.LeastSquares(X[:a], Y[:a], ridge=2.0, center=True))
-        errors, about = Y[a:b] - own.predict(X[a:b]), Y[a:b] - Y[a:b].mean(axis=0)
-        scores.append(1 - np.sum(errors**2, axis=0) / np.sum(about**2, axis=0))
-    np.testing.assert_allclose(found.scores, np.mean(scores, axis=0), rtol=1e-9)
+    _, W = by_rows(X, Y, np.zeros(60), np.ones(5), 2.0)  # of all rows, of which the last 20 are in no split
+    np.testing.assert_allclose(found.coefficients(), W, rtol=1e-9)
+    first, second = (by_rows(X[:n], Y[:n], np.arange(n) >= n - 10, np.ones(5), 2.0)[0][1] for n in (30, 40))
+    np.testing.assert_allclose(found.scores, (first + second) / 2, rtol=1e-9)
 
 
 # ---- the answer --------------------------------------------------------------------------------
@@ -265,21 +247,6 @@ def test_narrow_columns_that_confounds_explain_lose_no_digits():
     assert np.linalg.norm(found.coefficients(range(5)) - W) < 3e-5 * np.linalg.norm(W)
 
 
-def test_a_wrong_answer_has_a_large_residual():
-    @dataclass(frozen=True, kw_only=True)
-    class Wrong(Solver):
-        def iterate(self, problem: Any, moments: Any, context: Any, start: Any) -> Any:
-            p, m = moments.widths
-            chosen = {"ridges": np.ones(m), "band_weights": np.ones((m, 1)), "scores": np.ones(m)}
-            arrays = {"weights": np.ones((p, m)), "least": np.full(m, 1e9), **chosen}
-            yield Iterate(0.0, lambda: arrays, final=True)
-
-    with pytest.warns(ConvergenceWarning):
-        found = ls.solve(RidgeManyTargets(*planted(30, 6, 2)[:2]), Wrong())
-    assert not found.converged
-    assert found.residual > 0.1
-
-
 # ---- what is refused ----------------------------------------------------------------------------
 
 
@@ -289,18 +256,14 @@ LIGHT = {"splitter": np.arange(30) // 15, "sample_weight": np.r_[np.zeros(15), n
 REFUSED = [
     ({"X": NAN}, NonFiniteData, "X must be finite; got nan at row 1, column 1"),
     ({"ridges": [1, -1]}, InvalidProblem, "at least 0; got -1"),
-    ({"ridges": []}, InvalidProblem, "at least one number above 0"),
     ({"ridges": [0, 1]}, InvalidProblem, "above 0; got"),
     ({"bands": [0, 1]}, InvalidProblem, "one label for each of 6 columns"),
     ({"bands": {"a": [0, 1]}}, InvalidProblem, "column 2 of X in none"),
     ({"bands": {"a": slice(0, 4), "b": [3, 4, 5]}}, InvalidProblem, "band 'b' must list"),
     ({"bands": {"a": ["x"]}}, InvalidProblem, "numbers from 0 to 5"),
-    ({"bands": {"a": range(6), "b": []}}, InvalidProblem, "band 'b' must list columns"),
     ({"band_weights": [[1.0]]}, InvalidProblem, "each of 3 bands"),
     ({"band_weights": [[1, -1, 1]]}, InvalidProblem, "zero or more"),
     ({"band_weights": [[0, 0, 0]]}, InvalidProblem, "positive number in each row"),
-    ({"band_weights": 0}, InvalidProblem, "at least 1"),
-    ({"seed": -1}, InvalidProblem, "seed must be an integer"),
     ({"splitter": 1}, InvalidProblem, "between 2 and the number of rows, 30"),
     ({"splitter": "five"}, InvalidOption, "splitter must be"),
     ({"splitter": [0, 1]}, InvalidProblem, "one for each of 30 rows; got 2"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
-from scipy.sparse.linalg import aslinearoperator
 
 import linspec as ls
 from linspec.errors import InvalidProblem, NonFiniteData
@@ -95,26 +94,6 @@ def test_what_stands_in_absent_rows_does_not_count(solver, options):
     np.testing.assert_allclose(other.eigenvalues, plain.eigenvalues, rtol=1e-12)
     for W, V in zip(other.weights, plain.weights, strict=True):
         np.testing.assert_allclose(W, V, atol=1e-9)
-
-
-def test_scaled_columns_have_the_scale_of_their_own_rows():
-    found = ls.solve(stated(scale=True, ridge=5.0))
-    scaled = [(V - V[mask].mean(axis=0)) / V[mask].std(axis=0) for V, mask in zip(VIEWS, MASKS, strict=True)]
-    np.testing.assert_allclose(found.eigenvalues, ls.solve(stated(scaled, ridge=5.0)).eigenvalues, rtol=1e-12)
-
-
-@pytest.mark.parametrize("kind", ["slices", "mixed", "dask", "products"])
-def test_kinds_of_rows(kind):
-    slices = [lambda V=V: (V[i : i + 17] for i in range(0, N, 17)) for V in VIEWS]
-    mixed = [VIEWS[0], scipy.sparse.csr_array(VIEWS[1]), slices[2]]
-    views = {"slices": slices, "mixed": mixed, "products": [aslinearoperator(V) for V in VIEWS]}.get(kind)
-    if views is None:
-        da = pytest.importorskip("dask.array")
-        views = [da.from_array(V, chunks=(20, -1)) for V in VIEWS]
-    for solver in ("lobpcg",) if kind == "products" else ("gram", "lobpcg"):
-        found = ls.solve(stated(views), solver, rng=0)
-        np.testing.assert_allclose(found.eigenvalues, dense(3)[0] * 3, rtol=1e-10)
-        assert found.converged
 
 
 @pytest.mark.parametrize("center", [True, False])

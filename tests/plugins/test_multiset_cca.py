@@ -95,16 +95,6 @@ def test_views_of_one_column_have_the_eigenvalues_of_the_correlation_matrix():
     np.testing.assert_allclose(found.eigenvalues, np.linalg.eigvalsh(np.corrcoef(X.T))[::-1], atol=1e-12)
 
 
-def test_the_scores_are_eigenvectors_of_the_sum_of_projections():
-    """Carroll 1968: the sum of the scores is the variable that is closest to all views."""
-    views = related(n=80)
-    K = sum(V @ np.linalg.pinv(V) for V in (V - V.mean(axis=0) for V in views))
-    found = ls.solve(ls.MultisetCCA(views, k=3))
-    G = sum(found.transform(views))
-    np.testing.assert_allclose(K @ G, G * found.eigenvalues, atol=1e-11)
-    np.testing.assert_allclose(G.T @ G, np.diag(found.eigenvalues), atol=1e-11)
-
-
 def test_views_that_share_a_column_agree_on_it_completely():
     shared = np.random.default_rng(2).standard_normal((300, 1))
     found = ls.solve(ls.MultisetCCA([np.hstack([V, shared]) for V in related()], k=2))
@@ -130,30 +120,17 @@ def test_unrelated_views_have_eigenvalues_of_one():
 def test_weights_are_those_of_cca_zoo(method, theirs, ours, monkeypatch):
     cls, views = getattr(pytest.importorskip("cca_zoo.linear"), method), related(n=400)
     monkeypatch.setattr(cls, "_EPS", 0.0, raising=False)  # it floors eigenvalues of covariances
-    each = zip(cls(3, **theirs).fit(views).weights_, ls.solve(ls.MultisetCCA(views, 3, **ours)).weights)
-    for W, V in each:
+    pairs = cls(3, **theirs).fit(views).weights_, ls.solve(ls.MultisetCCA(views, 3, **ours)).weights
+    for W, V in zip(*pairs, strict=True):
         W, V = (M / np.linalg.norm(M, axis=0) for M in (np.asarray(W), V))
         np.testing.assert_allclose(W * np.sign(np.sum(W * V, axis=0)), V, atol=1e-8)
 
 
-def sparse_views(n=3000, p=400, count=5):
-    """Draw word counts of several languages: topics in common, each with words of its own."""
-    rng = np.random.default_rng(0)
-    topic, found = rng.integers(0, 6, n), []
-    for _ in range(count):
-        words = rng.permutation(p)[:240].reshape(6, 40)
-        columns = rng.integers(0, p, (n, 12))
-        chosen = rng.random((n, 12)) < (0.5 - 0.06 * topic)[:, None]
-        columns = np.where(chosen, words[topic][np.arange(n)[:, None], rng.integers(0, 40, (n, 12))], columns)
-        said = rng.random((n, 12)) < 0.8  # else all rows had one sum
-        entries = (np.ones(said.sum()), (np.nonzero(said)[0], columns[said]))
-        found.append(scipy.sparse.csr_array(entries, shape=(n, p)))
-    return found
-
-
 @pytest.mark.parametrize("form", ["implicit", "dense", "sparse"])
 def test_sparse_views_are_swept(form):
-    problem = ls.MultisetCCA(sparse_views(), k=4, ridge=1.0)
+    views = related(n=1500, widths=(60, 50, 70), noise=3.0)
+    sparse = [scipy.sparse.csr_array(np.where(np.abs(V - 3.0) > 4, V, 0.0)) for V in views]
+    problem = ls.MultisetCCA(sparse, k=2, ridge=1.0)
     exact = ls.solve(problem, "gram")
     found = ls.solve(problem, "lobpcg", form=form, rng=0)
     assert found.converged
@@ -184,15 +161,6 @@ def test_a_missing_component_is_found(widths):
     assert found.status is Status.INCOMPLETE
     assert not found.converged
     assert found.residual < 1e-8
-
-
-def test_any_basis_of_the_span_has_the_same_answer():
-    problem = ls.MultisetCCA(related(), k=3)
-    exact, T = ls.solve(problem), np.random.default_rng(0).standard_normal((3, 3))
-    turned = ls.solve(problem, returning(lambda *_: [W @ T for W in exact.weights]))
-    assert turned.converged
-    for W, V in zip(turned.weights, exact.weights, strict=True):
-        np.testing.assert_allclose(W, V, atol=1e-11)
 
 
 def test_dependent_columns_get_weights_of_least_norm():
@@ -274,10 +242,11 @@ def test_agreement_by_chance_is_reported_and_unrelated_views_have_no_component()
     chance = ls.solve(ls.SumcorCCA(list(np.random.default_rng(0).standard_normal((3, 10, 12))), k=1), rng=0)
     assert chance.status is Status.DEGENERATE
     assert chance.sums[0] == pytest.approx(3)
-    Q = np.linalg.qr(np.random.default_rng(0).standard_normal((50, 9)))[0]
-    found = ls.solve(ls.SumcorCCA([Q[:, :3], Q[:, 3:6], Q[:, 6:]], k=2, center=False), rng=0)
-    assert len(found.sums) == 0
-    assert found.status is Status.RANK_DEFICIENT
+    Q = np.linalg.qr(np.random.default_rng(0).standard_normal((120, 9)))[0]
+    for views in ([Q[:, :3], Q[:, 3:6], Q[:, 6:]], [Q[:, :3], *(view - view for view in DEAD)]):
+        found = ls.solve(ls.SumcorCCA(views, k=1, center=False), rng=0)
+        assert len(found.sums) == 0
+        assert found.status is Status.RANK_DEFICIENT
 
 
 # ---- both --------------------------------------------------------------------------------------------------
@@ -301,12 +270,6 @@ def test_views_that_do_not_vary_leave_the_components_of_the_others(problem, valu
         assert f"columns of X{place + 1} are constant" in found.message
 
 
-def test_without_two_views_that_vary_there_are_no_components():
-    found = ls.solve(ls.SumcorCCA([related(n=120)[0], *DEAD], k=1), rng=0)
-    assert found.status is Status.RANK_DEFICIENT
-    assert len(found.sums) == 0
-
-
 @pytest.mark.parametrize("problem", [ls.MultisetCCA, ls.SumcorCCA])
 def test_directions_that_squaring_hides_are_reported(problem):
     X, Y, Z = related()
@@ -321,7 +284,7 @@ def test_directions_that_squaring_hides_are_reported(problem):
     [
         *(
             (ls.MultisetCCA, {"view_weights": each}, "a positive number for each of the 3 views")
-            for each in ([1, 2], [1, 0, 1], [1, np.nan, 1], "abc")
+            for each in ([1, 2], [1, 0, 1], "abc")
         ),
         (ls.MultisetCCA, {"views": related()[:1]}, "at least two"),
         (ls.SumcorCCA, {"views": related()[:1]}, "at least two"),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import linspec as ls
-from linspec.errors import InvalidProblem, LinspecError
+from linspec.errors import LinspecError
 from linspec.iteration import Iterate
 from linspec.solving import Solver
 
@@ -48,7 +48,6 @@ def solved(problem: Any, solver: str) -> Any:
     ("shape", "ridge"),
     [
         ((200, 12, 8), 0.0),
-        ((200, 12, 8), 5.0),
         ((100, 12, 400), 0.0),
         ((60, 300, 8), 4.0),
         ((40, 90, 120), 4.0),
@@ -63,38 +62,6 @@ def test_coefficients_are_those_of_the_definition(
     for k in range(1, 5):
         right = by_definition(X, Y, k, ridge, center)
         np.testing.assert_allclose(found.coefficients(k), right, rtol=0, atol=1e-9 * np.abs(right).max())
-
-
-@each_solver
-def test_confounds_are_put_back_and_scaled_columns_give_coefficients_in_given_units(solver: str) -> None:
-    (X, Y), Z = data(), np.random.default_rng(4).standard_normal((200, 2))
-    basis = np.column_stack([np.ones(200), Z])
-    A, R = X + Z @ np.ones((2, 12)), Y + 5 * Z @ np.ones((2, 8))
-    left = [M - basis @ np.linalg.lstsq(basis, M, rcond=None)[0] for M in (A, R)]
-    a, b = (M.std(axis=0) for M in left)
-    found = solved(ReducedRankRegression(A, R, 3, 1.0, confounds=Z, scale=True), solver)
-    right = by_definition(left[0] / a, left[1] / b, 3, 1.0) / a[:, None] * b
-    np.testing.assert_allclose(found.coefficients(), right, atol=1e-10)
-    np.testing.assert_allclose(found.predict(A, confounds=Z), R - left[1] + left[0] @ right, atol=1e-9)
-    np.testing.assert_allclose(found.y_weights.T @ found.y_weights, np.eye(3), atol=1e-10)
-    assert np.isclose(found.total_squares, 200 * 8)
-    with pytest.raises(InvalidProblem, match="confounds"):
-        found.predict(A)
-
-
-def test_explained_shares_sum_to_r2() -> None:
-    X, Y = data()
-    found = ls.solve(ReducedRankRegression(X, Y, 8))
-    for k in (1, 3, 8):
-        assert np.isclose(found.explained[:k].sum(), found.score(X, Y, k=k), rtol=1e-10)
-
-
-def test_one_right_hand_side_is_least_squares() -> None:
-    X, Y = data()
-    found = ls.solve(ReducedRankRegression(X, Y[:, 0], 1, 2.0))
-    full = ls.solve(ls.LeastSquares(X, Y[:, 0], 2.0, center=True), "direct")
-    np.testing.assert_allclose(found.coefficients(), full.x, atol=1e-12)
-    assert found.predict(X).shape == (200,)
 
 
 def test_at_ridge_0_dependent_columns_share_their_coefficients() -> None:
@@ -171,29 +138,15 @@ def test_right_hand_sides_that_x_does_not_explain_have_no_component(solver: str)
 # ---- ranks and ridges ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scale", [False, True])
-@pytest.mark.parametrize("center", [False, True])
-def test_every_rank_and_ridge_is_cross_validated_in_one_pass(center: bool, scale: bool) -> None:
-    (X, Y), labels, ridges, ks = data(90), np.arange(90) % 3, [0.0, 1.0, 30.0], [1, 3, 8]
-    problem = ReducedRankRegression(X, Y, 8, center=center, scale=scale)
-    given = {"ridges": ridges, "ks": ks, "splitter": labels}
-    found, explained = (ls.cross_validate(problem, score=score, **given) for score in ("mse", "r2"))
-    assert found.passes == 1
-    for fold in range(3):
-        train, held = labels != fold, labels == fold
-        about = np.sum((Y[held] - Y[held].mean(axis=0)) ** 2)
-        for i, ridge in enumerate(ridges):
-            one = ls.solve(ReducedRankRegression(X[train], Y[train], 8, ridge, center=center, scale=scale))
-            for j, k in enumerate(ks):
-                squares = (Y[held] - one.predict(X[held], k=k)) ** 2
-                assert np.isclose(found.scores[fold, i, j], squares.mean(), rtol=1e-9)
-                assert np.isclose(explained.scores[fold, i, j], 1 - squares.sum() / about, rtol=1e-8)
-
-
 def test_the_planted_rank_is_chosen_and_errors_that_are_rounding_are_marked() -> None:
     X, Y = data(400, 20, 15, 4)
-    found = ls.cross_validate(ReducedRankRegression(X, Y, 15), ridges=[0.1, 1.0], ks=range(1, 16), rng=0)
+    given = {"ridges": [0.1, 1.0], "ks": range(1, 16), "rng": 0}
+    found, solved = (
+        ls.cross_validate(ReducedRankRegression(X, Y, 15), form=form, **given) for form in ("auto", "solve")
+    )
     assert found.best.k == 4
+    assert found.passes == 1
+    np.testing.assert_allclose(found.scores, solved.scores, rtol=1e-8)
     exact = X @ np.ones((20, 3))  # second moments of an exact fit show rounding alone
     with pytest.warns(ls.errors.AccuracyWarning):
         found = ls.cross_validate(ReducedRankRegression(X, exact, 1), splitter=np.arange(400) % 4)

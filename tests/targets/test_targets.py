@@ -69,26 +69,16 @@ def some_labels(n=40, weighted=False) -> np.ndarray:
 
 
 def similarity(Y, name, weights=None) -> np.ndarray:
-    """I minus the normalised Laplacian, edge by edge and pair by pair of rows."""
-    n, t = Y.shape
-    w = np.ones(t) if weights is None else np.asarray(weights, float)
+    """I minus the normalised Laplacian, edge by edge."""
+    (n, t), w = Y.shape, np.ones(Y.shape[1]) if weights is None else np.asarray(weights, float)
     ties, degrees = np.zeros((n, n)), np.zeros(n)
     for e in range(t):
-        size = sum(Y[v, e] for v in range(n))
-        if size == 0 or w[e] == 0 or ("without" in name and np.count_nonzero(Y[:, e]) == 1):
+        h, size = Y[:, e], Y[:, e].sum()
+        if size == 0 or w[e] == 0 or ("without" in name and np.count_nonzero(h) == 1):
             continue
-        # What each row counts for in the edge, and each pair of rows in the sum.
-        degree = {
-            "zhou": lambda h, size, w: w * h,
-            "clique": lambda h, size, w: w * h * size,
-            "star": lambda h, size, w: w * h / size,
-            "clique without self-loops": lambda h, size, w: w * h * (size - h),
-        }[name]
-        pair = {"zhou": w[e] / size, "star": w[e] / size**2}.get(name, w[e])
-        for u in range(n):
-            degrees[u] += degree(Y[u, e], size, w[e])
-            for v in range(n):
-                ties[u, v] += pair * Y[u, e] * Y[v, e]
+        ties += w[e] * np.outer(h, h) * {"zhou": 1 / size, "star": 1 / size**2}.get(name, 1.0)
+        alone = {"zhou": 1.0, "clique": size, "star": 1 / size, "clique without self-loops": size - h}
+        degrees += w[e] * h * alone[name]
     products = np.outer(degrees, degrees)
     return np.divide(ties, np.sqrt(products), out=np.zeros((n, n)), where=products > 0)
 
@@ -96,11 +86,10 @@ def similarity(Y, name, weights=None) -> np.ndarray:
 # ---- hypergraph spectral learning -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["0/1", "weighted"])
 @pytest.mark.parametrize("weights", [None, [1.0, 3.0, 0.5, 2.0, 0.0, 7.0]], ids=["plain", "weights"])
 @pytest.mark.parametrize("name", LAPLACIANS)
-def test_hsl_is_one_minus_the_laplacian_in_any_units(name, weights, weighted):
-    Y = some_labels(weighted=weighted)
+def test_hsl_is_one_minus_the_laplacian_in_any_units(name, weights):
+    Y = some_labels(weighted=True)
     Y[7] = 0  # no labels
     H = host(hsl(Y, name, weights))
     np.testing.assert_allclose(H @ H.T, similarity(Y, name, weights), atol=1e-14)
@@ -124,31 +113,24 @@ def test_hsl_of_weighted_rows_is_that_of_repeated_ones(name, kind):
     np.testing.assert_allclose(H @ H.T, copies[np.ix_(first, first)], atol=1e-13)
 
 
-def test_edges_of_a_single_row():
-    Y = np.array([[1, 0], [0, 1], [0, 1]])
-    for name in LAPLACIANS[:3]:
-        H = host(hsl(Y, name))
-        assert H.shape == (3, 2)
-        assert H[0, 0] == pytest.approx(1)
-    assert hsl(Y, LAPLACIANS[3]).shape == (3, 1)
-    for weight in (1.0, 0.3):  # nothing is left, not even a rounding error
-        with pytest.raises(InvalidProblem, match="two rows"):
-            hsl(weight * Y[:, :1], LAPLACIANS[3])
+@pytest.mark.parametrize("weight", [1.0, 0.3])
+def test_an_edge_of_a_single_row_leaves_nothing_without_self_loops_not_even_a_rounding_error(weight):
+    Y = weight * np.array([[1.0], [0.0], [0.0]])
+    with pytest.raises(InvalidProblem, match="two rows"):
+        hsl(Y, LAPLACIANS[3])
+    assert hsl(Y, "zhou")[0, 0] == pytest.approx(1)
 
 
 # ---- classes ----------------------------------------------------------------------------------------
 
 NAMES = np.array(["ant", "bee", "cat"])
 CLASSES = {
-    "list": lambda y: y.tolist(),
     "integers": lambda y: y - 1,  # -1, 0, 1
     "floats": lambda y: y.astype(float),
     "strings": lambda y: NAMES[y],
-    "objects": lambda y: NAMES[y].astype(object),
     "bytes": lambda y: NAMES[y].astype("S3"),
     "list of NumPy numbers": list,
     "indicators": lambda y: np.eye(3)[y],
-    "bools": lambda y: np.eye(3, dtype=bool)[y],
     "sparse": lambda y: scipy.sparse.csr_array(np.eye(3)[y]),
 }
 
@@ -162,7 +144,7 @@ def test_lda_is_the_scatter_between_classes(kind):
     between = sum(np.count_nonzero(numbers == j) * np.outer(gap, gap) for j, gap in enumerate(gaps))
     C = (X - X.mean(axis=0)).T @ host(H)
     np.testing.assert_allclose(C @ C.T, between, atol=1e-12)
-    assert scipy.sparse.issparse(H) == (kind not in {"indicators", "bools"})
+    assert scipy.sparse.issparse(H) == (kind != "indicators")
     assert H.dtype == np.float64
 
 
@@ -170,14 +152,11 @@ def test_lda_is_the_scatter_between_classes(kind):
     ("y", "unlabelled"),
     [
         (["a", None, "b", None, "b"], ()),
-        (["a", float("nan"), "b", np.nan, "b"], None),
         ([1, None, 2, np.float32("nan"), 2], ()),
         (np.array([1, np.nan, 2, np.nan, 2]), ()),
-        (np.array([1, -1, 2, -1, 2]), -1),
         (np.array([1, -1, 2, 0, 2]), np.array([0, -1, 77])),
         (["a", "", "b", "?", "b"], {"", "?"}),
         (np.array(["a", None, "b", "?", "b"], dtype=object), ["?"]),
-        (np.array([[1, 0], [0, 0], [0, 1], [0, 0], [0, 1]]), ()),
         (scipy.sparse.csr_array([[1, 0, 0], [0, 0, 0], [0, 0, 1], [0, 0, 0], [0, 0, 1]]), ()),
     ],
 )
@@ -207,9 +186,8 @@ def test_opls_takes_the_means_out(kind):
 
 
 @dense_and_sparse
-@pytest.mark.parametrize("weighted", [False, True])
-def test_cca_projects_onto_the_centred_labels(kind, weighted):
-    Y = some_labels(weighted=weighted) * np.array([1, 1e-6, 1, 1e6, 1, 1])
+def test_cca_projects_onto_the_centred_labels(kind):
+    Y = some_labels(weighted=True) * np.array([1, 1e-6, 1, 1e6, 1, 1])
     H = host(targets.cca(kind(Y)))
     np.testing.assert_allclose(H.T @ H, np.eye(6), atol=1e-13)
     np.testing.assert_allclose(H @ H.T, projector(Y / np.abs(Y).max(axis=0)), atol=1e-13)
@@ -355,18 +333,12 @@ NAN[2, 1] = np.nan
     ("given", "error", "match"),
     [
         (NAN, NonFiniteData, "row 2, column 1"),
-        (scipy.sparse.csc_array(NAN), NonFiniteData, "row 2, column 1"),
-        (np.array([1.0, np.inf]), NonFiniteData, "row 1"),
         (np.array([np.nan, 0.25, 1.0]), InvalidProblem, "0.25 in row 1.*y\\[:, None\\]"),
-        (np.zeros((2, 2, 2)), InvalidProblem, "shape \\(2, 2, 2\\)"),
         ([], InvalidProblem, "have rows"),
-        (scipy.sparse.csr_array((3, 0)), InvalidProblem, "have rows"),
         (scipy.sparse.coo_array(np.ones(3)), InvalidProblem, "have rows"),
         (np.array([[1 + 1j, 0]]), UnsupportedData, "complex"),
         (np.array([["a", "b"]]), UnsupportedData, "numbers"),
         (["a", 1], UnsupportedData, "all numbers or all strings"),
-        (["a", {}], UnsupportedData, "dict"),
-        ([("a",), ("a", "b")], InvalidProblem, "equally many"),
         (np.array(["2020-01-01"], dtype="datetime64[D]"), UnsupportedData, "datetime64"),
         ([None, None], InvalidProblem, "2 rows without a class"),
         (np.ma.masked_array([1, 2], [0, 1]), UnsupportedData, "mask"),
@@ -390,9 +362,7 @@ LIGHT = {"laplacian": "clique", "self_loops": False, "sample_weight": [1, 0.5, 0
         ("lda", [[1, 0], [1, 1]], {}, InvalidProblem, "opls, cca or hsl"),
         ("lda", [[0, 3.0], [1, 0]], {}, InvalidProblem, "zeros and ones"),
         ("lda", np.eye(3), {"unlabelled": -1}, InvalidOption, "class vector"),
-        ("lda", np.eye(3), {"unlabelled": [[1]]}, InvalidOption, "unlabelled must be"),
         ("hsl", [[1, 0], [0, -0.5]], {}, InvalidProblem, r"got -0\.5 in column 1.*opls or cca"),
-        ("hsl", np.eye(3), {"weights": [1, 2]}, InvalidProblem, "3 finite numbers"),
         ("hsl", np.eye(3), {"weights": [1, -2, 3]}, InvalidProblem, "of at least 0"),
         ("hsl", np.eye(3), {"weights": [0, 0, 0]}, InvalidProblem, "positive weight"),
         ("hsl", np.eye(3), {"laplacian": "zhu"}, InvalidOption, "'zhou', 'clique', 'star'; got 'zhu'"),
