@@ -78,19 +78,6 @@ def test_small_singular_values_are_there() -> None:
 
 
 @pytest.mark.usefixtures("blocks")
-@in_slices
-def test_sparse_slices_with_means_that_are_large(source: Any) -> None:
-    dense = WELL + 1e6
-    matrix = scipy.sparse.csr_array(dense)
-    exact = ls.solve(ls.CCA(WELL, Y, K), "direct").correlations
-    found = ls.solve(ls.CCA(source(matrix), source(Y), K), "direct")
-    np.testing.assert_allclose(found.correlations, exact, atol=1e-9)
-    values = np.linalg.svd(dense - dense.mean(axis=0), compute_uv=False)[:K]
-    found = ls.solve(ls.SVD(source(matrix), K, center=True), "direct")
-    np.testing.assert_allclose(found.S, values, atol=1e-9 * values[0])
-
-
-@pytest.mark.usefixtures("blocks")
 @pytest.mark.parametrize("declared", [False, True])
 @in_slices
 def test_more_columns_than_rows(source: Any, declared: bool) -> None:

@@ -27,28 +27,19 @@ def data(n: int = 300, p: int = 4, m: int = 2, seed: int = 0) -> tuple[Any, Any]
 
 # ---- the answer --------------------------------------------------------------------------------------
 
-KERNELS: dict[str, tuple[Any, dict[str, Any]]] = {
-    "rbf": (RBF, {"gamma": 1 / 8}),
-    "laplacian": (ls.kernels.laplacian(3.0), {"gamma": 1 / 3}),
-    "polynomial": (ls.kernels.polynomial(3, 1.5, 0.2), {"degree": 3, "coef0": 1.5, "gamma": 0.2}),
-    "linear": (ls.kernels.linear(), {}),
-}
-
 
 @may_fall_short  # at 1e-13 only rounding is left
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("name", KERNELS)
 @each_solver
-def test_it_is_the_kernel_ridge_of_scikit_learn(solver: str, name: str, weighted: bool) -> None:
+def test_it_is_the_kernel_ridge_of_scikit_learn(solver: str) -> None:
     peers = pytest.importorskip("sklearn.kernel_ridge")
     (X, Y), (Z, _) = data(), data(40, seed=1)
-    w = np.random.default_rng(2).uniform(0.1, 3.0, len(X)) if weighted else None
-    own, given = KERNELS[name]
+    w, kernel = np.random.default_rng(2).uniform(0.1, 3.0, len(X)), ls.kernels.polynomial(3, 1.5, 0.2)
+    options = {"tol": 1e-13} if solver == "nystrom-pcg" else {}
     for ridge in (0.01, 3.0):
-        peer = peers.KernelRidge(alpha=ridge, kernel=name, **given).fit(X, Y, w)
-        options = {"tol": 1e-13} if solver == "nystrom-pcg" else {}
-        found = ls.solve(KernelRidge(X, Y, ridge, own, sample_weight=w), solver, rng=0, **options)
-        np.testing.assert_allclose(found.predict(Z), peer.predict(Z), rtol=0, atol=1e-10 * np.abs(Y).max())
+        peer = peers.KernelRidge(alpha=ridge, kernel="polynomial", degree=3, coef0=1.5, gamma=0.2)
+        found = ls.solve(KernelRidge(X, Y, ridge, kernel, sample_weight=w), solver, rng=0, **options)
+        right = peer.fit(X, Y, w).predict(Z)
+        np.testing.assert_allclose(found.predict(Z), right, rtol=0, atol=1e-10 * np.abs(Y).max())
 
 
 @pytest.mark.parametrize("center", [False, True])

@@ -109,35 +109,13 @@ def test_unrelated_views_have_eigenvalues_of_one():
     np.testing.assert_allclose(found.eigenvalues, 1.0, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("method", "theirs", "ours"),
-    [
-        ("GCCA", {"view_weights": [0.5, 3.0, 1.0]}, {"view_weights": [0.5, 3.0, 1.0]}),
-        ("MCCA", {}, {}),
-        ("MCCA", {"shrinkage": 0.1, "pca": False}, {"ridge": 399 * 0.1 / 0.9}),
-    ],
-)
-def test_weights_are_those_of_cca_zoo(method, theirs, ours, monkeypatch):
-    cls, views = getattr(pytest.importorskip("cca_zoo.linear"), method), related(n=400)
-    monkeypatch.setattr(cls, "_EPS", 0.0, raising=False)  # it floors eigenvalues of covariances
-    pairs = cls(3, **theirs).fit(views).weights_, ls.solve(ls.MultisetCCA(views, 3, **ours)).weights
-    for W, V in zip(*pairs, strict=True):
-        W, V = (M / np.linalg.norm(M, axis=0) for M in (np.asarray(W), V))
-        np.testing.assert_allclose(W * np.sign(np.sum(W * V, axis=0)), V, atol=1e-8)
-
-
-@pytest.mark.parametrize("form", ["implicit", "dense", "sparse"])
-def test_sparse_views_are_swept(form):
+def test_sparse_views_are_swept_once_an_iteration():
     views = related(n=1500, widths=(60, 50, 70), noise=3.0)
     sparse = [scipy.sparse.csr_array(np.where(np.abs(V - 3.0) > 4, V, 0.0)) for V in views]
     problem = ls.MultisetCCA(sparse, k=2, ridge=1.0)
-    exact = ls.solve(problem, "gram")
-    found = ls.solve(problem, "lobpcg", form=form, rng=0)
-    assert found.converged
-    assert np.abs(found.eigenvalues - exact.eigenvalues).max() <= found.residual * exact.eigenvalues[0]
-    np.testing.assert_allclose(found.eigenvalues, exact.eigenvalues, rtol=1e-10)
-    if form == "implicit":  # the first block, one pass an iteration, and the certificate
-        assert found.passes == found.iterations + 2
+    found = ls.solve(problem, "lobpcg", form="implicit", rng=0)
+    np.testing.assert_allclose(found.eigenvalues, ls.solve(problem, "gram").eigenvalues, rtol=1e-10)
+    assert found.passes == found.iterations + 2  # the first block, and the certificate
 
 
 def test_a_swept_answer_has_the_residual_of_the_factors():

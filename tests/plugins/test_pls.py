@@ -107,16 +107,8 @@ def test_planted_factors_are_chosen_in_one_pass() -> None:
     found = ls.cross_validate(PLSRegression(X, Y, k=8), ks=range(1, 9), rng=0, form="dense")
     assert found.passes == 1
     assert found.one_standard_error.k == 3
-    more = {
-        "sample_weight": rng.uniform(0.5, 2, 300),
-        "confounds": rng.standard_normal((300, 2)),
-        "scale": True,
-    }
-    one_pass, solved = (
-        ls.cross_validate(PLSRegression(X, Y, k=4, **more), ks=(1, 2, 4), rng=0, form=form).scores
-        for form in ("dense", "solve")
-    )
-    np.testing.assert_allclose(one_pass, solved, rtol=1e-9)
+    solved = ls.cross_validate(PLSRegression(X, Y, k=8), ks=range(1, 9), rng=0, form="solve")
+    np.testing.assert_allclose(found.scores, solved.scores, rtol=1e-9)
 
 
 # ---- components that are not there -----------------------------------------------------------------

@@ -1,26 +1,19 @@
-"""Preimage CCA: nearest points, the criterion HSIC, planted relations, preimages of functions, and going on."""
+"""Preimage CCA: nearest points, the criterion HSIC, planted relations, and preimages of functions."""
 
 from __future__ import annotations
-
-import warnings
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse
-from in_blocks import rows_of
 from planted import planted_cca
 from truths import extended, kernel_matrix
 
 import linspec as ls
 from linspec.arrays import HOST
-from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem, MissingCapability, NonFiniteData
-from linspec.rows import Moments
+from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, NonFiniteData
 from linspec_kernel.preimage.bounds import Bound
-from linspec_kernel.preimage.kcca_preimage import Nearness
 from linspec_kernel.preimage.objectives import HSIC
 from linspec_kernel.preimage.problem import PreimageCCA
-from linspec_kernel.preimage.views import PreimageMoments
 
 SQUARE, LINEAR, CUBIC = ls.kernels.polynomial(2, 0.0), ls.kernels.linear(), ls.kernels.polynomial(3, 0.5, 0.3)
 SPARSEST = {"bound_x": ("ratio", 1.5)}
@@ -238,24 +231,6 @@ def test_the_preimage_of_a_quadratic_function_is_an_eigenvector():
         assert abs(float(U[:, 0] @ vectors[:, place])) == pytest.approx(1, abs=1e-6)
 
 
-@pytest.mark.parametrize("kernel", [LINEAR, CUBIC, ls.kernels.rbf(1.5)], ids=str)
-def test_the_gradient_of_the_distance_to_a_function_is_that_of_its_value(kernel):
-    rng = np.random.default_rng(8)
-    X, Y = rng.standard_normal((60, 5)), rng.standard_normal((60, 4))
-    rows = Moments([rows_of(ls.as_operator(A)) for A in (X, Y)])
-    stated = SimpleNamespace(bounds=(Bound("l2", 2.0),) * 2, center=True)
-    moments = PreimageMoments(rows, stated, (kernel, kernel))
-    moments.settle(rng)
-    duals, both = tuple(rng.standard_normal((60, 1)) for _ in range(2)), np.arange(2)
-    search, W = Nearness(moments, 1e-4, duals, 2), rng.standard_normal((9, 2))
-    slopes = search.gradients(moments.at(W), both)
-    for some in (slice(0, 5), slice(5, 9)):
-        D = np.zeros_like(W)
-        D[some] = rng.standard_normal(W[some].shape)
-        moved = derivative(lambda t, D=D: search.values(moments.at(W + t * D), both))
-        np.testing.assert_allclose(np.sum(slopes * D, axis=0), moved, rtol=1e-8)
-
-
 def test_gradkcca_goes_on_from_a_preimage_to_a_stationary_point():
     problem = PreimageCCA(*views(600, 6), 1, SQUARE, **SPARSEST)
     near = ls.solve(problem, "kcca-preimage", rng=0)
@@ -273,49 +248,7 @@ def test_functions_of_landmarks_serve_and_random_features_do_not():
         ls.solve(problem, "kcca-preimage", rng=0, kcca="rff-kcca")
 
 
-# ---- going on -----------------------------------------------------------------------------------
-
-
-SLICED = [lambda A=A: iter([A[:80], A[80:]]) for A in views(200, 6)]
-CASES = {
-    "pairs": (views(200, 6), {"k": 2, "kernel_x": SQUARE, **SPARSEST}, {}),
-    "scales, lengths and starts on some rows": (views(2600, 6), {"k": 1, "kernel_x": "rbf", **SPARSEST}, {}),
-    "slices": (SLICED, {"k": 1, "kernel_x": SQUARE, **SPARSEST}, {}),
-    "features": (views(200, 6), {"k": 2, "objective": "hsic", **SPARSEST}, {"repeats": 8}),
-}
-
-
-@may_fall_short
-@pytest.mark.parametrize("case", CASES)
-def test_a_run_goes_on_to_the_answer_of_a_run_in_one_piece(case, tmp_path):
-    """Also in the midst of the second pair, and where the best start is polished."""
-    data, given, options = CASES[case]
-    problem, path = PreimageCCA(*data, **given), tmp_path / "run.ckpt"
-    solver, options = "scca-hsic" if options else "gradkcca", {"tol": 1e-7, **options}
-    whole = ls.solve(problem, solver, rng=0, **options)
-    for stop in (0, whole.iterations // 2, whole.iterations - 2):
-        cut = {"checkpoint": path, "callback": lambda progress, stop=stop: progress.iteration >= stop}
-        ls.solve(problem, solver, rng=0, **cut, **options)
-        found = ls.solve(problem, solver, start=path, **options)
-        same = max(1e-6, 10 * whole.residual)
-        np.testing.assert_allclose(found.correlations, whole.correlations, rtol=same)
-        assert found.status is whole.status
-        assert found.iterations <= whole.iterations - stop + 15
-
-
 # ---- hard data ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kernel", [ls.kernels.rbf(30.0), SQUARE])
-def test_sparse_integers_give_what_their_numbers_give(kernel):
-    """Squares of 8-bit integers are no 8-bit integers."""
-    rng = np.random.default_rng(3)
-    X, Y = rng.standard_normal((40, 3)), rng.integers(-100, 100, (40, 4)).astype(np.int8)
-    found, wanted = (
-        ls.solve(PreimageCCA(X, made, 1, kernel), "gradkcca", rng=0)
-        for made in (scipy.sparse.csr_array(Y), Y.astype(float))
-    )
-    np.testing.assert_allclose(found.correlations, wanted.correlations, rtol=1e-5)
 
 
 @may_fall_short
@@ -331,19 +264,6 @@ def test_pairs_of_columns_of_any_size_are_those_of_cca_or_have_not_converged(sol
         found = ls.solve(PreimageCCA(X, Y, 1), solver, rng=seed)
         exact = ls.solve(ls.CCA(X, Y, 1), "direct").correlations
         assert not found.converged or np.allclose(found.correlations, exact, atol=1e-3)
-
-
-def test_a_point_from_which_all_rows_are_too_far_makes_no_variate():
-    """The values of its function are no ordinary numbers."""
-    X = np.array([[49.6, 32.0, 12.4, 47.6], [50.7, 33.2, 11.9, 45.0]])
-    Y = np.array([[-0.4, 0.2], [-0.7, 4.6]])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", RuntimeWarning)
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        found = ls.solve(
-            PreimageCCA(X, Y, 1, ls.kernels.rbf(scale=2.0), center=False), "kcca-preimage", rng=0
-        )
-    assert np.isfinite(found.correlations).all()
 
 
 def test_the_residual_of_float32_rows_far_from_zero_is_that_of_float64():
