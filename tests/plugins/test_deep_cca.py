@@ -42,9 +42,6 @@ def quick(X, Y, k=2, **settings):
     return ls.solve(DeepCCA(X, Y, k), "dcca", **{"epochs": 2, "width": 16, "rng": 0, **settings})
 
 
-# ---- what it finds ----------------------------------------------------------------------------
-
-
 @with_torch
 def test_a_relation_that_linear_cca_misses_is_found(views, found):
     X, Y = views
@@ -112,9 +109,6 @@ def test_nets_are_evaluated_as_torch_evaluates_them(views, found):
     assert np.allclose(net(views[0]), H.numpy(), atol=1e-12)
 
 
-# ---- how a run ends ---------------------------------------------------------------------------
-
-
 @with_torch
 def test_budgets_and_interrupts_end_a_run(views, ctrl_c):
     X, Y = views
@@ -162,8 +156,6 @@ def test_problems_that_cannot_be_stated(views):
         Net(np.zeros(3), 1.0, (np.zeros((3, 4)), np.zeros((5, 2))), (np.zeros(4), np.zeros(2)))
     assert DeepCCA(lambda: iter([X]), lambda: iter([X]), k=7).k == 7  # rows are not counted yet
 
-
-# ---- without torch ----------------------------------------------------------------------------
 
 BLOCKED = """
 import sys

@@ -26,9 +26,6 @@ LABELS = np.eye(Q)[CLASSES]
 pytestmark = pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
 
 
-# ---- rows that come slice by slice ----------------------------------------------------------------------
-
-
 def again(data: Any, heights: Any = (1, 0, 250, 9, 300, 140)) -> Any:
     """Slices, among them an empty one, that can be read again."""
     edges = np.cumsum([0, *heights]).tolist()
@@ -117,9 +114,6 @@ def test_targets_that_nothing_explains_and_targets_in_two_factors() -> None:
     found = ls.solve(ls.Discriminant(once(GRADED), targets, 2), "direct")
     np.testing.assert_allclose(found.eigenvalues, wanted.eigenvalues, rtol=1e-12)
     assert found.passes == 1
-
-
-# ---- discriminants ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shift", [0.0, 1.0])

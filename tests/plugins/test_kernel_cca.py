@@ -36,9 +36,6 @@ def exact(X, Y, kernel, ridge):
     return np.linalg.svd(roots[0] @ roots[1], compute_uv=False)
 
 
-# ---- the answer -------------------------------------------------------------------------------------
-
-
 @may_fall_short  # of a tolerance below rounding
 @pytest.mark.parametrize("kernel", [RBF, ls.kernels.laplacian(), ls.kernels.polynomial(2, 1.0, 0.2)])
 @pytest.mark.slow(keep=1)
@@ -85,9 +82,6 @@ def test_a_precomputed_kernel_takes_the_cross_kernel_of_new_rows(solver):
     crossed = [op.cross(A).dense() for op, A in zip(kernels, new, strict=True)]
     for one, other in zip(found.transform(*crossed), named.transform(*new), strict=True):
         np.testing.assert_allclose(one, other * np.sign(np.sum(one * other, axis=0)), atol=1e-6)
-
-
-# ---- hard data ----------------------------------------------------------------------------------------
 
 
 @each_solver
@@ -170,9 +164,6 @@ def test_functions_of_narrow_rows_are_of_unit_length(solver, seed):
         assert abs((a.T @ K @ (K @ a + ridge * a)).item() - 1) < 1e-4
 
 
-# ---- what is known of answers ------------------------------------------------------------------------------
-
-
 def test_half_way_between_two_pairs_the_bound_is_the_distance():
     """A symmetric matrix with eigenvalues a and b: half-way the residual is as long as the distance to either."""
     X, Y = views()
@@ -199,9 +190,6 @@ def test_features_are_read_as_rows_by_the_solver_of_their_cca(solver, most):
     X, Y = np.random.default_rng(0).standard_normal((2, 400, 6))
     Y[:, 0] = X[:, 0] ** 2
     assert ls.solve(KernelCCA(X, Y, 2, ridge=1.0), solver, rng=0).passes <= most
-
-
-# ---- AppGrad ---------------------------------------------------------------------------------------------------
 
 
 def published(blocks, starts, metrics, step, *, steps):
@@ -256,9 +244,6 @@ def test_the_residual_of_a_step_is_above_the_law_and_a_step_beyond_stability_is_
         np.testing.assert_allclose(wild.correlations, found.correlations, atol=1e-12)
 
 
-# ---- random features --------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kernel", [ls.kernels.rbf(2.0), ls.kernels.laplacian(4.0)], ids=["rbf", "laplacian"])
 def test_inner_products_of_features_drawn_anew_are_the_kernel(kernel):
     X = views(30)[0]
@@ -305,8 +290,6 @@ def test_knoi_says_where_steps_were_too_long_and_features_too_few():
     assert found.status is ls.Status.RANK_DEFICIENT
 
 
-# ---- checkpoints ----------------------------------------------------------------------------------------------------
-
 ITERATIONS = {
     "kernel-appgrad": {"max_iterations": 12},
     "nystrom-lobpcg": {"landmarks": 20, "extra": 3, "tol": 1e-9},
@@ -326,9 +309,6 @@ def test_scales_from_rows_that_were_drawn_stay(solver, tmp_path):
     first = ls.solve(problem, solver, rng=0, **cut, **options)
     found = ls.solve(problem, solver, rng=1, start=cut["checkpoint"], **options)
     assert [getattr(found, name) for name in names] == [getattr(first, name) for name in names]
-
-
-# ---- what is refused ---------------------------------------------------------------------------------------------
 
 
 REFUSED = [

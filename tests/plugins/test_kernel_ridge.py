@@ -25,9 +25,6 @@ def data(n: int = 300, p: int = 4, m: int = 2, seed: int = 0) -> tuple[Any, Any]
     return curved(n, p, m, seed)
 
 
-# ---- the answer --------------------------------------------------------------------------------------
-
-
 @may_fall_short  # at 1e-13 only rounding is left
 @each_solver
 def test_it_is_the_kernel_ridge_of_scikit_learn(solver: str) -> None:
@@ -67,9 +64,6 @@ def test_a_precomputed_kernel_takes_the_values_of_new_rows(solver: str) -> None:
     np.testing.assert_allclose(found.predict(op.cross(Z).dense()), named.predict(Z), rtol=0, atol=1e-6)
 
 
-# ---- the certificate ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("center", [False, True])
 def test_the_residual_is_that_of_the_returned_coefficients(center: bool) -> None:
     X, Y = data()
@@ -83,9 +77,6 @@ def test_the_residual_is_that_of_the_returned_coefficients(center: bool) -> None
     gaps = np.linalg.norm(T - M @ own - 0.5 * own, axis=0)
     assert certificate.residual == pytest.approx((gaps / np.linalg.norm(T, axis=0)).max(), rel=1e-9)
     np.testing.assert_allclose(certificate.fields["bounds"], gaps / (2 * np.sqrt(0.5)), rtol=1e-9)
-
-
-# ---- hard numbers -------------------------------------------------------------------------------------------
 
 
 @may_fall_short
@@ -135,9 +126,6 @@ def test_targets_of_any_size_and_constant_ones(solver: str) -> None:
     nothing = ls.solve(KernelRidge(X, np.zeros((300, 1)), 0.1, RBF), solver, rng=0)
     assert nothing.converged
     assert not nothing.dual.any()
-
-
-# ---- what is refused ------------------------------------------------------------------------------
 
 
 X0, Y0 = data(60)

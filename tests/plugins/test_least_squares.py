@@ -45,9 +45,6 @@ def relative_gaps(A, B, x, ridge):
     return np.linalg.norm(A.T @ (B - A @ x) - ridge * x, axis=0) / np.linalg.norm(A.T @ B, axis=0)
 
 
-# ---- conjugate gradients and LSQR ----------------------------------------------------------------
-
-
 @pytest.mark.parametrize("solver", ["cg", "lsqr"])
 def test_as_many_steps_as_there_are_singular_values(solver):
     """Hestenes & Stiefel 1952: with m distinct eigenvalues the exact answer comes at step m."""
@@ -171,9 +168,6 @@ def test_a_tolerance_below_rounding_ends_with_the_truth():
     np.testing.assert_allclose(found.x, exact, atol=1e-5)
 
 
-# ---- sparse rows, fewer than columns: conjugate gradients on the side of the rows ------------------------------
-
-
 def wide(n=60, p=400):
     A = scipy.sparse.random(n, p, 0.1, random_state=0, format="csr") * 3
     return A, np.random.default_rng(0).standard_normal((n, 3))
@@ -249,9 +243,6 @@ def test_targets_that_are_given_less_a_row(solver, wrap):
     targets = CombinedColumns(ls.as_operator(wrap(B)), B.mean(axis=0))
     found = ls.solve(ls.LeastSquares(A, targets, ridge=1.0), solver, rng=0, tol=1e-10)
     np.testing.assert_allclose(found.x, ridge_answer(A, B - B.mean(axis=0), 1.0), rtol=1e-7, atol=1e-8)
-
-
-# ---- other solvers, and hard numbers ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("ridge", [0.0, 3.0])

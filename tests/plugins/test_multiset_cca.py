@@ -50,9 +50,6 @@ def returning(made):
     return Returning()
 
 
-# ---- multiset CCA -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("solver", ["gram", "lobpcg"])
 @pytest.mark.parametrize(
     ("widths", "weights", "ridges"),
@@ -87,12 +84,6 @@ def test_two_views_are_cca(ridge):
     for ours, theirs, exact in weights:
         np.testing.assert_allclose(2**0.5 * ours, exact, atol=1e-10)
         np.testing.assert_allclose(theirs * np.sign(np.sum(theirs * exact, axis=0)), exact, atol=1e-8)
-
-
-def test_views_of_one_column_have_the_eigenvalues_of_the_correlation_matrix():
-    X = related(n=100, widths=(5,))[0]
-    found = ls.solve(ls.MultisetCCA([X[:, [j]] for j in range(5)], k=5))
-    np.testing.assert_allclose(found.eigenvalues, np.linalg.eigvalsh(np.corrcoef(X.T))[::-1], atol=1e-12)
 
 
 def test_views_that_share_a_column_agree_on_it_completely():
@@ -148,9 +139,6 @@ def test_dependent_columns_get_weights_of_least_norm():
     plain = ls.solve(ls.MultisetCCA([X, Y, Z], k=2))
     np.testing.assert_allclose(doubled.eigenvalues, plain.eigenvalues, rtol=1e-12)
     np.testing.assert_allclose(doubled.weights[0], np.vstack([plain.weights[0]] * 2) / 2, atol=1e-10)
-
-
-# ---- SUMCOR ---------------------------------------------------------------------------------------------
 
 
 def best_of_three_planes(views):
@@ -226,8 +214,6 @@ def test_agreement_by_chance_is_reported_and_unrelated_views_have_no_component()
         assert len(found.sums) == 0
         assert found.status is Status.RANK_DEFICIENT
 
-
-# ---- both --------------------------------------------------------------------------------------------------
 
 DEAD = [np.full((120, 2), 98.6), np.zeros((120, 3))]
 

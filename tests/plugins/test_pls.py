@@ -30,9 +30,6 @@ def with_cross_values(n: int, p: int, q: int, s: Any) -> tuple[Any, Any]:
     return Q @ orthonormal(rng, p, m).T, Q @ orthonormal(rng, q, m).T
 
 
-# ---- singular vectors of the cross product -----------------------------------------------------
-
-
 def test_the_basis_is_restarted() -> None:
     """Singular values without a gap need more steps than a small basis holds."""
     s = np.linspace(2, 1, 100)
@@ -65,9 +62,6 @@ def test_values_that_rounding_of_narrow_entries_may_hide_are_spoken_of(seed: int
     found = ls.solve(PLS(X, Y, 3, center=False, confounds=Z), "gram")
     assert found.converged
     np.testing.assert_allclose(found.singular_values, right, rtol=1e-10)
-
-
-# ---- regression ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("scale", [False, True])
@@ -109,9 +103,6 @@ def test_planted_factors_are_chosen_in_one_pass() -> None:
     assert found.one_standard_error.k == 3
     solved = ls.cross_validate(PLSRegression(X, Y, k=8), ks=range(1, 9), rng=0, form="solve")
     np.testing.assert_allclose(found.scores, solved.scores, rtol=1e-9)
-
-
-# ---- components that are not there -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("solver", ["gram", "nipals"])

@@ -34,9 +34,6 @@ def derivative(f, t=1e-3):
     return (45 * (f(t) - f(-t)) - 9 * (f(2 * t) - f(-2 * t)) + (f(3 * t) - f(-3 * t))) / (60 * t)
 
 
-# ---- nearest points ---------------------------------------------------------------------------
-
-
 def gain_by_bisection(y, s):
     """The largest uᵀy over {|u|₂ = 1, |u|₁ ≤ s}: nearest points are the largest, since all have length 1."""
     a, ties = np.abs(y), int(np.sum(np.abs(y) == np.abs(y).max()))
@@ -82,9 +79,6 @@ def test_nearest_points_of_balls_are_in_them_and_in_the_direction_of_steepest_ap
             assert 1.3 * np.linalg.norm(y - u, dual) <= (y - u) @ u + 1e-12
 
 
-# ---- HSIC -------------------------------------------------------------------------------------
-
-
 def exact_hsic(p, q):
     """tr(KHLH)/(n − 1)² from the n x n matrices of Gaussian kernels over the standard deviations."""
     K, L = (np.exp(-((z[:, None] - z) ** 2) / (2 * np.mean(z**2))) for z in (p, q))
@@ -125,9 +119,6 @@ def test_hsic_finds_a_relation_that_is_not_monotone_with_the_linear_kernel():
     assert found.values[0] == pytest.approx(exact_hsic(x, y), rel=1e-6)
     assert found.values[0] > max(exact_hsic(a, b) for a in X[:, :3].T for b in Y[:, :3].T)
     assert abs(np.corrcoef(x, y)[0, 1]) < 0.3  # the correlation does not show it
-
-
-# ---- the search -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -198,9 +189,6 @@ def test_nothing_left_for_another_pair_is_said():
     assert found.status is ls.Status.RANK_DEFICIENT
 
 
-# ---- preimages of the functions of kernel CCA -------------------------------------------------
-
-
 def test_the_preimage_of_a_linear_function_is_its_direction():
     rng = np.random.default_rng(6)
     shared = rng.standard_normal((300, 2))
@@ -248,9 +236,6 @@ def test_functions_of_landmarks_serve_and_random_features_do_not():
         ls.solve(problem, "kcca-preimage", rng=0, kcca="rff-kcca")
 
 
-# ---- hard data ----------------------------------------------------------------------------------
-
-
 @may_fall_short
 @pytest.mark.parametrize("factor", [1e-10, 1e10])
 @pytest.mark.parametrize("solver", ["kcca-preimage", "gradkcca"])
@@ -287,8 +272,6 @@ def test_the_residual_of_float32_rows_far_from_zero_is_that_of_float64():
         law.append(np.linalg.norm(step / np.linalg.norm(step) - u))
     assert found.residual == pytest.approx(max(law), rel=0.05, abs=1e-7)
 
-
-# ---- what is refused ----------------------------------------------------------------------------
 
 X0, Y0 = np.random.default_rng(0).standard_normal((2, 30, 4))
 PRODUCTS = {name: scipy.sparse.linalg.aslinearoperator(A) for name, A in (("X", X0), ("Y", Y0))}

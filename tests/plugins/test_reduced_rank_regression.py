@@ -37,9 +37,6 @@ def solved(problem: Any, solver: str) -> Any:
     return ls.solve(problem, solver, rng=0, **({"tol": 1e-12} if solver == "two-stage" else {}))
 
 
-# ---- the answer --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("center", [True, False])
 @pytest.mark.parametrize(
     ("shape", "ridge"),
@@ -73,9 +70,6 @@ def test_at_ridge_0_dependent_columns_share_their_coefficients() -> None:
     assert two.status is ls.Status.RANK_DEFICIENT
 
 
-# ---- what the certificate sees ------------------------------------------------------------------
-
-
 @each_solver
 def test_the_next_singular_value_shows_the_gap_and_its_absence(solver: str) -> None:
     X, Y = data()
@@ -99,9 +93,6 @@ def test_right_hand_sides_that_x_does_not_explain_have_no_component(solver: str)
         assert found.status is ls.Status.RANK_DEFICIENT
         assert len(found.singular_values) == 0
         np.testing.assert_allclose(found.predict(X), np.tile(Y.mean(axis=0), (50, 1)), atol=1e-12)
-
-
-# ---- ranks and ridges ------------------------------------------------------------------------------
 
 
 def test_the_planted_rank_is_chosen_and_errors_that_are_rounding_are_marked() -> None:
