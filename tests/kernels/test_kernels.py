@@ -30,9 +30,6 @@ ARRAYS = [backend for backend in BACKENDS if backend.is_array and not backend.mi
 in_backends = pytest.mark.parametrize("backend", ARRAYS, ids=lambda backend: backend.name)
 
 
-# ---- the operator -----------------------------------------------------------------------------------
-
-
 @in_backends
 @pytest.mark.parametrize("name", DEFINED)
 @pytest.mark.parametrize("form", ["held", "tiled"])
@@ -90,9 +87,6 @@ def test_passes_are_counted_before_they_begin():
     assert counts[2] == (2, 1.0, 2.0 * 40**2 * 2)
 
 
-# ---- scales -----------------------------------------------------------------------------------------
-
-
 def settled(rows, kernel, seed=0):
     return ls.KernelOperator(rows, kernel).settle(seed)
 
@@ -108,9 +102,6 @@ def test_scales_are_taken_from_the_rows_once():
     many = RNG.standard_normal((1500, 3))
     first, second, other = (settled(many, "rbf", seed).scale for seed in (0, 0, 1))
     assert first == second != other
-
-
-# ---- digits -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("form", ["held", "tiled"])
@@ -146,9 +137,6 @@ def test_float32_rows_in_other_units_have_the_kernel_of_their_numbers(kernel, po
     near = ls.KernelOperator(rows.astype(float), kernel).matmat(V)
     found = ls.KernelOperator(rows * np.float32(2.0**power), kernel).matmat(V)
     np.testing.assert_allclose(found, near, atol=1e-5)
-
-
-# ---- features ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["rbf", "polynomial", "laplacian"])
@@ -192,8 +180,6 @@ def features_of(data):
     return ls.features.nystrom(X, ls.kernels.rbf(2.5), 15, 0)(data)
 
 
-# ---- functions of points ----------------------------------------------------------------------------
-
 PROJECTING = {
     "linear": ls.kernels.linear(),
     "line": ls.kernels.polynomial(1, 2.0, 0.3),
@@ -218,8 +204,6 @@ def test_gradients_of_functions_of_points_are_those_of_differences(kernel, wrap)
     moved = [np.sum(S * (values(U + step) - values(U - step)), axis=0) / 2e-5 for step in steps]
     assert np.abs(gradient - moved).max() <= 1e-8 * max(1.0, np.abs(moved).max())
 
-
-# ---- what is refused --------------------------------------------------------------------------------
 
 NAN = np.where(np.arange(910).reshape(130, 7) == 30, np.nan, X)
 PRODUCTS = scipy.sparse.linalg.aslinearoperator(X)

@@ -120,6 +120,9 @@ def test_predictions_work_through_the_factors_for_named_targets_and_confounds(sh
     assert (row["target"], row["ridge"], row["held-out R²"]) == ("t5", found.ridges[5], found.scores[5])
     assert [row[f"weight of {b}"] for b in range(3)] == found.band_weights[5].tolist()
     assert len(found.weights_table("X")) == X.shape[1]
+    for wrong in (Y.shape[1], -1, "t", True, 0.5):
+        with pytest.raises(InvalidProblem, match="numbers from 0 to"):
+            found.coefficients([wrong])
 
 
 def test_scores_of_rows_are_those_of_scikit_learn_and_a_constant_target_has_none():
@@ -259,9 +262,3 @@ REFUSED = [
 def test_bad_input_ends_in_one_clear_error(given, error, said):
     with pytest.raises(error, match=said):
         ls.solve(RidgeManyTargets(**({"X": X0, "Y": Y0, "bands": BANDS0} | given)))
-
-
-@pytest.mark.parametrize("wrong", [2, -1, "t", True, 0.5])
-def test_unknown_targets_are_refused(wrong):
-    with pytest.raises(InvalidProblem, match="numbers from 0 to 1, or names"):
-        ls.solve(RidgeManyTargets(X0, Y0)).coefficients([wrong])

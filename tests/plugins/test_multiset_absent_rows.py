@@ -162,28 +162,25 @@ def test_masks_of_frames_have_the_order_of_the_rows():
         stated(frames, present=[mask[::-1], None, None])
 
 
-@pytest.mark.parametrize(
-    ("present", "message"),
-    [
-        (3, "a list with a mask, or None, for each of the 3 views"),
-        ([None], "for each of the 3 views"),
-        ([np.ones(N), None, None], "present must have True or False for each row"),
-        ([None, np.zeros(N, bool), None], "X2 must have a row that counts"),
-        ([None, np.ones(N - 1, bool), None], "59 and 60 rows"),
-    ],
-)
-def test_masks_are_checked(present, message):
-    with pytest.raises(InvalidProblem, match=message):
-        stated(present=present)
+HOLES = [np.where(MASKS[0][:, None], VIEWS[0], np.nan), *VIEWS[1:]]
+REFUSED = [
+    (lambda: stated(present=3), InvalidProblem, "a list with a mask, or None, for each of the 3 views"),
+    (lambda: stated(present=[None]), InvalidProblem, "for each of the 3 views"),
+    (lambda: stated(present=[np.ones(N), None, None]), InvalidProblem, "have True or False for each row"),
+    (lambda: stated(present=[None, np.zeros(N, bool), None]), InvalidProblem, "X2 must have a row that cou"),
+    (lambda: stated(present=[None, np.ones(N - 1, bool), None]), InvalidProblem, "59 and 60 rows"),
+    (lambda: ls.solve(stated(HOLES)), NonFiniteData, "X1 must be finite"),
+    (lambda: stated(ls.Moments(*VIEWS, center=True)), InvalidProblem, "moments that are made already"),
+    (lambda: ls.permutation_test(stated(), permutations=9), InvalidProblem, "absent rows of X1 and X3"),
+    (
+        lambda: ls.solve(stated(), "lobpcg", form="sparse"),
+        InvalidProblem,
+        'form "sparse" holds no Gram matri',
+    ),
+]
 
 
-def test_what_masks_cannot_be_used_with_is_refused():
-    holes = [np.where(MASKS[0][:, None], VIEWS[0], np.nan), *VIEWS[1:]]
-    with pytest.raises(NonFiniteData, match="X1 must be finite"):
-        ls.solve(stated(holes))
-    with pytest.raises(InvalidProblem, match="moments that are made already"):
-        stated(ls.Moments(*VIEWS, center=True))
-    with pytest.raises(InvalidProblem, match="absent rows of X1 and X3"):
-        ls.permutation_test(stated(k=1), permutations=9)
-    with pytest.raises(InvalidProblem, match='form "sparse" holds no Gram matrices'):
-        ls.solve(stated([scipy.sparse.csr_array(V) for V in VIEWS]), "lobpcg", form="sparse")
+@pytest.mark.parametrize(("make", "error", "words"), REFUSED)
+def test_masks_are_checked_and_what_they_cannot_be_used_with_is_refused(make, error, words):
+    with pytest.raises(error, match=words):
+        make()

@@ -166,18 +166,13 @@ def test_a_point_that_a_step_leads_back_to_has_residual_zero():
 
 
 def test_a_ball_that_restricts_nothing_is_said_to():
-    X, Y = views(200, 6, np.exp)
+    X, Y = views(200, 6)
     found, free = (ls.solve(PreimageCCA(X, Y, 1, SQUARE, bound_x=b), rng=0) for b in (("l1", 1.0), None))
     assert "restricts nothing for X and Y" in found.message
-    assert "restricts nothing" not in free.message
     np.testing.assert_allclose(found.correlations, free.correlations, atol=1e-5)
-
-
-def test_a_ball_restricts_a_polynomial_with_an_offset():
-    X, Y = views(200, 6)
-    kernel = ls.kernels.polynomial(2, 1.0, 1.0)
-    small, large = (ls.solve(PreimageCCA(X, Y, 1, kernel, bound_x=("l2", b)), rng=0) for b in (0.1, 3.0))
-    assert "restricts" not in small.message
+    offset = ls.kernels.polynomial(2, 1.0, 1.0)  # the length of a point counts
+    small, large = (ls.solve(PreimageCCA(X, Y, 1, offset, bound_x=("l2", b)), rng=0) for b in (0.1, 3.0))
+    assert not any("restricts" in answer.message for answer in (free, small))
     assert np.linalg.norm(small.x_preimages) <= 0.1 + 1e-12
     assert small.correlations[0] < large.correlations[0] - 0.05
 

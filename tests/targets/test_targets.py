@@ -83,9 +83,6 @@ def similarity(Y, name, weights=None) -> np.ndarray:
     return np.divide(ties, np.sqrt(products), out=np.zeros((n, n)), where=products > 0)
 
 
-# ---- hypergraph spectral learning -------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("weights", [None, [1.0, 3.0, 0.5, 2.0, 0.0, 7.0]], ids=["plain", "weights"])
 @pytest.mark.parametrize("name", LAPLACIANS)
 def test_hsl_is_one_minus_the_laplacian_in_any_units(name, weights):
@@ -120,8 +117,6 @@ def test_an_edge_of_a_single_row_leaves_nothing_without_self_loops_not_even_a_ro
         hsl(Y, LAPLACIANS[3])
     assert hsl(Y, "zhou")[0, 0] == pytest.approx(1)
 
-
-# ---- classes ----------------------------------------------------------------------------------------
 
 NAMES = np.array(["ant", "bee", "cat"])
 CLASSES = {
@@ -176,9 +171,6 @@ def test_class_vectors_stand_for_their_indicators_in_sorted_order():
     np.testing.assert_allclose(host(found), targets.hsl(Y, weights=[1.0, 2.0, 5.0]))
 
 
-# ---- OPLS and CCA -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array, np.int8, np.float32])
 def test_opls_takes_the_means_out(kind):
     Y = some_labels()
@@ -230,9 +222,6 @@ def test_a_label_that_nearly_all_rows_have_loses_no_digits(missing):
     ):  # whole numbers are exact; others are centred row by row
         T = targets.cca(scipy.sparse.csr_array(weight * Y)).factor
         np.testing.assert_allclose(weight**2 * T.T @ exact @ T, np.eye(2), atol=atol)
-
-
-# ---- kinds of data ----------------------------------------------------------------------------------
 
 
 def test_sparse_labels_are_held_and_never_centred_in_memory():
@@ -313,8 +302,6 @@ def test_any_labels(data):
         assert H.shape[1] == np.linalg.matrix_rank(Y - Y.mean(axis=0), tol=1e-9)
         np.testing.assert_allclose(H @ H.T, projector(Y), atol=1e-12)
 
-
-# ---- what is refused --------------------------------------------------------------------------------
 
 NAN = some_labels(4)
 NAN[2, 1] = np.nan
