@@ -319,7 +319,6 @@ REFUSED = [
     ({"k": 5}, "nystrom-kcca", {"landmarks": 4}, InvalidProblem, "k must be between 1 and"),
     ({"k": 5}, "rff-kcca", {"features": 4}, InvalidProblem, "k must be between 1 and 4"),
     ({"kernel_x": "polynomial"}, "rff-kcca", {}, MissingCapability, "kernels of differences"),
-    ({"kernel_x": "polynomial"}, "knoi", {}, MissingCapability, "kernels of differences"),
     *(
         ({"kernel_x": lambda A, B: np.tanh(5 * A @ B.T - 1) ** 3}, s, {}, InvalidProblem, "not positive semi")
         for s in SOLVERS

@@ -317,9 +317,7 @@ NAN[2, 1] = np.nan
         (np.array([[1 + 1j, 0]]), UnsupportedData, "complex"),
         (np.array([["a", "b"]]), UnsupportedData, "numbers"),
         (["a", 1], UnsupportedData, "all numbers or all strings"),
-        ([None, None], InvalidProblem, "2 rows without a class"),
         (np.ma.masked_array([1, 2], [0, 1]), UnsupportedData, "mask"),
-        (iter([1, 2]), UnsupportedData, "iterator"),
         (as_operator(np.eye(3)), UnsupportedData, "DenseOperator"),
     ],
 )
