@@ -135,6 +135,17 @@ def test_planted_columns_are_found_among_many(kernel, f, least):
     assert linear.score(X[600:], Y[600:]).total < 0.3 or kernel is LINEAR
 
 
+@pytest.mark.parametrize("center", [True, False])
+def test_with_the_linear_kernel_and_no_bound_it_is_cca(center):
+    X, Y = planted_cca(60, 5, 4, (0.95, 0.8, 0.5, 0.2), 3, center=center).arrays.values()
+    found = ls.solve(PreimageCCA(X, Y, 3, center=center), rng=0, tol=1e-7)
+    exact = ls.solve(ls.CCA(X, Y, 3, center=center), "direct")
+    assert found.converged
+    np.testing.assert_allclose(found.correlations, exact.correlations, atol=1e-10)
+    mine, theirs = found.transform(X), exact.transform(X)
+    np.testing.assert_allclose(mine, theirs * np.sign(np.sum(mine * theirs, axis=0)), atol=1e-4)
+
+
 @pytest.mark.parametrize("kernel", [SQUARE, CUBIC, ls.kernels.rbf(2.0)], ids=str)
 def test_variates_are_uncorrelated_on_the_training_rows_though_functions_are_not(kernel):
     X, Y = views(200, 6)
@@ -229,6 +240,17 @@ def test_functions_of_landmarks_serve_and_random_features_do_not():
     np.testing.assert_allclose(landmarks.correlations, whole.correlations, rtol=1e-3)
     with pytest.raises(InvalidOption, match="kcca must find combinations"):
         ls.solve(problem, "kcca-preimage", rng=0, kcca="rff-kcca")
+
+
+def test_a_run_goes_on_in_the_midst_of_a_pair_and_climbs_nothing_again(tmp_path):
+    problem, path = PreimageCCA(*views(200, 6), 2, SQUARE, **SPARSEST), tmp_path / "run.ckpt"
+    whole = ls.solve(problem, "gradkcca", rng=0, tol=1e-7)
+    for stop in (0, whole.iterations // 2, whole.iterations - 2):
+        cut = {"checkpoint": path, "callback": lambda progress, stop=stop: progress.iteration >= stop}
+        ls.solve(problem, "gradkcca", rng=0, tol=1e-7, **cut)
+        found = ls.solve(problem, "gradkcca", start=path, tol=1e-7)
+        np.testing.assert_allclose(found.correlations, whole.correlations, rtol=1e-6)
+        assert found.iterations <= whole.iterations - stop + 15
 
 
 @may_fall_short
