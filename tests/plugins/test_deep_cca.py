@@ -6,15 +6,14 @@ import importlib.util
 import signal
 import subprocess
 import sys
-import textwrap
 
 import numpy as np
 import pytest
 
 import linspec as ls
-from linspec.errors import BudgetTooSmall, InvalidOption, InvalidProblem, MissingCapability, MissingPackage
+from linspec.errors import BudgetTooSmall, InvalidOption, InvalidProblem, MissingCapability
 from linspec_deep.nets import Net
-from linspec_deep.problem import DeepCCA, DeepCCASolution
+from linspec_deep.problem import DeepCCA
 
 with_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch")
 
@@ -22,22 +21,18 @@ NEW = slice(1500, 2000)
 """Rows that train nothing."""
 
 
-def related(seed: int = 0, n: int = 2000) -> tuple[np.ndarray, np.ndarray]:
+@pytest.fixture(scope="module")
+def views():
     """Views with z and z² in common, which are uncorrelated, in other coordinates and beside noise."""
-    rng = np.random.default_rng(seed)
-    z = rng.standard_normal((n, 2))
-    X = np.hstack([z, rng.standard_normal((n, 4))]) @ np.linalg.qr(rng.standard_normal((6, 6)))[0]
-    Y = np.hstack([z**2, rng.standard_normal((n, 3))]) @ np.linalg.qr(rng.standard_normal((5, 5)))[0]
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal((2000, 2))
+    X = np.hstack([z, rng.standard_normal((2000, 4))]) @ np.linalg.qr(rng.standard_normal((6, 6)))[0]
+    Y = np.hstack([z**2, rng.standard_normal((2000, 3))]) @ np.linalg.qr(rng.standard_normal((5, 5)))[0]
     return X + 3.0, Y - 1.0
 
 
 @pytest.fixture(scope="module")
-def views() -> tuple[np.ndarray, np.ndarray]:
-    return related()
-
-
-@pytest.fixture(scope="module")
-def found(views) -> DeepCCASolution:
+def found(views):
     X, Y = views
     return ls.solve(DeepCCA(X[:1500], Y[:1500], k=2), "dcca", rng=0)
 
@@ -45,9 +40,6 @@ def found(views) -> DeepCCASolution:
 def quick(X, Y, k=2, **settings):
     """Two epochs of small nets."""
     return ls.solve(DeepCCA(X, Y, k), "dcca", **{"epochs": 2, "width": 16, "rng": 0, **settings})
-
-
-# ---- what it finds ----------------------------------------------------------------------------
 
 
 @with_torch
@@ -63,12 +55,10 @@ def test_a_relation_that_linear_cca_misses_is_found(views, found):
 
 @with_torch
 def test_independent_views_have_nothing_on_new_rows(views):
-    X, _ = views
-    Y = np.random.default_rng(5).standard_normal((2000, 4))
+    X, Y = views[0], np.random.default_rng(5).standard_normal((2000, 4))
     solution = ls.solve(DeepCCA(X[:1500], Y[:1500], k=2), "dcca", held_out=0.2, rng=0)
     assert solution.iterations < 100  # the held-out rows end it
     assert solution.score(X[NEW], Y[NEW]).total < 0.4
-    assert "held_out" in {option.name for option in ls.describe("deep-cca/dcca").options}
 
 
 @with_torch
@@ -93,91 +83,45 @@ def test_more_features_than_columns_and_features_that_depend_on_each_other(views
     assert "0 of the 2 asked for are returned" in nothing.message
 
 
-# ---- the law ----------------------------------------------------------------------------------
-
-
 @with_torch
-def test_variates_of_the_training_rows_have_the_correlations_of_the_certificate(views, found):
+def test_variates_of_the_training_rows_have_the_correlations_of_the_answer(views, found):
     X, Y = (A[:1500] for A in views)
     P, Q = found.transform(X, Y)
     for V in (P, Q):
         assert np.allclose(V.mean(axis=0), 0, atol=1e-12)
         assert np.allclose(V.T @ V, np.eye(2), atol=1e-10)
     assert np.allclose(P.T @ Q, np.diag(found.correlations), atol=1e-10)
-    assert np.allclose(found.score(X, Y).correlations, found.correlations, atol=1e-10)
-    # By other means: the singular values between bases of the features.
     bases = [np.linalg.qr(F - F.mean(axis=0))[0] for F in (found.x_net(X), found.y_net(Y))]
-    exact = np.linalg.svd(bases[0].T @ bases[1], compute_uv=False)
-    assert np.allclose(found.correlations, exact, atol=1e-10)
+    assert np.allclose(found.correlations, np.linalg.svd(bases[0].T @ bases[1])[1], atol=1e-10)
 
 
 @with_torch
 def test_nets_are_evaluated_as_torch_evaluates_them(views, found):
     import torch
 
-    X, _ = views
     net = found.x_net
-    H = torch.from_numpy((X - net.shift) / net.scale)
+    H = torch.from_numpy((views[0] - net.shift) / net.scale)
     for layer, (W, b) in enumerate(zip(net.weights, net.biases, strict=True)):
-        H = torch.nn.functional.linear(
-            H, torch.from_numpy(W.T.copy()).double(), torch.from_numpy(b.copy()).double()
-        )
+        H = torch.nn.functional.linear(H, *(torch.from_numpy(A.T.copy()).double() for A in (W, b)))
         H = torch.relu(H) if layer < 2 else H
-    assert np.allclose(net(X), H.numpy(), atol=1e-12)
-
-
-# ---- the same numbers -------------------------------------------------------------------------
+    assert np.allclose(net(views[0]), H.numpy(), atol=1e-12)
 
 
 @with_torch
-def test_units_change_nothing(views):
+def test_budgets_and_interrupts_end_a_run(views, ctrl_c):
     X, Y = views
-    first, other = quick(X, Y), quick(X * 2.0**190, Y * 2.0**-190)
-    assert np.array_equal(first.correlations, other.correlations)
-    assert np.allclose(other.transform(X * 2.0**190), first.transform(X), atol=1e-12)
-    seen = []
-    quick(X * 2.0**190, Y, callback=lambda p: seen.append(p.current()["x_net"]))
-    assert np.isfinite(seen[-1](X * 2.0**190)).all()
-    assert np.abs(seen[-1](X * 2.0**190)).max() < 100
-
-
-# ---- how a run ends ---------------------------------------------------------------------------
-
-
-@with_torch
-def test_budgets_callbacks_and_interrupts_end_a_run(views, ctrl_c, clock):
-    X, Y = views
-    budget = quick(X, Y, epochs=50, max_passes=7)
-    assert budget.status is ls.Status.BUDGET
-    assert budget.passes <= 7
-    assert budget.iterations == 5  # a pass for the means, and one for the certificate
     with pytest.raises(BudgetTooSmall, match="at least 2 passes"):
         quick(X, Y, max_passes=1)
-    stopped = quick(X, Y, epochs=50, callback=lambda p: p.iteration == 3)
-    assert (stopped.status, stopped.iterations) == (ls.Status.STOPPED, 3)
-    late = quick(X, Y, epochs=100_000, max_seconds=1.0, callback=lambda _: clock.tick(0.3))
-    assert late.status is ls.Status.BUDGET
-    assert 1 < late.iterations <= 4
+    budget = quick(X, Y, epochs=50, max_passes=7)
     first = quick(X, Y, callback=lambda p: True)
-    assert first.iterations == 0
-    assert len(first.correlations) == 2
     cut = quick(X, Y, epochs=50, callback=lambda p: p.iteration == 2 and signal.raise_signal(signal.SIGINT))
+    assert (budget.status, budget.iterations) == (ls.Status.BUDGET, 5)  # a pass for means, one to certify
+    assert budget.passes <= 7
+    assert (first.iterations, len(first.correlations)) == (0, 2)
     assert (cut.status, cut.iterations) == (ls.Status.INTERRUPTED, 2)
-    for solution in (budget, stopped, late, first, cut):
+    for solution in (budget, first, cut):
         assert not solution.converged
         assert "better nets may exist" in solution.message
-
-
-@with_torch
-@pytest.mark.parametrize("held_out", [0.0, 0.25])
-def test_a_run_goes_on_from_a_checkpoint(views, tmp_path, held_out):
-    X, Y = views
-    path, options = tmp_path / "run.ckpt", {"epochs": 8, "held_out": held_out}
-    whole = quick(X, Y, **options)
-    quick(X, Y, checkpoint=path, callback=lambda p: p.iteration == 5, **options)
-    rest = quick(X, Y, start=path, **{**options, "rng": 9})
-    assert rest.iterations == whole.iterations - 5
-    assert np.array_equal(rest.correlations, whole.correlations)
 
 
 @with_torch
@@ -191,26 +135,15 @@ def test_covariances_that_cannot_be_factored_end_the_run_with_the_nets_before_th
     assert np.isfinite(solution.transform(X)).all()
 
 
-# ---- what is refused --------------------------------------------------------------------------
-
-
 @with_torch
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"batch": 3}, "must be at least 2k = 4 rows"),
-        ({"held_out": 0.001}, "must be at least 2k = 4 rows"),
-    ],
-)
-def test_options_that_leave_too_few_rows(views, options, words):
-    with pytest.raises(InvalidOption, match=words):
+@pytest.mark.parametrize("options", [{"batch": 3}, {"held_out": 0.001}])
+def test_options_that_leave_too_few_rows(views, options):
+    with pytest.raises(InvalidOption, match="must be at least 2k = 4 rows"):
         quick(*views, **options)
 
 
 def test_problems_that_cannot_be_stated(views):
     X, Y = views
-    with pytest.raises(InvalidProblem, match="equally many rows; got 2000 and 5"):
-        DeepCCA(X, Y[:5], k=2)
     with pytest.raises(InvalidProblem, match="k must be between 1 and 5"):
         DeepCCA(X[:5], Y[:5], k=6)
     with pytest.raises(TypeError, match="Its parameters: X, Y, k"):
@@ -219,9 +152,8 @@ def test_problems_that_cannot_be_stated(views):
         DeepCCA(iter([X]), Y, k=2)
     with pytest.raises(InvalidProblem, match="follow one another"):
         Net(np.zeros(3), 1.0, (np.zeros((3, 4)), np.zeros((5, 2))), (np.zeros(4), np.zeros(2)))
+    assert DeepCCA(lambda: iter([X]), lambda: iter([X]), k=7).k == 7  # rows are not counted yet
 
-
-# ---- without torch ----------------------------------------------------------------------------
 
 BLOCKED = """
 import sys
@@ -237,45 +169,30 @@ import linspec as ls
 """
 
 
-def run(code: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False
-    )
+def run_without_torch(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", BLOCKED + code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def test_without_torch_a_solve_says_what_to_install():
-    code = """
-from linspec_deep.problem import DeepCCA
+    said = run_without_torch("""
 X, Y = np.random.default_rng(0).standard_normal((2, 50, 3))
 try:
-    ls.solve(DeepCCA(X, Y, 2), "dcca")
+    ls.solve(ls.DeepCCA(X, Y, 2), "dcca")
 except ls.errors.MissingPackage as error:
-    print(isinstance(error, ImportError), error)
-"""
-    said = run(BLOCKED + code)
-    assert said.startswith("True deep-cca/dcca needs torch")
+    print(isinstance(error, ImportError), isinstance(error, ls.errors.LinspecError), error)
+""")
+    assert said.startswith("True True deep-cca/dcca needs torch")
     assert "pip install linspec[torch]" in said
-    assert issubclass(MissingPackage, ls.errors.LinspecError)
 
 
 @with_torch
 def test_a_saved_solution_transforms_rows_without_torch(views, found, tmp_path):
-    X, _ = views
     found.save(tmp_path / "deep.npz")
-    np.save(tmp_path / "X.npy", X)
-    code = f"""
-import linspec as ls
+    np.save(tmp_path / "X.npy", views[0])
+    run_without_torch(f"""
 loaded = ls.load_solution({str(tmp_path / "deep.npz")!r})
 np.save({str(tmp_path / "P.npy")!r}, loaded.transform(np.load({str(tmp_path / "X.npy")!r})))
-"""
-    run(BLOCKED + code)
-    assert np.array_equal(np.load(tmp_path / "P.npy"), found.transform(X))
-
-
-def test_rows_that_are_not_counted_yet_make_a_problem():
-    """Their number is not known before the first pass, so it does not limit k."""
-    X = np.ones((20, 3))
-    problem = DeepCCA(lambda: iter([X]), lambda: iter([X]), k=5)
-    assert problem.k == 5
+""")
+    assert np.array_equal(np.load(tmp_path / "P.npy"), found.transform(views[0]))

@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
-
-import numpy as np
 import pytest
-import scipy.sparse
-from scipy.sparse.linalg import aslinearoperator
+from fuzz import KINDS, TERMS
+from planted import planted_case
 
 import linspec as ls
-from linspec.errors import PluginWarning
-
-FORMS = {
-    "dense": np.asarray,
-    "sparse": scipy.sparse.csr_array,
-    "slices": lambda A: lambda: iter([A[:30], A[30:]]),
-    "products": aslinearoperator,
-}
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("problem", ["svd", "cca", "least-squares", "multiset-cca", "sumcor-cca", "pls"])
-def test_auto_chooses_without_a_warning(problem, form):
-    X, Y = np.random.default_rng(0).standard_normal((2, 60, 5))
-    views = [FORMS[form](A) for A in (X, Y)]
-    given = {"svd": (views[0],), "least-squares": (views[0], Y)}.get(
-        problem, (views,) if problem in {"multiset-cca", "sumcor-cca"} else tuple(views)
-    )
-    numbers = {} if problem == "least-squares" else {"k": 1}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", PluginWarning)
-        chosen = ls.select(ls.get_problem(problem)(*given, **numbers))
-    assert chosen.name in ls.solvers(problem)
+@pytest.mark.parametrize("kind", ["numpy", "scipy-csr", "slices", "products-only"])
+@pytest.mark.parametrize("problem", [name for name in TERMS if name != "ridge-many-targets"])
+def test_auto_chooses_without_a_warning(problem, kind):
+    case = planted_case(problem)
+    stated = case.state({name: KINDS[kind](X) for name, X in case.arrays.items()})
+    assert ls.select(stated).name in ls.solvers(problem)

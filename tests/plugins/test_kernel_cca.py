@@ -1,8 +1,6 @@
-"""Kernel CCA: identities with CCA of features, the law and its bounds, new rows, and the words for what is wrong."""
+"""Kernel CCA: identities with CCA of features, published iterates, bounds, new rows, checkpoints, and refusals."""
 
 from __future__ import annotations
-
-import itertools
 
 import numpy as np
 import pytest
@@ -13,123 +11,49 @@ import linspec as ls
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.rows import Passes
 from linspec_kernel.certificate import functions, residuals
+from linspec_kernel.knoi import SeededFourierMap
 from linspec_kernel.moments import Nystrom
 from linspec_kernel.problem import KernelCCA
 
-RBF = ls.kernels.rbf(factor=0.5)
+RBF, QUADRATIC = ls.kernels.rbf(factor=0.5), ls.kernels.polynomial(2, 1.0, 0.2)
 SOLVERS = ("kcca", "nystrom-kcca", "nystrom-lobpcg")
 
-
-def views(n=200, p=6, q=5, seed=0):
-    return related(n, p, q, seed)
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("center", [True, False])
-def test_with_the_linear_kernel_it_is_cca(solver, center):
-    X, Y = views()
-    problem = KernelCCA(X, Y, 3, "linear", ridge=(0.5, 2.0), center=center)
-    found = ls.solve(problem, solver, rng=0)
-    expected = ls.solve(ls.CCA(X, Y, 3, ridge=(0.5, 2.0), center=center), "direct")
-    np.testing.assert_allclose(found.correlations, expected.correlations, rtol=0, atol=1e-10)
-    signs = np.sign(np.sum(found.transform(X) * expected.transform(X), axis=0))
-    np.testing.assert_allclose(found.transform(X), expected.transform(X) * signs, atol=1e-8)
+each_solver = pytest.mark.parametrize("solver", SOLVERS)
+may_fall_short = pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
 
 
-def test_half_way_between_two_pairs_the_bound_is_the_distance():
-    """A symmetric matrix with eigenvalues a and b: half-way the residual is as long as the distance to either."""
-    X, Y = views()
-    problem = KernelCCA(X, Y, 2, "linear", ridge=0.5)
-    exact = ls.solve(ls.CCA(X, Y, 2, ridge=0.5), "direct")
-    halves = []
-    for A, W in ((X, exact.x_weights), (Y, exact.y_weights)):
-        A = A - A.mean(axis=0)
-        halves.append(np.linalg.lstsq(A.T, (W[:, :1] + W[:, 1:]) / np.sqrt(2), rcond=None)[0])
-    moments = problem.moments_of_its_own(Passes())
-    moments.settle()
-    rows = np.arange(len(X))
-    moments.nearest = [
-        Nystrom(op, r, rows, 0) for op, r in zip(moments.operators, moments.ridges, strict=True)
-    ]
-    x, y = (functions(op, a) for op, a in zip(moments.operators, halves, strict=True))
-    rho = exact.correlations.mean(keepdims=True)
-    bounds = np.sqrt(residuals(x, y, rho, moments)[0] / 2)
-    distance = np.ptp(exact.correlations) / 2
-    assert distance > 1e-3
-    np.testing.assert_allclose(bounds, [distance], rtol=1e-6)
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_with_a_polynomial_kernel_it_is_cca_of_the_monomials(solver):
-    X, Y = views()
-
-    def monomials(A):
-        pairs = itertools.combinations(range(A.shape[1]), 2)
-        crossed = [np.sqrt(2) * A[:, i] * A[:, j] for i, j in pairs]
-        return np.column_stack([np.ones(len(A)), np.sqrt(2) * A, A**2, *crossed])
-
-    problem = KernelCCA(X, Y, 4, ls.kernels.polynomial(2, 1.0, 1.0), ridge=3.0)
-    found = ls.solve(problem, solver, rng=0)
-    expected = ls.solve(ls.CCA(monomials(X), monomials(Y), 4, ridge=3.0), "direct")
-    np.testing.assert_allclose(found.correlations, expected.correlations, rtol=0, atol=1e-10)
-
-
-@pytest.mark.parametrize("kernel", [RBF, ls.kernels.laplacian()], ids=["rbf", "laplacian"])
-@pytest.mark.slow(keep=1)
-def test_all_landmarks_and_the_preconditioner_give_the_answer_of_the_eigenvectors(kernel):
-    problem = KernelCCA(*views(300), 5, kernel, ridge=0.05)
-    exact = ls.solve(problem, "kcca", rng=0).correlations
-    every = ls.solve(problem, "nystrom-kcca", rng=0, landmarks=300)
-    np.testing.assert_allclose(every.correlations, exact, rtol=0, atol=1e-10)
-    for options in (
-        {"landmarks": 60},
-        {"landmarks": 60, "storage": "tiled"},
-    ):
-        found = ls.solve(problem, "nystrom-lobpcg", rng=0, tol=1e-16, extra=10, **options)
-        assert found.iterations > 1
-        np.testing.assert_allclose(found.correlations, exact, rtol=0, atol=1e-10)
+def views(n=200, seed=0):
+    return related(n, 6, 5, seed)
 
 
 def exact(X, Y, kernel, ridge):
-    """All correlations, and the function that computes ΣRᵀK(K + r)⁻¹R / Σρ of an answer, from the kernel matrices."""
-    K = [np.asarray(kernel_matrix(kernel, A), float) for A in (X, Y)]
-    K = [M - M.mean(axis=0) - M.mean(axis=1)[:, None] + M.mean() for M in K]
-    split = [np.linalg.eigh(M) for M in K]
-    roots = [(U * np.sqrt(np.maximum(w, 0) / (np.maximum(w, 0) + ridge))) @ U.T for w, U in split]
-
-    def law(found):
-        pair = [W - W.mean(axis=0) for W in (found.x_dual, found.y_dual)]
-        images = [M @ W for M, W in zip(K, pair, strict=True)]
-        rho = found.correlations
-        gaps = [images[1 - i] - rho * (images[i] + ridge * pair[i]) for i in (0, 1)]
-        return sum(np.sum((root @ R) ** 2) for root, R in zip(roots, gaps, strict=True)) / rho.sum()
-
-    return np.linalg.svd(roots[0] @ roots[1], compute_uv=False), law
+    """All correlations, from the kernel matrices."""
+    H, roots = np.eye(len(X)) - 1 / len(X), []
+    for A in (X, Y):
+        w, U = np.linalg.eigh(H @ np.asarray(kernel_matrix(kernel, A.astype(float)), float) @ H)
+        w = np.maximum(w, 0)
+        roots.append((U * np.sqrt(w / (w + ridge))) @ U.T)
+    return np.linalg.svd(roots[0] @ roots[1], compute_uv=False)
 
 
-@pytest.mark.slow
-def test_the_law_is_above_the_exact_norm_and_near_it_and_bounds_hold():
-    """On answers of the iteration that was cut short, whatever the kernel and the ridge."""
-    ratios = []
-    for seed, ridge in itertools.product(range(5), (0.01, 0.1, 1.0)):
-        X, Y = views(120, seed=seed)
-        correlations, law = exact(X, Y, RBF, ridge)
-        for passes, landmarks in itertools.product((7, 9), (20, 60)):
-            problem = KernelCCA(X, Y, 3, RBF, ridge=ridge)
-            found = ls.solve(
-                problem, "nystrom-lobpcg", rng=seed, landmarks=landmarks, extra=4, max_passes=passes
-            )
-            rough = ls.solve(problem, "nystrom-kcca", rng=seed, landmarks=landmarks)
-            for answer in (found, rough):
-                nearest = np.abs(correlations[:, None] - answer.correlations).min(axis=0)
-                assert np.all(nearest <= answer.bounds + 1e-12)
-                assert np.all(answer.correlations <= correlations[:3] + 1e-12)
-                assert answer.residual >= law(answer) * (1 - 1e-6) - 1e-20
-            if found.residual > 1e-20:
-                ratios.append(found.residual / law(found))
-    assert len(ratios) > 20
-    assert np.median(ratios) < 1.35
-    assert max(ratios) < 1.6  # with 20 landmarks in the preconditioner
+@may_fall_short  # of a tolerance below rounding
+@pytest.mark.parametrize("kernel", [RBF, ls.kernels.laplacian(), QUADRATIC])
+@pytest.mark.slow(keep=1)
+def test_all_landmarks_and_the_iterations_give_the_answer_of_the_kernel_matrices(kernel):
+    problem = KernelCCA(*views(120), 3, kernel, ridge=0.5)
+    wanted = exact(*views(120), kernel, 0.5)[:3]
+    lobpcg = {"tol": 1e-16, "landmarks": 20, "extra": 5}
+    for solver, options in (
+        ("kcca", {}),
+        ("nystrom-kcca", {"landmarks": 120}),
+        *(("nystrom-lobpcg", {**lobpcg, "storage": form}) for form in ("held", "tiled")),
+        *(("kernel-appgrad", {"tol": 1e-11, "storage": form}) for form in ("held", "tiled")),
+    ):
+        if (solver, kernel) == ("kernel-appgrad", QUADRATIC):
+            continue  # of thousands of steps
+        found = ls.solve(problem, solver, rng=0, **options)
+        assert found.iterations > 1 or "storage" not in options
+        np.testing.assert_allclose(found.correlations, wanted, rtol=0, atol=1e-9)
 
 
 def test_landmarks_and_duals_are_two_forms_of_one_function():
@@ -138,8 +62,7 @@ def test_landmarks_and_duals_are_two_forms_of_one_function():
     found = ls.solve(KernelCCA(X, Y, 3, RBF, ridge=0.1), "nystrom-kcca", rng=0, landmarks=50)
     assert found.x_weights.shape == (50, 3)
     assert found.x_dual.shape == (150, 3)
-    assert found.residual_kind == "bound"
-    assert found.status is ls.Status.APPROXIMATE
+    assert (found.residual_kind, found.status) == ("bound", ls.Status.APPROXIMATE)
     variates = found.transform(X)
     np.testing.assert_allclose(variates.mean(axis=0), 0, atol=1e-12)
     op = ls.KernelOperator(X, found.kernel_x)
@@ -149,176 +72,72 @@ def test_landmarks_and_duals_are_two_forms_of_one_function():
     )
 
 
-@pytest.mark.parametrize("solver", [*SOLVERS, "rff-kcca", "kernel-appgrad", "knoi"])
-@pytest.mark.slow(keep=2)
-def test_functions_hold_on_new_rows(solver):
-    X, Y = views(600)
-    train, test = slice(0, 400), slice(400, 600)
-    found = ls.solve(KernelCCA(X[train], Y[train], 2, ls.kernels.rbf(), ridge=1.0), solver, rng=0)
-    linear = ls.solve(ls.CCA(X[train], Y[train], 2, ridge=1.0))
-    correlations, total = found.score(X[test], Y[test])
-    assert found.kernel_x.scale == pytest.approx(3.6, abs=0.5)
-    assert total > 1.2 > 1.1 * linear.score(X[test], Y[test])[1]  # the square is no linear relation
-    assert np.all(correlations > 0.4)
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
+@each_solver
 def test_a_precomputed_kernel_takes_the_cross_kernel_of_new_rows(solver):
     X, Y = views(150)
     new = views(30, seed=1)
     kernels = [ls.KernelOperator(A, ls.kernels.rbf(2.0), center=False) for A in (X, Y)]
-    given = [op.columns(range(150)) for op in kernels]
-    crossed = [op.cross(A).dense() for op, A in zip(kernels, new, strict=True)]
     named = ls.solve(KernelCCA(X, Y, 2, ls.kernels.rbf(2.0), ridge=0.3), solver, rng=0)
+    given = [op.columns(range(150)) for op in kernels]
     found = ls.solve(KernelCCA(*given, 2, "precomputed", ridge=0.3), solver, rng=0)
     np.testing.assert_allclose(found.correlations, named.correlations, atol=1e-9)
+    crossed = [op.cross(A).dense() for op, A in zip(kernels, new, strict=True)]
     for one, other in zip(found.transform(*crossed), named.transform(*new), strict=True):
-        signs = np.sign(np.sum(one * other, axis=0))
-        np.testing.assert_allclose(one, other * signs, atol=1e-6)
+        np.testing.assert_allclose(one, other * np.sign(np.sum(one * other, axis=0)), atol=1e-6)
 
 
-def test_what_cannot_be_solved_is_said():
-    X, Y = views(60)
-    with pytest.raises(InvalidProblem, match="every correlation is 1"):
-        KernelCCA(X, Y, 2)
-    with pytest.raises(InvalidProblem, match="k must be between 1 and 59 for 59 rows, centred"):
-        KernelCCA(X, Y, 60, ridge=1.0)
-    with pytest.raises(InvalidProblem, match="equally many rows"):
-        KernelCCA(X, Y[:50], 2, ridge=1.0)
-    with pytest.raises(InvalidProblem, match="kernel_y must be a kernel"):
-        KernelCCA(X, Y, 2, kernel_y="gauss", ridge=1.0)
-    with pytest.raises(InvalidProblem, match="n x n; got 60 x 6"):
-        KernelCCA(X, Y, 2, "precomputed", ridge=1.0)
-    with pytest.raises(InvalidProblem, match="k must be between 1 and"):
-        ls.solve(KernelCCA(X, Y, 5, RBF, ridge=1.0), "nystrom-kcca", landmarks=4)
-    with pytest.raises(InvalidProblem, match="k must be between 1 and 4"):
-        ls.solve(KernelCCA(X, Y, 5, RBF, ridge=1.0), "rff-kcca", features=4)
-    with pytest.raises(MissingCapability, match="kernels of differences"):
-        ls.solve(KernelCCA(X, Y, 2, "polynomial", ridge=1.0), "rff-kcca")
-    indefinite = lambda A, B: np.tanh(5 * A @ B.T - 1) ** 3  # noqa: E731
-    for solver in ("kcca", "nystrom-kcca", "nystrom-lobpcg"):
-        with pytest.raises(InvalidProblem, match="not positive semidefinite"):
-            ls.solve(KernelCCA(X, Y, 2, indefinite, ridge=1.0), solver, rng=0)
-
-
-def test_rff_says_that_it_has_no_residual():
-    found = ls.solve(KernelCCA(*views(100), 2, RBF, ridge=1.0), "rff-kcca", rng=0)
-    assert np.isnan(found.residual)
-    assert found.residual_kind == "unavailable"
-    assert not found.converged
-    with pytest.raises(InvalidProblem, match="made of kernel functions"):
-        _ = found.x_dual
-
-
-@pytest.mark.slow
-def test_the_flagship_is_right_where_it_iterates(monkeypatch):
-    """Planted cases are small: with few landmarks and a narrow block they take iterations."""
-    from linspec_kernel import moments, nystrom_lobpcg
-
-    monkeypatch.setattr(nystrom_lobpcg, "default_landmarks", lambda n: n // 2)
-    monkeypatch.setattr(moments, "PROBED", 20)
-    X, Y = views(60)
-    for kernel in (RBF, ls.kernels.laplacian(), ls.kernels.polynomial(2, 1.0, 0.2)):
-        found = ls.solve(KernelCCA(X, Y, 3, kernel, ridge=0.6), "nystrom-lobpcg", rng=0, tol=1e-12)
-        assert found.converged
-        np.testing.assert_allclose(found.correlations, exact(X, Y, kernel, 0.6)[0][:3], atol=1e-6)
-
-
-def test_iterates_are_scored_with_the_kernels_of_the_run():
-    """More rows than a scale is taken from: each draw has its own."""
-    X, Y = views(1100)
-    problem = KernelCCA(X, Y, 2, "rbf", ridge=1.0)
-    seen = []
-    found = ls.solve(
-        problem, "nystrom-lobpcg", rng=3, landmarks=50, extra=4, callback=lambda p: seen.append(p.current())
-    )
-    certificate = problem.certify(problem.moments_of_its_own(Passes()), seen[-1], 1e-6)
-    assert certificate.fields["x_map"].kernel == found.kernel_x
-    np.testing.assert_allclose(certificate.fields["correlations"], found.correlations, rtol=1e-12)
-    assert certificate.residual == pytest.approx(found.residual, rel=0.5)  # other landmarks, another bound
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
+@each_solver
 def test_rows_that_are_all_far_apart_have_a_kernel_matrix_near_the_identity(solver):
     """All its eigenvalues are 1, but for the constant: all correlations are 1 / (1 + ridge), and none is missed."""
     rng = np.random.default_rng(0)
     X, Y = 3 * rng.standard_normal((300, 12)), 3 * rng.standard_normal((300, 9))
-    kernel = ls.kernels.rbf(0.1)
-    found = ls.solve(KernelCCA(X, Y, 2, kernel, kernel, ridge=1.0), solver, rng=0)
+    found = ls.solve(KernelCCA(X, Y, 2, ls.kernels.rbf(0.1), ridge=1.0), solver, rng=0)
     np.testing.assert_allclose(found.correlations, [0.5, 0.5], atol=1e-6)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("power", [-90, 90])
-@pytest.mark.parametrize("kernel", [RBF, ls.kernels.laplacian()])
-def test_float32_in_other_units_with_kernels_of_distances(kernel, power, solver):
-    """Powers of two change no digit, and the median of the distances has the unit of the rows."""
-    X, Y = (A.astype(np.float32) for A in views(60))
-    unit = np.float32(2.0**power)
-    pairs = (X * unit, Y * unit), (X.astype(float), Y.astype(float))
-    found, wanted = (ls.solve(KernelCCA(*pair, 2, kernel, ridge=1e-2), solver, rng=0) for pair in pairs)
-    np.testing.assert_allclose(found.correlations, wanted.correlations, atol=1e-6)
-
-
-@pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
-@pytest.mark.parametrize("ridge", [1e-4, 1e-2, 1.0])
-@pytest.mark.parametrize("seed", range(6))
-def test_functions_between_ridge_and_rounding_are_found_or_said_to_be_missing(seed, ridge):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((17, 2)).astype(np.float32)
-    X[0] *= 30
-    Y = np.column_stack([X[:, 0], rng.standard_normal(17)]).astype(np.float32)
-    given = {"kernel_x": ls.kernels.polynomial(degree=3, offset=1.0), "ridge": ridge}
-    exact = ls.solve(KernelCCA(X.astype(float), Y.astype(float), 4, **given), "kcca")
-    found = ls.solve(KernelCCA(X, Y, 4, **given), "kcca")
-    assert exact.converged
-    missing = exact.correlations[len(found.correlations) :]
-    assert not found.converged or missing.max(initial=0.0) < 0.02
-
-
-@pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
-@pytest.mark.parametrize("ridge", [1e-3, 1e-2, 0.1])
-@pytest.mark.parametrize("seed", range(20))
+@may_fall_short
+@pytest.mark.parametrize("ridge", [1e-4, 1e-3, 1e-2, 0.1, 1.0])
+@pytest.mark.parametrize("seed", range(8))
 def test_pairs_in_the_rounding_of_float32_are_found_or_said_to_be_missing(seed, ridge):
-    """A wide Gaussian kernel has eigenvalues that fall fast; the exact correlations come from the definition."""
     rng = np.random.default_rng(seed)
-    X, Y = rng.standard_normal((9, 1)).astype(np.float32), rng.standard_normal((9, 3)).astype(np.float32)
-    Y[:, 0] += X[:, 0]
-    found = ls.solve(KernelCCA(X, Y, 5, ls.kernels.rbf(3.0), ridge=ridge), "kcca")
-    roots, centring = [], np.eye(9) - 1 / 9
-    for A in (X.astype(float), Y.astype(float)):
-        K = centring @ np.exp(-np.sum((A[:, None] - A) ** 2, axis=2) / 18) @ centring
-        w, U = np.linalg.eigh(K)
-        w = np.maximum(w, 0.0)
-        roots.append((U * np.sqrt(w / (w + ridge))) @ U.T)
-    exact = np.linalg.svd(roots[0] @ roots[1], compute_uv=False)[:5].sum()
-    assert not found.converged or found.correlations.sum() >= 0.999 * exact
+    far, x, y = rng.standard_normal((17, 2)), rng.standard_normal((9, 1)), rng.standard_normal((9, 3))
+    far[0] *= 30
+    beside = np.column_stack([far[:, 0], rng.standard_normal(17)])
+    y[:, 0] += x[:, 0]
+    wide = ls.kernels.rbf(3.0)  # has eigenvalues that fall fast
+    for X, Y, kernel, k in ((far, beside, ls.kernels.polynomial(3, 1.0), 4), (x, y, wide, 5)):
+        X, Y = X.astype(np.float32), Y.astype(np.float32)
+        found = ls.solve(KernelCCA(X, Y, k, kernel, ridge=ridge), "kcca")
+        wanted = exact(X, Y, kernel, ridge)[:k]
+        assert not found.converged or wanted[len(found.correlations) :].max(initial=0.0) < 0.02
+        if kernel is wide:
+            assert not found.converged or found.correlations.sum() >= 0.999 * wanted.sum()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_an_iteration_estimates_what_close_correlations_hide(seed):
     rng = np.random.default_rng(seed)
     X, Y = rng.standard_normal((25, 1)) @ np.ones((1, 2)), rng.standard_normal((25, 2))
     problem = KernelCCA(X, Y, 5, "laplacian", ridge=2.5e-5)  # correlations that differ by 1e-5
-    exact = ls.solve(problem, "kcca").correlations.sum()
+    total = ls.solve(problem, "kcca").correlations.sum()
     found = ls.solve(problem, "kernel-appgrad", rng=seed)
-    loss = 1 - found.correlations.sum() / exact
+    loss = 1 - found.correlations.sum() / total
     assert loss > 10 * found.residual
     assert found.status is ls.Status.CLUSTERED
     assert loss <= found.loss_estimate <= 20 * loss
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_correlation_that_the_landmarks_do_not_show_is_found(seed):
     rng = np.random.default_rng(seed)
     X, Y = rng.standard_normal((42, 1)), rng.standard_normal((42, 1))
     Y[7] *= 1e10  # the kernel of Y is a peak at this row: one pair has nearly all
     far = ls.kernels.laplacian(float(abs(Y[7, 0])))
     problem = KernelCCA(X, Y, 2, "laplacian", ridge=(13.0, 0.84), kernel_y=far)
-    exact = ls.solve(problem, "kcca").correlations
+    wanted = ls.solve(problem, "kcca").correlations
+    assert wanted[1] < 2e-4 * wanted[0]
     found = ls.solve(problem, "nystrom-lobpcg", rng=seed)
-    assert exact[1] < 2e-4 * exact[0]
-    np.testing.assert_allclose(found.correlations, exact, atol=1e-5 * exact.sum())
+    np.testing.assert_allclose(found.correlations, wanted, atol=1e-5 * wanted.sum())
 
 
 @pytest.mark.parametrize("solver", ["kcca", "nystrom-lobpcg", "kernel-appgrad"])
@@ -334,27 +153,183 @@ def test_coefficients_have_no_part_that_the_kernel_annihilates(solver):
     np.testing.assert_allclose(K[0] @ a, found.correlations * (K[1] @ b + 2 * b), atol=2e-3)
 
 
-@pytest.mark.parametrize(("solver", "most"), [("rff-kcca", 3), ("nystrom-kcca", 6)])
-def test_features_are_read_as_rows_by_the_solver_of_their_cca(solver, most):
-    """Once, and once for means and for the certificate: products with unit columns would read them fifty times."""
-    rng = np.random.default_rng(0)
-    X, Y = rng.standard_normal((2, 400, 6))
-    Y[:, 0] = X[:, 0] ** 2
-    found = ls.solve(ls.KernelCCA(X, Y, 2, ridge=1.0), solver, rng=0)
-    assert found.passes <= most
-
-
 @pytest.mark.parametrize("solver", ["kernel-appgrad", "kcca", "nystrom-lobpcg"])
 @pytest.mark.parametrize("seed", range(3))
 def test_functions_of_narrow_rows_are_of_unit_length(solver, seed):
     """Kernel functions of one column are nearly dependent, and those of many columns of a block cancel."""
-    rng, scale, ridge = np.random.default_rng(seed), 1.0, 0.1
+    rng, kernel, ridge = np.random.default_rng(seed), ls.kernels.rbf(1.0), 0.1
     x = rng.uniform(-0.7, 0.7, (30, 1)).astype(np.float32)
     y = np.hstack([np.sin(4 * x), rng.standard_normal((30, 5))]).astype(np.float32)
-    kernel = ls.kernels.rbf(scale)
-    problem = ls.get_problem("kernel-cca")(y, x, 1, kernel, kernel, ridge=ridge, center=False)
-    found = ls.solve(problem, solver, rng=0)
+    found = ls.solve(KernelCCA(y, x, 1, kernel, ridge=ridge, center=False), solver, rng=0)
     for A, a in ((y, found.x_weights), (x, found.y_weights)):
-        A, a = A.astype(np.float64), np.asarray(a, dtype=np.float64)
-        K = np.exp(-((A[:, None] - A[None]) ** 2).sum(axis=2) / (2 * scale**2))
+        K, a = kernel_matrix(kernel, A.astype(float)), a.astype(float)
         assert abs((a.T @ K @ (K @ a + ridge * a)).item() - 1) < 1e-4
+
+
+def test_half_way_between_two_pairs_the_bound_is_the_distance():
+    """A symmetric matrix with eigenvalues a and b: half-way the residual is as long as the distance to either."""
+    X, Y = views()
+    problem = KernelCCA(X, Y, 2, "linear", ridge=0.5)
+    pairs = ls.solve(ls.CCA(X, Y, 2, ridge=0.5), "direct")
+    halves = []
+    for A, W in ((X, pairs.x_weights), (Y, pairs.y_weights)):
+        A = A - A.mean(axis=0)
+        halves.append(np.linalg.lstsq(A.T, (W[:, :1] + W[:, 1:]) / np.sqrt(2), rcond=None)[0])
+    moments = problem.moments_of_its_own(Passes())
+    moments.settle()
+    sides = list(zip(moments.operators, moments.ridges, strict=True))
+    moments.nearest = [Nystrom(op, r, np.arange(len(X)), 0) for op, r in sides]
+    x, y = (functions(op, a) for op, a in zip(moments.operators, halves, strict=True))
+    bounds = np.sqrt(residuals(x, y, pairs.correlations.mean(keepdims=True), moments)[0] / 2)
+    distance = np.ptp(pairs.correlations) / 2
+    assert distance > 1e-3
+    np.testing.assert_allclose(bounds, [distance], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("solver", "most"), [("rff-kcca", 3), ("nystrom-kcca", 6)])
+def test_features_are_read_as_rows_by_the_solver_of_their_cca(solver, most):
+    """Once, and once for means and for the certificate: products with unit columns would read them fifty times."""
+    X, Y = np.random.default_rng(0).standard_normal((2, 400, 6))
+    Y[:, 0] = X[:, 0] ** 2
+    assert ls.solve(KernelCCA(X, Y, 2, ridge=1.0), solver, rng=0).passes <= most
+
+
+def published(blocks, starts, metrics, step, *, steps):
+    """Algorithm 4 of Ma, Lu & Foster (2015): the sum of the correlations within the blocks after each step.
+
+    Gradients are X'(XΦ̃ − YΨ) + penalty Φ̃; `metrics` are X'X + penalty, and gradients are those by Φ̃.
+    """
+
+    def normalized(V, i):
+        values, vectors = np.linalg.eigh(V.T @ metrics[i] @ V)
+        return V @ (vectors / np.sqrt(values)) @ vectors.T
+
+    (X, Y), tilde = blocks, [0 * V for V in starts]
+    normal = [normalized(V, i) for i, V in enumerate(starts)]
+    found = []
+    for _ in range(steps):
+        tilde[0] = tilde[0] - step * (metrics[0] @ tilde[0] - X.T @ (Y @ normal[1]))
+        normal[0] = normalized(tilde[0], 0)
+        tilde[1] = tilde[1] - step * (metrics[1] @ tilde[1] - Y.T @ (X @ normal[0]))
+        normal[1] = normalized(tilde[1], 1)
+        found.append(np.linalg.svd((X @ normal[0]).T @ (Y @ normal[1]), compute_uv=False).sum())
+    return found
+
+
+def test_iterates_of_appgrad_are_those_of_the_published_algorithm():
+    """On the columns with the linear kernel."""
+    blocks = [A - A.mean(axis=0) for A in related(120, 4, 3)]
+    problem = KernelCCA(*blocks, 2, "linear", ridge=0.5)
+    moments, seen = problem.moments_of_its_own(Passes()), []
+
+    def watch(progress):
+        seen.append(progress.current())
+        return progress.iteration == 6
+
+    options = {"rng": 0, "extra": 0, "step": 1e-4, "tol": 1e-30}
+    ls.solve(problem, "kernel-appgrad", callback=watch, **options)
+    sums = [problem.certify(moments, now, 1e-6).fields["correlations"].sum() for now in seen[1:]]
+    starts = [A.T @ seen[0][name] for A, name in zip(blocks, ("x_weights", "y_weights"), strict=True)]
+    metrics = [A.T @ A + 0.5 * np.eye(A.shape[1]) for A in blocks]
+    signed = [published(blocks, [starts[0], sign * starts[1]], metrics, 1e-4, steps=6) for sign in (1, -1)]
+    assert min(np.abs(np.subtract(sums, expected)).max() for expected in signed) < 1e-8
+
+
+@may_fall_short
+def test_the_residual_of_a_step_is_above_the_law_and_a_step_beyond_stability_is_not_taken():
+    """It comes from a product that is one iteration old, by Jensen's inequality; the certificate's bound is tighter."""
+    problem = KernelCCA(*related(120, 4, 3), 3, ls.kernels.rbf(), ridge=0.5)
+    for limit in (10, 30, 50):
+        options = {"rng": 0, "tol": 1e-12, "max_iterations": limit}
+        found, wild = (ls.solve(problem, "kernel-appgrad", **options, **step) for step in ({}, {"step": 1e9}))
+        assert found.residual < 1.2 * found.history["residual"][-1] < 4 * found.residual
+        np.testing.assert_allclose(wild.correlations, found.correlations, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [ls.kernels.rbf(2.0), ls.kernels.laplacian(4.0)], ids=["rbf", "laplacian"])
+def test_inner_products_of_features_drawn_anew_are_the_kernel(kernel):
+    X = views(30)[0]
+    F = SeededFourierMap(kernel, 6, 100_000, seed=3)(X).dense()
+    np.testing.assert_allclose(F @ F.T, kernel_matrix(kernel, X), atol=0.02)  # five standard deviations
+
+
+@pytest.mark.parametrize("options", [{}, {"center": False}, {"memory": 0.5}, {"momentum": 0.0}, {"n": 2000}])
+@pytest.mark.slow(keep=2)
+def test_knoi_tends_to_the_exact_cca_of_its_features_and_minibatches_come_near(options):
+    center, n = options.get("center", True), options.get("n", 200)
+    X, Y = views(n)
+    problem = KernelCCA(X, Y, 2, ls.kernels.rbf(2.0), ridge=1.0, center=center)
+    given = {name: value for name, value in options.items() if name in ("memory", "momentum")}
+    given |= {"features": 40, "batch": 200, "epochs": 400} if n == 200 else {"features": 100}
+    found = ls.solve(problem, "knoi", rng=0, **given)
+    features = found.x_map.map(X), found.y_map.map(Y)
+    wanted = ls.solve(ls.CCA(*features, 2, ridge=1.0, center=center), "direct").correlations
+    assert np.all(found.correlations <= wanted + 1e-12)
+    if n == 200:
+        np.testing.assert_allclose(found.correlations, wanted, rtol=0, atol=1e-3)
+    assert found.correlations.sum() > 0.97 * wanted.sum()
+
+
+@pytest.mark.parametrize("solver", ["rff-kcca", "knoi"])
+def test_solvers_with_random_features_have_no_residual_and_no_dual(solver):
+    found = ls.solve(KernelCCA(*views(100), 2, RBF, ridge=1.0), solver, rng=0)
+    assert np.isnan(found.residual)
+    assert (found.residual_kind, found.status) == ("unavailable", ls.Status.APPROXIMATE)
+    assert not found.converged
+    with pytest.raises(InvalidProblem, match="made of kernel functions"):
+        _ = found.x_dual
+
+
+@may_fall_short
+def test_knoi_says_where_steps_were_too_long_and_features_too_few():
+    X, Y = views()
+    options = {"features": 40, "step": 1e30, "epochs": 50, "batch": 20}
+    wild = ls.solve(KernelCCA(X, Y, 2, RBF, ridge=1.0), "knoi", rng=0, **options)
+    assert wild.status is ls.Status.BREAKDOWN
+    assert np.isfinite(wild.x_weights).all()
+    found = ls.solve(KernelCCA(X, Y, 5, RBF, ridge=1.0), "knoi", rng=0, features=4)
+    assert len(found.correlations) == 4
+    assert found.status is ls.Status.RANK_DEFICIENT
+
+
+ITERATIONS = {
+    "kernel-appgrad": {"max_iterations": 12},
+    "nystrom-lobpcg": {"landmarks": 20, "extra": 3, "tol": 1e-9},
+    "knoi": {"features": 30, "batch": 60, "epochs": 7},
+}
+
+
+@may_fall_short
+@pytest.mark.parametrize("solver", [*ITERATIONS, "nystrom-pcg"])
+def test_scales_from_rows_that_were_drawn_stay(solver, tmp_path):
+    X, Y = views(1200)  # more rows than a scale is taken from
+    problem = KernelCCA(X, Y, 2, "rbf", kernel_y="laplacian", ridge=(1.0, 2.0))
+    names, options = ("kernel_x", "kernel_y"), ITERATIONS.get(solver, {"landmarks": 20})
+    if solver == "nystrom-pcg":
+        problem, names = ls.KernelRidge(X, Y, 1e-4, "rbf"), ("kernel",)
+    cut = {"checkpoint": tmp_path / "run.ckpt", "callback": lambda progress: progress.iteration >= 1}
+    first = ls.solve(problem, solver, rng=0, **cut, **options)
+    found = ls.solve(problem, solver, rng=1, start=cut["checkpoint"], **options)
+    assert [getattr(found, name) for name in names] == [getattr(first, name) for name in names]
+
+
+REFUSED = [
+    ({"ridge": 0.0}, "auto", {}, InvalidProblem, "every correlation is 1"),
+    ({"k": 60}, "auto", {}, InvalidProblem, "k must be between 1 and 59 for 59 rows, centred"),
+    ({"kernel_y": "gauss"}, "auto", {}, InvalidProblem, "kernel_y must be a kernel"),
+    ({"kernel_x": "precomputed"}, "auto", {}, InvalidProblem, "n x n; got 60 x 6"),
+    ({"k": 5}, "nystrom-kcca", {"landmarks": 4}, InvalidProblem, "k must be between 1 and"),
+    ({"k": 5}, "rff-kcca", {"features": 4}, InvalidProblem, "k must be between 1 and 4"),
+    ({"kernel_x": "polynomial"}, "rff-kcca", {}, MissingCapability, "kernels of differences"),
+    *(
+        ({"kernel_x": lambda A, B: np.tanh(5 * A @ B.T - 1) ** 3}, s, {}, InvalidProblem, "not positive semi")
+        for s in SOLVERS
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "solver", "options", "error", "words"), REFUSED)
+def test_what_cannot_be_solved_is_said(given, solver, options, error, words):
+    X, Y = views(60)
+    with pytest.raises(error, match=words):
+        ls.solve(KernelCCA(**{"X": X, "Y": Y, "k": 2, "ridge": 1.0, **given}), solver, rng=0, **options)

@@ -1,12 +1,14 @@
-"""Multiset CCA: its definition, its theorems, CCA for two views, cca-zoo, and what the law finds missing."""
+"""Several views: multiset CCA by its definition and its theorems, SUMCOR by exhaustive maxima, peers, and refusals."""
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.optimize
 import scipy.sparse
 from planted import common_views
 
@@ -26,7 +28,7 @@ def related(n=300, widths=(6, 5, 7), factors=3, seed=0, noise=1.0):
     ]
 
 
-def pencil(views, ridges, weights):
+def pencil(views, ridges=(0.0, 0.0, 0.0), weights=(1.0, 1.0, 1.0)):
     """A and B by their definitions."""
     X = [V - V.mean(axis=0) for V in views]
     S = [V.T @ V + r * np.eye(V.shape[1]) for V, r in zip(X, ridges, strict=True)]
@@ -37,26 +39,35 @@ def pencil(views, ridges, weights):
     return A, scipy.linalg.block_diag(*(w * M for w, M in zip(weights, S, strict=True)))
 
 
-def aligned(W, V):
-    """W with the signs of V, both with columns of length 1."""
-    W, V = W / np.linalg.norm(W, axis=0), V / np.linalg.norm(V, axis=0)
-    return W * np.sign(np.sum(W * V, axis=0)), V
+def returning(made):
+    """A solver that returns what a function makes of the views and k."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Returning(Solver):
+        def iterate(self, problem, moments, context, start):
+            yield Iterate(0.0, lambda: {"weights": tuple(made(problem.views, problem.k))}, final=True)
+
+    return Returning()
 
 
 @pytest.mark.parametrize("solver", ["gram", "lobpcg"])
-@pytest.mark.parametrize("weights", [(1.0, 1.0, 1.0), (0.3, 2.0, 5.0)])
-@pytest.mark.parametrize("ridges", [(0.0, 0.0, 0.0), (1.0, 20.0, 0.0)])
-def test_the_answer_solves_the_pencil_of_the_definition(solver, weights, ridges):
-    views = related()
+@pytest.mark.parametrize(
+    ("widths", "weights", "ridges"),
+    [
+        ((6, 5, 7), (1.0, 1.0, 1.0), (0.0, 0.0, 0.0)),
+        ((6, 5, 7), (0.3, 2.0, 5.0), (1.0, 20.0, 0.0)),
+        ((6, 5, 1), (2.0, 1.0, 1.0), (0.0, 0.0, 0.0)),  # more components than columns of a view
+    ],
+)
+def test_the_answer_solves_the_pencil_of_the_definition(solver, widths, weights, ridges):
+    views = related(widths=widths)
     A, B = pencil(views, ridges, weights)
     values, vectors = scipy.linalg.eigh(A, B)
     options = {} if solver == "gram" else {"tol": 1e-12, "rng": 0}
-    found = ls.solve(ls.MultisetCCA(views, k=3, ridge=list(ridges), view_weights=weights), solver, **options)
+    found = ls.solve(ls.MultisetCCA(views, k=4, ridge=list(ridges), view_weights=weights), solver, **options)
     assert found.converged
-    np.testing.assert_allclose(found.eigenvalues, values[::-1][:3], rtol=1e-12)
-    W = np.concatenate(found.weights)
-    np.testing.assert_allclose(W.T @ B @ W, np.eye(3), atol=1e-11)
-    exact = vectors[:, ::-1][:, :3]
+    np.testing.assert_allclose(found.eigenvalues, values[::-1][:4], rtol=1e-12)
+    W, exact = np.concatenate(found.weights), vectors[:, ::-1][:, :4]
     np.testing.assert_allclose(W, exact * np.sign(np.sum(W * exact, axis=0)), atol=1e-10)
 
 
@@ -64,51 +75,18 @@ def test_the_answer_solves_the_pencil_of_the_definition(solver, weights, ridges)
 def test_two_views_are_cca(ridge):
     X, Y = related(widths=(8, 6))
     pairs = ls.solve(ls.CCA(X, Y, k=4, ridge=ridge), "direct")
-    found = ls.solve(ls.MultisetCCA([X, Y], k=4, ridge=ridge))
-    np.testing.assert_allclose(found.eigenvalues, 1 + pairs.correlations, atol=1e-10)
-    for ours, theirs in zip(found.weights, (pairs.x_weights, pairs.y_weights), strict=True):
-        np.testing.assert_allclose(2**0.5 * ours, theirs, atol=1e-10)
-
-
-def test_views_of_one_column_have_the_eigenvalues_of_the_correlation_matrix():
-    X = related(n=100, widths=(5,))[0]
-    found = ls.solve(ls.MultisetCCA([X[:, [j]] for j in range(5)], k=5))
-    np.testing.assert_allclose(found.eigenvalues, np.linalg.eigvalsh(np.corrcoef(X.T))[::-1], atol=1e-12)
-
-
-def test_the_scores_are_eigenvectors_of_the_sum_of_projections():
-    """Carroll 1968: the sum of the scores is the variable that is closest to all views."""
-    views = related(n=80)
-    centred = [V - V.mean(axis=0) for V in views]
-    K = sum(V @ np.linalg.pinv(V) for V in centred)
-    found = ls.solve(ls.MultisetCCA(views, k=3))
-    G = sum(found.transform(views))
-    np.testing.assert_allclose(K @ G, G * found.eigenvalues, atol=1e-11)
-    np.testing.assert_allclose(G.T @ G, np.diag(found.eigenvalues), atol=1e-11)
-
-
-def test_a_view_of_weight_two_counts_as_two_equal_views():
-    X, Y, Z = related()
-    twice = ls.solve(ls.MultisetCCA([X, X, Y, Z], k=3))
-    weighted = ls.solve(ls.MultisetCCA([X, Y, Z], k=3, view_weights=[2, 1, 1]))
-    np.testing.assert_allclose(weighted.eigenvalues, twice.eigenvalues, rtol=1e-12)
-    for ours, theirs in zip(weighted.weights, twice.weights[1:], strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=1e-11)
-
-
-def test_other_coordinates_of_a_view_do_not_change_the_scores():
-    views, rng = related(), np.random.default_rng(1)
-    moved = [V @ rng.standard_normal((V.shape[1], V.shape[1])) + 5.0 for V in views]
-    one, other = (ls.solve(ls.MultisetCCA(each, k=3)) for each in (views, moved))
-    np.testing.assert_allclose(one.eigenvalues, other.eigenvalues, rtol=1e-10)
-    for S, T in zip(one.transform(views), other.transform(moved), strict=True):
-        np.testing.assert_allclose(*aligned(S, T), atol=1e-9)
+    several = ls.solve(ls.MultisetCCA([X, Y], k=4, ridge=ridge))
+    np.testing.assert_allclose(several.eigenvalues, 1 + pairs.correlations, atol=1e-10)
+    sums = ls.solve(ls.SumcorCCA([X, Y], k=4, ridge=ridge), rng=0, tol=1e-10)
+    np.testing.assert_allclose(sums.sums, pairs.correlations, atol=1e-12)
+    np.testing.assert_allclose(sums.bounds, pairs.correlations, atol=1e-9)
+    for W, V in zip(sums.weights, (pairs.x_weights, pairs.y_weights), strict=True):
+        np.testing.assert_allclose(W * np.sign(np.sum(W * V, axis=0)), V, atol=1e-8)
 
 
 def test_views_that_share_a_column_agree_on_it_completely():
-    views = related()
     shared = np.random.default_rng(2).standard_normal((300, 1))
-    found = ls.solve(ls.MultisetCCA([np.hstack([V, shared]) for V in views], k=2))
+    found = ls.solve(ls.MultisetCCA([np.hstack([V, shared]) for V in related()], k=2))
     assert found.eigenvalues[0] == pytest.approx(3, abs=1e-10)
     assert found.eigenvalues[1] < 3 - 1e-3
     assert found.status is Status.DEGENERATE
@@ -120,75 +98,13 @@ def test_unrelated_views_have_eigenvalues_of_one():
     np.testing.assert_allclose(found.eigenvalues, 1.0, atol=1e-12)
 
 
-def test_more_components_than_columns_of_a_view():
-    X, Y, z = related(widths=(6, 5, 1))
-    found = ls.solve(ls.MultisetCCA([X, Y, z], k=4))
-    A, B = pencil([X, Y, z], (0, 0, 0), (1, 1, 1))
-    np.testing.assert_allclose(found.eigenvalues, scipy.linalg.eigh(A, B)[0][::-1][:4], rtol=1e-12)
-
-
-@pytest.mark.parametrize("method", ["GCCA", "MCCA"])
-def test_cca_zoo(method, monkeypatch):
-    linear = pytest.importorskip("cca_zoo.linear")
-    views = related(n=400, widths=(6, 5, 7, 4))
-    cls = getattr(linear, method)
-    monkeypatch.setattr(cls, "_EPS", 0.0)  # it floors eigenvalues of covariances
-    theirs = cls(3).fit(views).weights_
-    ours = ls.solve(ls.MultisetCCA(views, k=3)).weights
-    for W, V in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(*aligned(W, np.asarray(V)), atol=1e-8)
-
-
-def test_the_shrinkage_of_cca_zoo():
-    linear = pytest.importorskip("cca_zoo.linear")
-    views, c = related(n=400), 0.1
-    theirs = linear.MCCA(3, shrinkage=c, pca=False).fit(views).weights_
-    ours = ls.solve(ls.MultisetCCA(views, k=3, ridge=399 * c / (1 - c))).weights
-    for W, V in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(*aligned(W, np.asarray(V)), atol=1e-8)
-
-
-def test_weighted_views_of_cca_zoo(monkeypatch):
-    linear = pytest.importorskip("cca_zoo.linear")
-    monkeypatch.setattr(linear.GCCA, "_EPS", 0.0)
-    views, weights = related(n=400), [0.5, 3.0, 1.0]
-    theirs = linear.GCCA(3, view_weights=weights).fit(views).weights_
-    ours = ls.solve(ls.MultisetCCA(views, k=3, view_weights=weights)).weights
-    for W, V in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(*aligned(W, np.asarray(V)), atol=1e-8)
-
-
-# ---- the iteration --------------------------------------------------------------------------------
-
-
-def sparse_views(n=3000, p=400, count=5, seed=0):
-    """Draw word counts of several languages: topics in common, each with words of its own."""
-    rng = np.random.default_rng(seed)
-    topic, found = rng.integers(0, 6, n), []
-    for _ in range(count):
-        words = rng.permutation(p)[:240].reshape(6, 40)
-        columns = rng.integers(0, p, (n, 12))
-        chosen = rng.random((n, 12)) < (0.5 - 0.06 * topic)[:, None]
-        columns = np.where(chosen, words[topic][np.arange(n)[:, None], rng.integers(0, 40, (n, 12))], columns)
-        said = (
-            rng.random((n, 12)) < 0.8
-        )  # rows of different lengths, or the columns would have a constant sum
-        entries = (np.ones(said.sum()), (np.nonzero(said)[0], columns[said]))
-        found.append(scipy.sparse.csr_array(entries, shape=(n, p)))
-    return found
-
-
-@pytest.mark.parametrize("form", ["implicit", "dense", "sparse"])
-def test_sparse_views_are_swept(form):
-    views = sparse_views()
-    problem = ls.MultisetCCA(views, k=4, ridge=1.0)
-    exact = ls.solve(problem, "gram")
-    found = ls.solve(problem, "lobpcg", form=form, rng=0)
-    assert found.converged
-    assert np.abs(found.eigenvalues - exact.eigenvalues).max() <= found.residual * exact.eigenvalues[0]
-    np.testing.assert_allclose(found.eigenvalues, exact.eigenvalues, rtol=1e-10)
-    if form == "implicit":  # the first block, one pass an iteration, and the certificate
-        assert found.passes == found.iterations + 2
+def test_sparse_views_are_swept_once_an_iteration():
+    views = related(n=1500, widths=(60, 50, 70), noise=3.0)
+    sparse = [scipy.sparse.csr_array(np.where(np.abs(V - 3.0) > 4, V, 0.0)) for V in views]
+    problem = ls.MultisetCCA(sparse, k=2, ridge=1.0)
+    found = ls.solve(problem, "lobpcg", form="implicit", rng=0)
+    np.testing.assert_allclose(found.eigenvalues, ls.solve(problem, "gram").eigenvalues, rtol=1e-10)
+    assert found.passes == found.iterations + 2  # the first block, and the certificate
 
 
 def test_a_swept_answer_has_the_residual_of_the_factors():
@@ -196,7 +112,7 @@ def test_a_swept_answer_has_the_residual_of_the_factors():
     views = related(n=2000, widths=(700, 650, 720), noise=4.0)
     problem = ls.MultisetCCA(views, k=2, ridge=50.0)
     found = ls.solve(problem, "lobpcg", form="implicit", rng=0, max_iterations=9, tol=1e-2)
-    A, B = pencil(views, (50.0,) * 3, (1.0,) * 3)
+    A, B = pencil(views, (50.0,) * 3)
     W = np.concatenate(found.weights)
     R = A @ W - B @ W * found.eigenvalues
     exact = np.sqrt(np.sum(R * np.linalg.solve(B, R), axis=0)).max() / found.eigenvalues[0]
@@ -204,41 +120,14 @@ def test_a_swept_answer_has_the_residual_of_the_factors():
     assert exact / 3 <= found.residual <= 3 * exact
 
 
-# ---- what the law finds ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class SkipsTheFirst(Solver):
-    """Returns exact components, but not the first."""
-
-    def iterate(self, problem, moments, context, start):
-        exact = ls.solve(ls.MultisetCCA(problem.views, k=problem.k + 1), "gram")
-        yield Iterate(0.0, lambda: {"weights": tuple(W[:, 1:] for W in exact.weights)}, final=True)
-
-
 @pytest.mark.parametrize("widths", [(6, 5, 7), (120, 130, 140)])
 def test_a_missing_component_is_found(widths):
-    found = ls.solve(ls.MultisetCCA(related(widths=widths, n=900), k=2), SkipsTheFirst())
+    exact = lambda views, k: ls.solve(ls.MultisetCCA(views, k=k + 1), "gram").weights  # noqa: E731
+    skipping = returning(lambda views, k: [W[:, 1:] for W in exact(views, k)])
+    found = ls.solve(ls.MultisetCCA(related(widths=widths, n=900), k=2), skipping)
     assert found.status is Status.INCOMPLETE
     assert not found.converged
     assert found.residual < 1e-8
-
-
-def test_the_law_rotates_what_a_solver_returns():
-    """Any basis of the span has the same answer."""
-    problem = ls.MultisetCCA(related(), k=3)
-    exact = ls.solve(problem)
-
-    @dataclass(frozen=True, kw_only=True)
-    class Turned(Solver):
-        def iterate(self, problem, moments, context, start):
-            T = np.random.default_rng(0).standard_normal((3, 3))
-            yield Iterate(0.0, lambda: {"weights": tuple(W @ T for W in exact.weights)}, final=True)
-
-    turned = ls.solve(problem, Turned())
-    assert turned.converged
-    for W, V in zip(turned.weights, exact.weights, strict=True):
-        np.testing.assert_allclose(W, V, atol=1e-11)
 
 
 def test_dependent_columns_get_weights_of_least_norm():
@@ -250,36 +139,121 @@ def test_dependent_columns_get_weights_of_least_norm():
     np.testing.assert_allclose(doubled.weights[0], np.vstack([plain.weights[0]] * 2) / 2, atol=1e-10)
 
 
-def test_directions_that_squaring_hides_are_reported():
+def best_of_three_planes(views):
+    """The largest sum of three views of two columns: two angles on a grid, polished; the third view has its best."""
+    Q = [np.linalg.qr(V - V.mean(axis=0))[0] for V in views]
+    C = [[P.T @ R for R in Q] for P in Q]
+
+    def value(t):
+        u, v = np.array([np.cos(t), np.sin(t)]).T
+        return -(u @ C[0][1] @ v + np.linalg.norm(C[2][0] @ u + C[2][1] @ v))
+
+    grid = itertools.product(np.linspace(0, 2 * np.pi, 61), repeat=2)
+    ends = [
+        scipy.optimize.minimize(value, t, method="BFGS", options={"gtol": 1e-12})
+        for t in sorted(grid, key=value)[:5]
+    ]
+    return -min(end.fun for end in ends)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_best_of_three_planes(seed):
+    views = list(np.random.default_rng(seed).standard_normal((3, 25, 2)))
+    found = ls.solve(ls.SumcorCCA(views, k=1), rng=0)
+    assert found.converged
+    assert found.sums[0] == pytest.approx(best_of_three_planes(views), abs=1e-10)
+    assert found.bounds[0] >= found.sums[0]
+
+
+def test_single_columns_have_the_best_of_all_signs():
+    X = np.random.default_rng(1).standard_normal((40, 9))
+    R = np.corrcoef(X.T) - np.eye(9)
+    best = max(np.array(z) @ R @ np.array(z) / 2 for z in itertools.product((1, -1), repeat=9))
+    found = ls.solve(ls.SumcorCCA([X[:, [j]] for j in range(9)], k=1), rng=0)
+    assert found.sums[0] == pytest.approx(best, abs=1e-12)
+    assert found.passes == 1
+
+
+def test_no_start_ends_above_a_bound():
+    """With noise alone there are local maxima; no other start ends above the best of 40, nor above the bound."""
+    problem = ls.SumcorCCA(list(np.random.default_rng(3).standard_normal((6, 40, 4))), k=1)
+    found = ls.solve(problem, "horst", rng=0, starts=40)
+    ends = [ls.solve(problem, "horst", starts=2, rng=seed) for seed in range(1, 40)]
+    assert max(end.sums[0] for end in ends) <= found.sums[0] * (1 + 1e-9)
+    assert found.sums[0] <= found.bounds[0] < 1.01 * found.sums[0]
+    assert 1 <= found.agreeing[0] < 40
+    assert "no more: the best sums may be larger" in found.message
+    assert "40 starts" in found.message
+
+
+def test_a_stationary_point_that_is_no_maximum_is_no_answer():
+    """One view with the other sign: a residual with five views, and a negative sum with three."""
+
+    def saddle(views, k):
+        best = ls.solve(ls.SumcorCCA(views, k=k), "horst", rng=0).weights
+        return -best[0], *best[1:]
+
+    with pytest.warns(ls.errors.ConvergenceWarning):
+        five = ls.solve(ls.SumcorCCA(related(widths=(4,) * 5), k=1), returning(saddle))
+    assert not five.converged
+    assert five.residual > 0.1
+    three = ls.solve(ls.SumcorCCA(related(), k=1), returning(saddle))
+    assert three.status is Status.INCOMPLETE
+    assert not three.converged
+
+
+def test_agreement_by_chance_is_reported_and_unrelated_views_have_no_component():
+    chance = ls.solve(ls.SumcorCCA(list(np.random.default_rng(0).standard_normal((3, 10, 12))), k=1), rng=0)
+    assert chance.status is Status.DEGENERATE
+    assert chance.sums[0] == pytest.approx(3)
+    Q = np.linalg.qr(np.random.default_rng(0).standard_normal((120, 9)))[0]
+    for views in ([Q[:, :3], Q[:, 3:6], Q[:, 6:]], [Q[:, :3], *(view - view for view in DEAD)]):
+        found = ls.solve(ls.SumcorCCA(views, k=1, center=False), rng=0)
+        assert len(found.sums) == 0
+        assert found.status is Status.RANK_DEFICIENT
+
+
+DEAD = [np.full((120, 2), 98.6), np.zeros((120, 3))]
+
+
+@pytest.mark.parametrize("ridge", [0.0, 2.0])
+@pytest.mark.parametrize("places", [(0, 1), (2, 3), (0,), (2,)])
+@pytest.mark.parametrize(("problem", "values"), [(ls.SumcorCCA, "sums"), (ls.MultisetCCA, "eigenvalues")])
+def test_views_that_do_not_vary_leave_the_components_of_the_others(problem, values, places, ridge):
+    views = related(n=120, widths=(4, 3))
+    given = views.copy()
+    for place, view in zip(places, DEAD, strict=False):
+        given.insert(place, view)
+    found, without = (ls.solve(problem(each, k=2, ridge=ridge), rng=0) for each in (given, views))
+    assert found.converged
+    np.testing.assert_allclose(getattr(found, values), getattr(without, values), rtol=1e-6)
+    for place in places:
+        assert not np.abs(found.weights[place]).max() > 1e-12
+        assert f"columns of X{place + 1} are constant" in found.message
+
+
+@pytest.mark.parametrize("problem", [ls.MultisetCCA, ls.SumcorCCA])
+def test_directions_that_squaring_hides_are_reported(problem):
     X, Y, Z = related()
     hidden = np.hstack([X, X[:, :1] + 1e-11 * np.random.default_rng(3).standard_normal((300, 1))])
-    found = ls.solve(ls.MultisetCCA([hidden, Y, Z], k=2), "gram")
+    found = ls.solve(problem([hidden, Y, Z], k=2), "gram" if problem is ls.MultisetCCA else "auto", rng=0)
     assert found.status is Status.ILL_CONDITIONED
     assert not found.converged
 
 
-# ---- the problem ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("weights", [[1, 2], [1, 0, 1], [1, -1, 1], [1, np.nan, 1], "abc", 3])
-def test_weights_of_views_are_checked(weights):
-    with pytest.raises(
-        InvalidProblem, match="view_weights must be a positive number for each of the 3 views"
-    ):
-        ls.MultisetCCA(related(), k=1, view_weights=weights)
-
-
-def test_a_single_view_is_refused():
-    with pytest.raises(InvalidProblem, match="at least two"):
-        ls.MultisetCCA(related()[:1], k=1)
-
-
-def test_agreement_is_the_squared_correlation_with_the_consensus():
-    views = related()
-    found = ls.solve(ls.MultisetCCA(views, k=3, view_weights=[1, 2, 1]))
-    scores = found.transform(views)
-    consensus = sum(w * S for S, w in zip(scores, (1, 2, 1), strict=True))
-    for own, S in zip(found.agreement, scores, strict=True):
-        exact = [np.corrcoef(S[:, j], consensus[:, j])[0, 1] ** 2 for j in range(3)]
-        np.testing.assert_allclose(own, exact, atol=1e-12)
-    np.testing.assert_allclose([1, 2, 1] @ found.agreement, found.eigenvalues, rtol=1e-12)
+@pytest.mark.parametrize(
+    ("problem", "given", "words"),
+    [
+        *(
+            (ls.MultisetCCA, {"view_weights": each}, "a positive number for each of the 3 views")
+            for each in ([1, 2], [1, 0, 1], "abc")
+        ),
+        (ls.MultisetCCA, {"views": related()[:1]}, "at least two"),
+        (ls.SumcorCCA, {"views": related()[:1]}, "at least two"),
+        (ls.SumcorCCA, {"k": 6}, "k must be"),
+        (ls.SumcorCCA, {"ridge": -1.0}, "ridge"),
+    ],
+)
+def test_what_is_refused(problem, given, words):
+    with pytest.raises(InvalidProblem, match=words):
+        problem(**{"views": related(), "k": 1, **given})

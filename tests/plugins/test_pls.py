@@ -1,4 +1,4 @@
-"""Partial least squares against other implementations, theorems and planted factors."""
+"""Partial least squares against scikit-learn, LSQR and Krylov spaces in extended precision; folds in one pass."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse
-import scipy.sparse.linalg
+from planted import orthonormal
 
 import linspec as ls
 
@@ -24,237 +23,28 @@ def views(n: int, p: int, q: int, seed: int = 0) -> tuple[Any, Any]:
     )
 
 
-# ---- singular vectors of the cross product -----------------------------------------------------
-
-
-@pytest.mark.parametrize("scale", [False, True])
-@pytest.mark.parametrize("solver", ["gram", "block-krylov"])
-def test_pls_is_that_of_scikit_learn(solver: str, scale: bool) -> None:
-    reference = pytest.importorskip("sklearn.cross_decomposition").PLSSVD
-    X, Y = views(200, 40, 15)
-    theirs = reference(4, scale=scale).fit(X, Y)
-    options = {"tol": 1e-12} if solver == "block-krylov" else {}
-    ours = ls.solve(PLS(X, Y, k=4, scale=scale), solver, rng=0, **options)
-    assert ours.converged
-    for name in ("x_weights", "y_weights"):
-        found, right = getattr(ours, name), getattr(theirs, f"{name}_")
-        np.testing.assert_allclose(found * np.sign(np.sum(found * right, axis=0)), right, atol=1e-10)
-
-
-def sparse_views(n: int, p: int, q: int, seed: int = 0) -> tuple[Any, Any]:
-    """Sparse counts of words in two languages, by subject."""
-    rng = np.random.default_rng(seed)
-    subject = rng.integers(0, 30, n)
-
-    def words(columns: int, each: int) -> Any:
-        own = (rng.zipf(1.5, (n, each)) + 37 * subject[:, None]) % columns
-        rows = np.repeat(np.arange(n), each)
-        return scipy.sparse.csr_array((np.ones(own.size), (rows, own.ravel())), shape=(n, columns))
-
-    return words(p, 40), words(q, 30)
-
-
-def test_sparse_views_are_solved_by_products_alone() -> None:
-    """The singular values are those that ARPACK finds in the centred cross product."""
-    X, Y = sparse_views(2000, 900, 600)
-    ours = ls.solve(PLS(X, Y, k=6), "block-krylov", rng=0, tol=1e-10, form="implicit")
-    C = (X.T @ Y).toarray() - np.outer(X.sum(axis=0), Y.mean(axis=0))
-    exact = np.sort(scipy.sparse.linalg.svds(C, k=6, return_singular_vectors=False, random_state=0))[::-1]
-    np.testing.assert_allclose(ours.singular_values, exact, rtol=1e-10)
-    assert ours.converged
+def with_cross_values(n: int, p: int, q: int, s: Any) -> tuple[Any, Any]:
+    """Views whose cross product has these singular values."""
+    rng, m = np.random.default_rng(1), len(s)
+    Q = orthonormal(rng, n, m) * np.sqrt(s)
+    return Q @ orthonormal(rng, p, m).T, Q @ orthonormal(rng, q, m).T
 
 
 def test_the_basis_is_restarted() -> None:
     """Singular values without a gap need more steps than a small basis holds."""
-    rng = np.random.default_rng(1)
-    Q = np.linalg.qr(rng.standard_normal((300, 120)))[0]
     s = np.linspace(2, 1, 100)
-    U, V = (np.linalg.qr(rng.standard_normal((m, 100)))[0] for m in (120, 110))
-    X, Y = Q[:, :100] * np.sqrt(s) @ U.T, Q[:, :100] * np.sqrt(s) @ V.T
-    found = ls.solve(PLS(X, Y, 3, center=False), "block-krylov", rng=0, block=4, basis=20, tol=1e-9)
+    problem = PLS(*with_cross_values(300, 120, 110, s), 3, center=False)
+    found = ls.solve(problem, "block-krylov", rng=0, block=4, basis=20, tol=1e-9)
     np.testing.assert_allclose(found.singular_values, s[:3], rtol=1e-12)
     assert found.iterations > 5
 
 
-def test_small_singular_values_keep_their_digits() -> None:
+@pytest.mark.parametrize(("solver", "count"), [("gram", 6), ("block-krylov", 4)])
+def test_small_singular_values_keep_their_digits(solver: str, count: int) -> None:
     """A method that squares XᵀY, as "block-krylov" does, finds nothing below 1e-8 of the largest."""
-    rng = np.random.default_rng(2)
-    Q = np.linalg.qr(rng.standard_normal((80, 6)))[0]
-    U, V = (np.linalg.qr(rng.standard_normal((m, 6)))[0] for m in (12, 10))
     s = 10.0 ** -np.arange(0, 12, 2)
-    for solver, count in (("gram", 6), ("block-krylov", 4)):
-        found = ls.solve(PLS(Q * np.sqrt(s) @ U.T, Q * np.sqrt(s) @ V.T, count, center=False), solver, rng=0)
-        np.testing.assert_allclose(found.singular_values, s[:count], rtol=1e-3)
-
-
-# ---- regression ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("scale", [False, True])
-@pytest.mark.parametrize("solver", ["gram", "nipals"])
-@pytest.mark.parametrize("columns", [1, 8])
-def test_regression_is_that_of_scikit_learn(solver: str, columns: int, scale: bool) -> None:
-    reference = pytest.importorskip("sklearn.cross_decomposition").PLSRegression
-    X, Y = views(150, 30, columns)
-    new = views(20, 30, columns, seed=1)[0]
-    ours = ls.solve(PLSRegression(X, Y, k=10, scale=scale), solver)
-    assert ours.converged
-    for k in (1, 4, 10):
-        theirs = reference(k, scale=scale, tol=1e-30, max_iter=20_000).fit(X, Y)
-        right = theirs.predict(new).reshape(20, columns)
-        np.testing.assert_allclose(ours.predict(new, k=k), right, rtol=0, atol=1e-10 * np.abs(right).max())
-        coefficients = theirs.coef_.reshape(columns, 30).T
-        np.testing.assert_allclose(
-            ours.coefficients(k), coefficients, atol=1e-10 * np.abs(coefficients).max()
-        )
-    np.testing.assert_allclose(ours.x_weights, theirs.x_weights_, atol=1e-10)
-
-
-def test_one_right_hand_side_is_lsqr() -> None:
-    """With k components, the coefficients are the k-th iterate of LSQR from zero (Elden 2004)."""
-    rng = np.random.default_rng(8)
-    X, y = rng.standard_normal((400, 40)) + 1, rng.standard_normal(400)
-    A, b = X - X.mean(axis=0), y - y.mean()
-    ours = ls.solve(PLSRegression(X, y, k=8), "nipals")
-    for k in range(1, 9):
-        x = scipy.sparse.linalg.lsqr(A, b, iter_lim=k, atol=0, btol=0, conlim=0)[0]
-        np.testing.assert_allclose(ours.coefficients(k), x, rtol=0, atol=1e-13 * np.abs(x).max())
-
-
-def test_all_components_are_least_squares() -> None:
-    """With as many components as columns, PLS is ordinary least squares."""
-    X, Y = views(200, 6, 3)
-    ours = ls.solve(PLSRegression(X, Y, k=6))
-    A = np.hstack([X, np.ones((200, 1))])
-    exact = np.linalg.lstsq(A, Y, rcond=None)[0]
-    np.testing.assert_allclose(ours.coefficients(), exact[:-1], atol=1e-10)
-    np.testing.assert_allclose(ours.predict(X), A @ exact, atol=1e-9)
-
-
-def test_scores_are_orthogonal_and_weights_orthonormal() -> None:
-    X, Y = views(120, 60, 4)
-    found = ls.solve(PLSRegression(X, Y, k=12), "nipals", form="implicit")
-    T, W = found.transform(X=X), found.x_weights
-    lengths = np.linalg.norm(T, axis=0)
-    np.testing.assert_allclose(T.T @ T / np.outer(lengths, lengths), np.eye(12), atol=1e-10)
-    np.testing.assert_allclose(W.T @ W, np.eye(12), atol=1e-12)
-    np.testing.assert_allclose(found.x_loadings.T @ found.x_rotations, np.eye(12), atol=1e-9)
-
-
-def test_planted_factors_are_predicted_and_chosen_in_one_pass() -> None:
-    rng = np.random.default_rng(3)
-    factors = rng.standard_normal((300, 3)) * [3, 2, 1]
-    X = factors @ rng.standard_normal((3, 50)) + 0.1 * rng.standard_normal((300, 50))
-    Y = factors @ rng.standard_normal((3, 4)) + 0.1 * rng.standard_normal((300, 4))
-    found = ls.cross_validate(PLSRegression(X, Y, k=8), ks=range(1, 9), rng=0, form="dense")
-    solved = ls.cross_validate(PLSRegression(X, Y, k=8), ks=range(1, 9), rng=0, form="solve")
-    assert found.passes == 1
-    assert found.one_standard_error.k == 3
-    np.testing.assert_allclose(found.scores, solved.scores, rtol=1e-9)
-
-
-@pytest.mark.parametrize("score", ["mse", "r2"])
-def test_scores_with_weights_confounds_and_scale_are_those_of_solutions(score: str) -> None:
-    X, Y = views(90, 10, 3)
-    rng = np.random.default_rng(4)
-    more = {
-        "sample_weight": rng.uniform(0.5, 2, 90),
-        "confounds": rng.standard_normal((90, 2)),
-        "scale": True,
-    }
-    problem = PLSRegression(X, Y, k=4, **more)
-    found, solved = (
-        ls.cross_validate(problem, ks=(1, 2, 4), score=score, rng=0, form=form).scores
-        for form in ("dense", "solve")
-    )
-    np.testing.assert_allclose(found, solved, rtol=1e-9)
-
-
-def test_predictions_follow_confounds() -> None:
-    """Y is a function of the confounds alone, and predicted from them."""
-    rng = np.random.default_rng(5)
-    Z, X = rng.standard_normal((80, 2)), rng.standard_normal((80, 5))
-    Y = Z @ np.array([[1.0, 2.0], [3.0, -1.0]]) + 0.5 + X[:, :1]
-    found = ls.solve(PLSRegression(X, Y, k=5, confounds=Z))
-    new_Z, new_X = rng.standard_normal((10, 2)), rng.standard_normal((10, 5))
-    right = new_Z @ np.array([[1.0, 2.0], [3.0, -1.0]]) + 0.5 + new_X[:, :1]
-    np.testing.assert_allclose(found.predict(new_X, confounds=new_Z), right, atol=1e-10)
-
-
-def test_fewer_components_where_y_is_used_up() -> None:
-    """y lies in the span of two eigenvectors of XᵀX, so its Krylov space has two dimensions."""
-    rng = np.random.default_rng(6)
-    Q = np.linalg.qr(rng.standard_normal((50, 5)))[0]
-    X = Q * [5.0, 4.0, 3.0, 2.0, 1.0]
-    y = Q[:, 0] + Q[:, 3]
-    for solver in ("gram", "nipals"):
-        found = ls.solve(PLSRegression(X, y, k=4, center=False), solver)
-        assert found.status is ls.Status.RANK_DEFICIENT
-        np.testing.assert_allclose(found.coefficients(), [1 / 5, 0, 0, 1 / 2, 0], atol=1e-12)
-
-
-def krylov(X: Any, y: Any, count: int) -> Any:
-    """An orthonormal basis of the span of Xᵀy, XᵀX Xᵀy, ..., in extended precision: the weights of PLS of one y."""
-    X, y = X.astype(np.longdouble), y.astype(np.longdouble)
-    found, w = [], X.T @ y
-    for _ in range(count):
-        for _ in range(2):
-            for v in found:
-                w = w - v * (v @ w)
-        found.append(w / np.sqrt(w @ w))
-        w = X.T @ (X @ found[-1])
-    return np.column_stack(found)
-
-
-@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="extended precision judges")
-@pytest.mark.parametrize("solver", ["gram", "nipals"])
-@pytest.mark.parametrize("fall", [4.0, 30.0, 100.0])
-def test_components_far_below_the_first_are_right_or_left_out(solver: str, fall: float) -> None:
-    """Columns of falling size leave late components few digits; what is lost is said."""
-    Q = np.linalg.qr(np.random.default_rng(7).standard_normal((60, 8)))[0]
-    X, y = Q * fall ** -np.arange(8), Q.sum(axis=1)
-    found = ls.solve(PLSRegression(X, y, k=8, center=False), solver)
-    count = found.x_weights.shape[1]
-    expected = {4.0: ("CONVERGED", 8), 30.0: ("ILL_CONDITIONED", 8), 100.0: ("ILL_CONDITIONED", 7)}
-    assert (found.status.name, count) == expected[fall]
-    exact = krylov(X, y, count).astype(np.float64)
-    np.testing.assert_allclose(np.abs(found.x_weights), np.abs(exact), atol=1e-14)
-
-
-@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="extended precision judges")
-@pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
-@pytest.mark.parametrize("options", [{}, {"solver": "gram"}, {"solver": "nipals", "form": "implicit"}])
-@pytest.mark.parametrize("condition", [1e4, 1e8, 1e12])
-def test_converged_fits_are_projections_on_the_krylov_space(
-    condition: float, options: dict[str, Any]
-) -> None:
-    for seed in range(6):
-        rng = np.random.default_rng(seed)
-        U, V = (np.linalg.qr(rng.standard_normal((n, 8)))[0] for n in (8 + 11 * (seed % 2), 15))
-        X, y = U * np.geomspace(1.0, 1.0 / condition, 8) @ V.T, rng.standard_normal(len(U))
-        found = ls.solve(PLSRegression(X, y, k=5, center=False), **options)
-        basis: list[Any] = []
-        for t in (X @ krylov(X, y, 5)).T:
-            for _ in range(2):
-                for b in basis:
-                    t = t - b * (b @ t)
-            basis.append(t / np.sqrt(t @ t))
-        fit = sum(b * (b @ y) for b in basis).astype(np.float64)
-        assert not found.converged or np.allclose(found.predict(X), fit, atol=3e-6)
-        assert found.converged or condition > 1e4
-
-
-@pytest.mark.parametrize("form", ["auto", "dense", "implicit"])
-@pytest.mark.parametrize("seed", [178, 1, 2, 3])
-def test_nipals_ends_where_there_are_no_more_components(seed: int, form: str) -> None:
-    rng = np.random.default_rng(seed)
-    _ = rng.choice([4, 5, 6, 8]), rng.choice([2, 3]), rng.integers(1, 3)
-    X, y = rng.standard_normal((6, 1)) @ rng.standard_normal((1, 3)), rng.standard_normal((6, 1))
-    problem = ls.PLSRegression(X, y, k=3, sample_weight=10.0 ** rng.uniform(-6, 6, 6))
-    found = ls.solve(problem, "nipals", form=form, max_seconds=20)
-    assert (found.status, len(found.covariances)) == (ls.Status.RANK_DEFICIENT, 1)
-    assert found.iterations < 5
-    np.testing.assert_allclose(found.covariances, ls.solve(problem, "gram").covariances, rtol=1e-8)
+    found = ls.solve(PLS(*with_cross_values(80, 12, 10, s), count, center=False), solver, rng=0)
+    np.testing.assert_allclose(found.singular_values, s[:count], rtol=1e-3)
 
 
 @pytest.mark.parametrize("seed", [0, 3])
@@ -272,3 +62,97 @@ def test_values_that_rounding_of_narrow_entries_may_hide_are_spoken_of(seed: int
     found = ls.solve(PLS(X, Y, 3, center=False, confounds=Z), "gram")
     assert found.converged
     np.testing.assert_allclose(found.singular_values, right, rtol=1e-10)
+
+
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("solver", ["gram", "nipals"])
+@pytest.mark.parametrize("columns", [1, 8])
+def test_regression_is_that_of_scikit_learn(solver: str, columns: int, scale: bool) -> None:
+    reference = pytest.importorskip("sklearn.cross_decomposition").PLSRegression
+    X, Y = views(150, 30, columns)
+    new = views(20, 30, columns, seed=1)[0]
+    ours = ls.solve(PLSRegression(X, Y, k=10, scale=scale), solver)
+    assert ours.converged
+    for k in (1, 4, 10):
+        theirs = reference(k, scale=scale, tol=1e-30, max_iter=20_000).fit(X, Y)
+        right = theirs.predict(new).reshape(20, columns)
+        np.testing.assert_allclose(ours.predict(new, k=k), right, rtol=0, atol=1e-10 * np.abs(right).max())
+        wanted = theirs.coef_.reshape(columns, 30).T
+        np.testing.assert_allclose(ours.coefficients(k), wanted, atol=1e-10 * np.abs(wanted).max())
+    np.testing.assert_allclose(ours.x_weights, theirs.x_weights_, atol=1e-10)
+
+
+def test_scores_are_orthogonal_and_weights_orthonormal() -> None:
+    X, Y = views(120, 60, 4)
+    found = ls.solve(PLSRegression(X, Y, k=12), "nipals", form="implicit")
+    T, W = found.transform(X=X), found.x_weights
+    np.testing.assert_allclose(np.corrcoef(T.T), np.eye(12), atol=1e-10)
+    np.testing.assert_allclose(W.T @ W, np.eye(12), atol=1e-12)
+    np.testing.assert_allclose(found.x_loadings.T @ found.x_rotations, np.eye(12), atol=1e-9)
+
+
+def test_planted_factors_are_chosen_in_one_pass() -> None:
+    rng = np.random.default_rng(3)
+    factors = rng.standard_normal((300, 3)) * [3, 2, 1]
+    X, Y = (
+        factors @ rng.standard_normal((3, m)) + 0.1 * rng.standard_normal((300, m)) + rng.uniform(-1, 1, m)
+        for m in (50, 4)
+    )
+    found = ls.cross_validate(PLSRegression(X, Y, k=8), ks=range(1, 9), rng=0, form="dense")
+    assert found.passes == 1
+    assert found.one_standard_error.k == 3
+    solved = ls.cross_validate(PLSRegression(X, Y, k=8), ks=range(1, 9), rng=0, form="solve")
+    np.testing.assert_allclose(found.scores, solved.scores, rtol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["gram", "nipals"])
+def test_fewer_components_where_y_is_used_up(solver: str) -> None:
+    """y lies in the span of two eigenvectors of XᵀX, so its Krylov space has two dimensions."""
+    Q = orthonormal(np.random.default_rng(6), 50, 5)
+    problem = PLSRegression(Q * [5.0, 4.0, 3.0, 2.0, 1.0], Q[:, 0] + Q[:, 3], k=4, center=False)
+    found = ls.solve(problem, solver)
+    assert found.status is ls.Status.RANK_DEFICIENT
+    np.testing.assert_allclose(found.coefficients(), [1 / 5, 0, 0, 1 / 2, 0], atol=1e-12)
+
+
+@pytest.mark.parametrize("form", ["auto", "dense", "implicit"])
+@pytest.mark.parametrize("seed", [178, 1])
+def test_nipals_ends_where_there_are_no_more_components(seed: int, form: str) -> None:
+    rng = np.random.default_rng(seed)
+    _ = rng.choice([4, 5, 6, 8]), rng.choice([2, 3]), rng.integers(1, 3)
+    X, y = rng.standard_normal((6, 1)) @ rng.standard_normal((1, 3)), rng.standard_normal((6, 1))
+    problem = PLSRegression(X, y, k=3, sample_weight=10.0 ** rng.uniform(-6, 6, 6))
+    found = ls.solve(problem, "nipals", form=form, max_seconds=20)
+    assert (found.status, len(found.covariances)) == (ls.Status.RANK_DEFICIENT, 1)
+    assert found.iterations < 5
+    np.testing.assert_allclose(found.covariances, ls.solve(problem, "gram").covariances, rtol=1e-8)
+
+
+def krylov(X: Any, y: Any, count: int) -> Any:
+    """An orthonormal basis of the span of Xᵀy, XᵀX Xᵀy, ..., in extended precision: the weights of PLS of one y."""
+    found: list[Any] = []
+    w, X = X.T.astype(np.longdouble) @ y, X.astype(np.longdouble)
+    for _ in range(count):
+        for v in 2 * found:
+            w = w - v * (v @ w)
+        found.append(w / np.sqrt(w @ w))
+        w = X.T @ (X @ found[-1])
+    return np.column_stack(found)
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="extended precision judges")
+@pytest.mark.parametrize("solver", ["gram", "nipals"])
+@pytest.mark.parametrize(
+    ("fall", "expected"),
+    [(4.0, ("CONVERGED", 8)), (30.0, ("ILL_CONDITIONED", 8)), (100.0, ("ILL_CONDITIONED", 7))],
+)
+def test_components_far_below_the_first_are_right_or_left_out(
+    solver: str, fall: float, expected: Any
+) -> None:
+    """Columns of falling size leave late components few digits; what is lost is said."""
+    Q = orthonormal(np.random.default_rng(7), 60, 8)
+    X, y = Q * fall ** -np.arange(8), Q.sum(axis=1)
+    found = ls.solve(PLSRegression(X, y, k=8, center=False), solver)
+    assert (found.status.name, found.x_weights.shape[1]) == expected
+    exact = krylov(X, y, expected[1]).astype(np.float64)
+    np.testing.assert_allclose(np.abs(found.x_weights), np.abs(exact), atol=1e-14)

@@ -27,6 +27,7 @@ TARGETS = {
     "cca": targets.cca,
     **{name: lambda Y, name=name: hsl(Y, name) for name in LAPLACIANS},
 }
+dense_and_sparse = pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
 
 
 @pytest.fixture(params=ARRAYS, ids=lambda backend: backend.name)
@@ -37,8 +38,7 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 
 
 def hsl(Y, name, weights=None, **options):
-    loops = "without" not in name
-    return targets.hsl(Y, name.split()[0], weights, self_loops=loops, **options)
+    return targets.hsl(Y, name.split()[0], weights, self_loops="without" not in name, **options)
 
 
 def host(H) -> np.ndarray:
@@ -54,137 +54,92 @@ def projector(Y) -> np.ndarray:
     return Yc @ np.linalg.pinv(Yc, rcond=1e-10)
 
 
-def some_labels(n=40, t=6, seed=0, weighted=False) -> np.ndarray:
+def same_square(H, expected, atol=1e-13):
+    """Compare H Hᵀ, which does not depend on the columns that H is made of."""
+    H, expected = host(H).astype(float), host(expected)
+    np.testing.assert_allclose(H @ H.T, expected @ expected.T, atol=atol)
+
+
+def some_labels(n=40, weighted=False) -> np.ndarray:
     """Several labels a row; no row without, none that all rows have."""
-    rng = np.random.default_rng(seed)
-    Y = (rng.random((n, t)) < 0.3).astype(float)
+    rng = np.random.default_rng(0)
+    Y = (rng.random((n, 6)) < 0.3).astype(float)
     Y[Y.sum(axis=1) == 0, 0] = 1
     return Y * rng.uniform(0.5, 2.0, Y.shape) if weighted else Y
 
 
 def similarity(Y, name, weights=None) -> np.ndarray:
-    """I minus the normalised Laplacian, edge by edge and pair by pair of rows."""
-    n, t = Y.shape
-    w = np.ones(t) if weights is None else np.asarray(weights, float)
+    """I minus the normalised Laplacian, edge by edge."""
+    (n, t), w = Y.shape, np.ones(Y.shape[1]) if weights is None else np.asarray(weights, float)
     ties, degrees = np.zeros((n, n)), np.zeros(n)
     for e in range(t):
-        size = sum(Y[v, e] for v in range(n))
-        if size == 0 or w[e] == 0 or ("without" in name and np.count_nonzero(Y[:, e]) == 1):
+        h, size = Y[:, e], Y[:, e].sum()
+        if size == 0 or w[e] == 0 or ("without" in name and np.count_nonzero(h) == 1):
             continue
-        # What each row counts for in the edge, and each pair of rows in the sum.
-        degree = {
-            "zhou": lambda h, size, w: w * h,
-            "clique": lambda h, size, w: w * h * size,
-            "star": lambda h, size, w: w * h / size,
-            "clique without self-loops": lambda h, size, w: w * h * (size - h),
-        }[name]
-        pair = {"zhou": w[e] / size, "star": w[e] / size**2}.get(name, w[e])
-        for u in range(n):
-            degrees[u] += degree(Y[u, e], size, w[e])
-            for v in range(n):
-                ties[u, v] += pair * Y[u, e] * Y[v, e]
-    for u in range(n):
-        for v in range(n):
-            product = degrees[u] * degrees[v]
-            ties[u, v] = ties[u, v] / np.sqrt(product) if product > 0 else 0.0
-    return ties
+        ties += w[e] * np.outer(h, h) * {"zhou": 1 / size, "star": 1 / size**2}.get(name, 1.0)
+        alone = {"zhou": 1.0, "clique": size, "star": 1 / size, "clique without self-loops": size - h}
+        degrees += w[e] * h * alone[name]
+    products = np.outer(degrees, degrees)
+    return np.divide(ties, np.sqrt(products), out=np.zeros((n, n)), where=products > 0)
 
 
-# -------------------------------------------------------------------------------------- hypergraph spectral learning
-
-
-@pytest.mark.parametrize("weighted", [False, True], ids=["0/1", "weighted"])
 @pytest.mark.parametrize("weights", [None, [1.0, 3.0, 0.5, 2.0, 0.0, 7.0]], ids=["plain", "weights"])
 @pytest.mark.parametrize("name", LAPLACIANS)
-def test_hsl_is_one_minus_the_laplacian(name, weights, weighted):
-    Y = some_labels(weighted=weighted)
+def test_hsl_is_one_minus_the_laplacian_in_any_units(name, weights):
+    Y = some_labels(weighted=True)
     Y[7] = 0  # no labels
     H = host(hsl(Y, name, weights))
     np.testing.assert_allclose(H @ H.T, similarity(Y, name, weights), atol=1e-14)
+    assert H.shape == (40, 6 if weights is None else 5)
     assert not H[7].any()
+    small = None if weights is None else 1e-40 * np.asarray(weights)
+    np.testing.assert_allclose(host(hsl(1e40 * Y, name, small)), H, rtol=1e-13)
 
 
 @pytest.mark.parametrize("name", LAPLACIANS)
-@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
-def test_hsl_of_weighted_rows_is_that_of_repeated_ones(name, sparse):
+@dense_and_sparse
+def test_hsl_of_weighted_rows_is_that_of_repeated_ones(name, kind):
     """The similarity of two rows is that of any two of their copies; a row of weight 0 is in no edge."""
     Y = some_labels(weighted=True)
     often = np.random.default_rng(5).integers(0, 4, len(Y))
     Y[:, -1] = 0
     Y[0, -1], often[0] = 1.5, 1  # an edge of a single row, which counts once
-    H = host(hsl(scipy.sparse.csr_array(Y) if sparse else Y, name, sample_weight=often))[often > 0]
+    H = host(hsl(kind(Y), name, sample_weight=often))[often > 0]
     copies = similarity(Y.repeat(often, axis=0), name)
     first = (np.cumsum(often) - often)[often > 0]
     np.testing.assert_allclose(H @ H.T, copies[np.ix_(first, first)], atol=1e-13)
 
 
-def test_edges_of_a_single_row():
-    Y = np.array([[1, 0], [0, 1], [0, 1]])
-    for name in LAPLACIANS[:3]:
-        H = host(hsl(Y, name))
-        assert H.shape == (3, 2)
-        assert H[0, 0] == pytest.approx(1)
-    assert hsl(Y, LAPLACIANS[3]).shape == (3, 1)
-    for weight in (1.0, 0.3):  # nothing is left, not even a rounding error
-        with pytest.raises(InvalidProblem, match="two rows"):
-            hsl(weight * Y[:, :1], LAPLACIANS[3])
+@pytest.mark.parametrize("weight", [1.0, 0.3])
+def test_an_edge_of_a_single_row_leaves_nothing_without_self_loops_not_even_a_rounding_error(weight):
+    Y = weight * np.array([[1.0], [0.0], [0.0]])
+    with pytest.raises(InvalidProblem, match="two rows"):
+        hsl(Y, LAPLACIANS[3])
+    assert hsl(Y, "zhou")[0, 0] == pytest.approx(1)
 
 
-def test_what_has_no_weight_is_dropped():
-    Y = some_labels()
-    Y[:, 2] = 0
-    assert targets.hsl(Y).shape == (40, 5)
-    assert targets.hsl(Y, weights=[1, 0, 5, 1, 1, 1]).shape == (40, 4)
-    with pytest.raises(InvalidProblem, match="positive weight"):
-        targets.hsl(Y, weights=np.zeros(6))
+NAMES = np.array(["ant", "bee", "cat"])
+CLASSES = {
+    "integers": lambda y: y - 1,  # -1, 0, 1
+    "floats": lambda y: y.astype(float),
+    "strings": lambda y: NAMES[y],
+    "bytes": lambda y: NAMES[y].astype("S3"),
+    "list of NumPy numbers": list,
+    "indicators": lambda y: np.eye(3)[y],
+    "sparse": lambda y: scipy.sparse.csr_array(np.eye(3)[y]),
+}
 
 
-@pytest.mark.parametrize("name", LAPLACIANS)
-def test_scales_of_weights_and_labels_do_not_matter(name):
-    Y, w = some_labels(weighted=True), np.array([1.0, 3.0, 0.5, 2.0, 0.1, 7.0])
-    expected = host(hsl(Y, name, w))
-    np.testing.assert_allclose(host(hsl(Y, name, 1e-40 * w)), expected, rtol=1e-13)
-    np.testing.assert_allclose(host(hsl(1e40 * Y, name, w)), expected, rtol=1e-13)
-
-
-# ----------------------------------------------------------------------------------------------- linear discriminants
-
-
-def class_vectors(numbers):
-    """Return classes in every form that lda takes."""
-    names = np.array(["ant", "bee", "cat"])
-    return {
-        "list": numbers.tolist(),
-        "tuple": tuple(numbers.tolist()),
-        "integers": numbers - 1,  # -1, 0, 1
-        "unsigned": numbers.astype(np.uint8),
-        "floats": numbers.astype(float),
-        "strings": names[numbers],
-        "objects": names[numbers].astype(object),
-        "bytes": names[numbers].astype("S3"),
-        "string list": names[numbers].tolist(),
-        "numpy scalars": list(numbers),
-        "indicators": np.eye(3)[numbers],
-        "bools": np.eye(3, dtype=bool)[numbers],
-        "sparse": scipy.sparse.csr_array(np.eye(3)[numbers]),
-    }
-
-
-KINDS = list(class_vectors(np.arange(3)))
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", CLASSES)
 def test_lda_is_the_scatter_between_classes(kind):
     rng = np.random.default_rng(1)
     X, numbers = rng.standard_normal((60, 5)) + 3, rng.integers(0, 3, 60)
-    H = targets.lda(class_vectors(numbers)[kind])
-    between = np.zeros((5, 5))
-    for j in range(3):
-        gap = X[numbers == j].mean(axis=0) - X.mean(axis=0)
-        between += np.count_nonzero(numbers == j) * np.outer(gap, gap)
+    H = targets.lda(CLASSES[kind](numbers))
+    gaps = [X[numbers == j].mean(axis=0) - X.mean(axis=0) for j in range(3)]
+    between = sum(np.count_nonzero(numbers == j) * np.outer(gap, gap) for j, gap in enumerate(gaps))
     C = (X - X.mean(axis=0)).T @ host(H)
     np.testing.assert_allclose(C @ C.T, between, atol=1e-12)
-    assert scipy.sparse.issparse(H) == (kind not in {"indicators", "bools"})
+    assert scipy.sparse.issparse(H) == (kind != "indicators")
     assert H.dtype == np.float64
 
 
@@ -192,16 +147,11 @@ def test_lda_is_the_scatter_between_classes(kind):
     ("y", "unlabelled"),
     [
         (["a", None, "b", None, "b"], ()),
-        (["a", float("nan"), "b", np.nan, "b"], None),
         ([1, None, 2, np.float32("nan"), 2], ()),
         (np.array([1, np.nan, 2, np.nan, 2]), ()),
-        (np.array([1, -1, 2, -1, 2]), -1),
-        (np.array([1, -1, 2, -1, 2]), [-1.0]),
         (np.array([1, -1, 2, 0, 2]), np.array([0, -1, 77])),
         (["a", "", "b", "?", "b"], {"", "?"}),
-        (np.array(["a", "?", "b", "?", "b"]), "?"),
         (np.array(["a", None, "b", "?", "b"], dtype=object), ["?"]),
-        (np.array([[1, 0], [0, 0], [0, 1], [0, 0], [0, 1]]), ()),
         (scipy.sparse.csr_array([[1, 0, 0], [0, 0, 0], [0, 0, 1], [0, 0, 0], [0, 0, 1]]), ()),
     ],
 )
@@ -210,42 +160,45 @@ def test_unlabelled_rows_have_zero_rows(y, unlabelled):
     np.testing.assert_allclose(host(H), np.array([[1, 0], [0, 0], [0, 1], [0, 0], [0, 1]]) / np.sqrt([1, 2]))
 
 
-def test_classes_come_in_sorted_order():
+def test_class_vectors_stand_for_their_indicators_in_sorted_order():
     np.testing.assert_array_equal(host(targets.hsl([10, 9, 10], "star")) > 0, [[0, 1], [1, 0], [0, 1]])
     np.testing.assert_array_equal(host(targets.hsl(["10", "9"], "star")) > 0, [[1, 0], [0, 1]])
-
-
-# ------------------------------------------------------------------------------------------------ OPLS and CCA
+    y = np.array([2, 0, 1, -1, 2, 2, 0])
+    Y = (y[:, None] == np.arange(3)).astype(float)
+    for target in (targets.opls, targets.cca, targets.hsl):
+        same_square(target(y, unlabelled=-1), target(Y), atol=1e-14)
+    found = targets.hsl(y, weights=[1.0, 2.0, 5.0], unlabelled=-1)
+    np.testing.assert_allclose(host(found), targets.hsl(Y, weights=[1.0, 2.0, 5.0]))
 
 
 @pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array, np.int8, np.float32])
 def test_opls_takes_the_means_out(kind):
     Y = some_labels()
-    np.testing.assert_allclose(host(targets.opls(kind(Y))), Y - Y.mean(axis=0), atol=1e-7)
+    H = targets.opls(kind(Y))
+    assert H.dtype == (np.float32 if kind is np.float32 else np.float64)
+    np.testing.assert_allclose(host(H), Y - Y.mean(axis=0), atol=1e-7)
 
 
-@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_cca_projects_onto_the_centred_labels(kind, weighted):
-    Y = some_labels(weighted=weighted) * np.array([1, 1e-6, 1, 1e6, 1, 1])
+@dense_and_sparse
+def test_cca_projects_onto_the_centred_labels(kind):
+    Y = some_labels(weighted=True) * np.array([1, 1e-6, 1, 1e6, 1, 1])
     H = host(targets.cca(kind(Y)))
-    assert H.shape == (40, 6)
     np.testing.assert_allclose(H.T @ H, np.eye(6), atol=1e-13)
     np.testing.assert_allclose(H @ H.T, projector(Y / np.abs(Y).max(axis=0)), atol=1e-13)
 
 
-@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
-@pytest.mark.parametrize("dtype", [float, np.float32])
-def test_dependent_labels_count_once(kind, dtype):
+@dense_and_sparse
+@pytest.mark.parametrize(("dtype", "atol"), [(float, 1e-13), (np.float32, 1e-6)])
+def test_dependent_labels_count_once(kind, dtype, atol):
     Y = some_labels(n=60)
     Y = np.column_stack([Y, Y[:, 0] + Y[:, 1], Y[:, 2], 1 - Y[:, 3], np.zeros(60), np.ones(60)])
     H = host(targets.cca(kind(Y.astype(dtype))))
     assert H.shape == (60, 6)
-    np.testing.assert_allclose(H @ H.T, projector(Y), atol=1e-13 if dtype is float else 1e-6)
+    np.testing.assert_allclose(H @ H.T, projector(Y), atol=atol)
 
 
 @pytest.mark.parametrize("name", ["opls", "cca"])
-@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+@dense_and_sparse
 def test_labels_alike_in_all_rows_are_dropped(name, kind):
     Y = np.column_stack([some_labels(), np.full(40, 0.1), np.zeros(40)])  # 40 times 0.1 over 40 is not 0.1
     np.testing.assert_allclose(host(TARGETS[name](kind(Y))), host(TARGETS[name](kind(Y[:, :6]))), atol=1e-15)
@@ -263,57 +216,47 @@ def test_a_label_that_nearly_all_rows_have_loses_no_digits(missing):
     Y = np.column_stack([rare, frequent])
     variance, covariance = missing * (n - missing) / n, missing**2 / n
     exact = np.array([[variance, covariance], [covariance, variance]])
-    for weight in (1.0, 0.3):  # whole numbers are exact; others are centred row by row
+    for weight, atol in (
+        (1.0, 1e-14),
+        (0.3, 1e-11),
+    ):  # whole numbers are exact; others are centred row by row
         T = targets.cca(scipy.sparse.csr_array(weight * Y)).factor
-        np.testing.assert_allclose(
-            weight**2 * T.T @ exact @ T, np.eye(2), atol=1e-14 if weight == 1 else 1e-11
-        )
+        np.testing.assert_allclose(weight**2 * T.T @ exact @ T, np.eye(2), atol=atol)
 
 
 def test_sparse_labels_are_held_and_never_centred_in_memory():
     Y = scipy.sparse.csr_array(some_labels())
-    H, product = targets.opls(Y), targets.cca(Y)
-    assert isinstance(H, CombinedColumns)
-    assert np.shares_memory(H.operator.matrix.indices, Y.indices)
-    assert isinstance(product, CombinedColumns)
-    assert product.operator.matrix.nnz == Y.nnz
+    for H in (targets.opls(Y), targets.cca(Y)):
+        assert isinstance(H, CombinedColumns)
+        assert H.operator.matrix.nnz == Y.nnz
+    assert np.shares_memory(targets.opls(Y).operator.matrix.indices, Y.indices)
     own = targets.hsl(Y)
-    assert not any(
-        np.shares_memory(getattr(own, part), getattr(Y, part)) for part in ("data", "indices", "indptr")
-    )
-
-
-# ------------------------------------------------------------------------------------------------ kinds of data
+    for part in ("data", "indices", "indptr"):
+        assert not np.shares_memory(getattr(own, part), getattr(Y, part))
 
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_sparse_is_dense(name):
     Y = some_labels(weighted=True)
     Y[:, 4], Y[9] = 0, 0
-    expected = host(TARGETS[name](Y))
     for kind in SPARSE:
         H = TARGETS[name](kind(Y))
         assert isinstance(H, linspec.LinearOperator if name in {"opls", "cca"} else scipy.sparse.csr_array)
-        gap = host(H) @ host(H).T - expected @ expected.T
-        assert np.abs(gap).max() < 1e-13
+        same_square(H, TARGETS[name](Y))
 
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_nothing_given_is_changed_and_duplicates_add_up(name):
     data, columns = np.array([1.0, 0, 0.5, 0.5, 1, 1, 1]), np.array([1, 0, 0, 0, 2, 1, 0])
     Y = scipy.sparse.csr_array((data, columns, np.array([0, 2, 5, 7])), shape=(3, 3))
-    before = [part.copy() for part in (Y.data, Y.indices, Y.indptr)]
     for part in (Y.data, Y.indices, Y.indptr):
         part.flags.writeable = False
-    H, expected = host(TARGETS[name](Y)), host(TARGETS[name](Y.toarray()))
-    np.testing.assert_allclose(H @ H.T, expected @ expected.T, atol=1e-15)
-    for part, kept in zip((Y.data, Y.indices, Y.indptr), before, strict=True):
-        np.testing.assert_array_equal(part, kept)
+    same_square(TARGETS[name](Y), TARGETS[name](Y.toarray()), atol=1e-15)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("dtype", "atol"), [(np.float32, 1e-5), (np.float64, 1e-13)])
 @pytest.mark.parametrize("name", TARGETS)
-def test_arrays_stay_in_their_library(backend, name, dtype):
+def test_arrays_stay_in_their_library(backend, name, dtype, atol):
     if not backend.float64 and dtype == np.float64:
         pytest.skip("no float64")
     Y = some_labels(weighted=True).astype(dtype)
@@ -324,48 +267,18 @@ def test_arrays_stay_in_their_library(backend, name, dtype):
     assert Home.of(H) == Home.of(given)
     assert H.dtype == given.dtype
     assert backend.snapshot(given) == before
-    expected, found = host(TARGETS[name](Y.astype(float))), host(H).astype(float)
-    np.testing.assert_allclose(
-        found @ found.T, expected @ expected.T, atol=1e-13 if dtype is np.float64 else 1e-5
-    )
+    same_square(H, TARGETS[name](Y.astype(float)), atol)
 
 
 def test_class_vectors_and_indicators_of_other_libraries(backend):
     numbers = np.random.default_rng(2).integers(-1, 3, 30)
-    expected = host(targets.lda(numbers, unlabelled=-1))
+    expected, given = host(targets.lda(numbers, unlabelled=-1)), backend.wrap(numbers)
     for H in (
-        targets.lda(backend.wrap(numbers), unlabelled=backend.wrap(np.array([-1]))),
+        targets.lda(given, unlabelled=backend.wrap(np.array([-1]))),
         targets.lda(backend.wrap((numbers[:, None] == np.arange(4)).astype(np.int64))),
     ):
-        if isinstance(backend.wrap(numbers), np.ndarray):
-            assert scipy.sparse.issparse(H) or isinstance(H, np.ndarray)
-        else:
-            assert Home.of(H) == Home.of(backend.wrap(numbers))
+        assert isinstance(given, np.ndarray) or Home.of(H) == Home.of(given)
         np.testing.assert_allclose(host(H), expected, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("dtype", "expected"),
-    [(np.uint8, np.float64), (bool, np.float64), (np.int64, np.float64), (np.float32, np.float32)],
-)
-def test_dtypes(dtype, expected):
-    Y = some_labels().astype(dtype)
-    for labels in (Y, scipy.sparse.csr_array(Y)):
-        assert targets.hsl(labels).dtype == expected
-        assert targets.opls(labels).dtype == expected
-    assert targets.cca(Y).dtype == expected
-
-
-def test_class_vectors_stand_for_their_indicators():
-    y = np.array([2, 0, 1, -1, 2, 2, 0])
-    Y = (y[:, None] == np.arange(3)).astype(float)
-    for name, target in (("opls", targets.opls), ("cca", targets.cca), ("hsl", targets.hsl)):
-        H, expected = host(target(y, unlabelled=-1)), host(target(Y))
-        np.testing.assert_allclose(H @ H.T, expected @ expected.T, atol=1e-14, err_msg=name)
-    weights = [1.0, 2.0, 5.0]
-    np.testing.assert_allclose(
-        host(targets.hsl(y, weights=weights, unlabelled=-1)), targets.hsl(Y, weights=weights)
-    )
 
 
 @given(st.data())
@@ -384,16 +297,13 @@ def test_any_labels(data):
         for kind in (np.asarray, scipy.sparse.coo_array):
             H = host(hsl(kind(Y), name, weights))
             np.testing.assert_allclose(H @ H.T, expected, atol=1e-14)
-    if np.any(Y.min(axis=0) < Y.max(axis=0)):
-        for kind in (np.asarray, scipy.sparse.coo_array):
-            H = host(targets.cca(kind(Y)))
-            assert H.shape[1] == np.linalg.matrix_rank(Y - Y.mean(axis=0), tol=1e-9)
-            np.testing.assert_allclose(H @ H.T, projector(Y), atol=1e-12)
+    for kind in (np.asarray, scipy.sparse.coo_array) if np.any(Y.min(axis=0) < Y.max(axis=0)) else ():
+        H = host(targets.cca(kind(Y)))
+        assert H.shape[1] == np.linalg.matrix_rank(Y - Y.mean(axis=0), tol=1e-9)
+        np.testing.assert_allclose(H @ H.T, projector(Y), atol=1e-12)
 
 
-# ------------------------------------------------------------------------------------------------ what is refused
-
-NAN = some_labels(4, 3)
+NAN = some_labels(4)
 NAN[2, 1] = np.nan
 
 
@@ -402,32 +312,12 @@ NAN[2, 1] = np.nan
     ("given", "error", "match"),
     [
         (NAN, NonFiniteData, "row 2, column 1"),
-        (scipy.sparse.csc_array(NAN), NonFiniteData, "row 2, column 1"),
-        (NAN.astype(np.float32), NonFiniteData, "nan"),
-        (np.array([1.0, np.inf]), NonFiniteData, "row 1"),
         (np.array([np.nan, 0.25, 1.0]), InvalidProblem, "0.25 in row 1.*y\\[:, None\\]"),
-        (np.zeros((2, 2, 2)), InvalidProblem, "shape \\(2, 2, 2\\)"),
-        (np.array(1.0), InvalidProblem, "have rows"),
         ([], InvalidProblem, "have rows"),
-        (np.zeros((0, 3)), InvalidProblem, "have rows"),
-        (np.zeros((3, 0)), InvalidProblem, "have rows"),
-        (scipy.sparse.csr_array((3, 0)), InvalidProblem, "have rows"),
-        (scipy.sparse.coo_array(np.ones(3)), InvalidProblem, "have rows"),
         (np.array([[1 + 1j, 0]]), UnsupportedData, "complex"),
-        (scipy.sparse.csr_array([[1j, 0]]), UnsupportedData, "complex"),
-        (np.array([1j, 0]), UnsupportedData, "complex"),
-        (np.array([[1, None]], dtype=object), UnsupportedData, "object"),
         (np.array([["a", "b"]]), UnsupportedData, "numbers"),
         (["a", 1], UnsupportedData, "all numbers or all strings"),
-        (["a", {}], UnsupportedData, "dict"),
-        ([object(), object()], UnsupportedData, "object"),
-        ([("a",), ("a", "b")], InvalidProblem, "equally many"),
-        (np.array(["2020-01-01"], dtype="datetime64[D]"), UnsupportedData, "datetime64"),
-        ([None, None], InvalidProblem, "2 rows without a class"),
         (np.ma.masked_array([1, 2], [0, 1]), UnsupportedData, "mask"),
-        ("classes", UnsupportedData, "str"),
-        (None, UnsupportedData, "NoneType"),
-        (iter([1, 2]), UnsupportedData, "iterator"),
         (as_operator(np.eye(3)), UnsupportedData, "DenseOperator"),
     ],
 )
@@ -436,35 +326,22 @@ def test_bad_labels_end_in_one_error(name, given, error, match):
         getattr(targets, name)(given)
 
 
-INDICATORS = np.eye(3)
+LIGHT = {"laplacian": "clique", "self_loops": False, "sample_weight": [1, 0.5, 0]}
 
 
-@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+@dense_and_sparse
 @pytest.mark.parametrize(
     ("name", "labels", "options", "error", "match"),
     [
         ("lda", [[1, 0], [1, 0]], {}, InvalidProblem, "at least two classes; got 1"),
         ("lda", [[1, 0], [1, 1]], {}, InvalidProblem, "opls, cca or hsl"),
-        ("lda", [[0, 3.0], [1, 0]], {}, InvalidProblem, "zeros and ones"),
-        ("lda", [[-1, 1], [1, -1]], {}, InvalidProblem, "zeros and ones"),
-        ("lda", INDICATORS, {"unlabelled": -1}, InvalidOption, "class vector"),
-        ("lda", INDICATORS, {"unlabelled": [[1]]}, InvalidOption, "unlabelled must be"),
+        ("lda", np.eye(3), {"unlabelled": -1}, InvalidOption, "class vector"),
         ("hsl", [[1, 0], [0, -0.5]], {}, InvalidProblem, r"got -0\.5 in column 1.*opls or cca"),
-        ("hsl", INDICATORS, {"weights": [1, 2]}, InvalidProblem, "3 finite numbers"),
-        ("hsl", INDICATORS, {"weights": [1, [2], 3]}, InvalidProblem, "3 finite numbers"),
-        ("hsl", INDICATORS, {"weights": [1, -2, 3]}, InvalidProblem, "of at least 0"),
-        ("hsl", INDICATORS, {"weights": [1, np.nan, 3]}, InvalidProblem, "3 finite numbers"),
-        ("hsl", INDICATORS, {"weights": [1, 1j, 3]}, InvalidProblem, "3 finite numbers"),
-        ("hsl", INDICATORS, {"laplacian": "zhu"}, InvalidOption, "'zhou', 'clique', 'star'; got 'zhu'"),
-        ("hsl", INDICATORS, {"laplacian": "star", "self_loops": False}, InvalidOption, "with laplacian"),
-        ("hsl", INDICATORS, {"laplacian": "clique", "self_loops": None}, InvalidOption, "self_loops"),
-        (
-            "hsl",
-            np.ones((3, 1)),
-            {"laplacian": "clique", "self_loops": False, "sample_weight": [1, 0.5, 0]},
-            InvalidProblem,
-            "sample_weight of 0 or at least 1",
-        ),
+        ("hsl", np.eye(3), {"weights": [1, -2, 3]}, InvalidProblem, "of at least 0"),
+        ("hsl", np.eye(3), {"weights": [0, 0, 0]}, InvalidProblem, "positive weight"),
+        ("hsl", np.eye(3), {"laplacian": "zhu"}, InvalidOption, "'zhou', 'clique', 'star'; got 'zhu'"),
+        ("hsl", np.eye(3), {"laplacian": "star", "self_loops": False}, InvalidOption, "with laplacian"),
+        ("hsl", np.ones((3, 1)), LIGHT, InvalidProblem, "sample_weight of 0 or at least 1"),
         ("cca", [[1e-60, 0], [0, 1], [0, 1]], {}, InvalidProblem, "Scale them"),
     ],
 )
