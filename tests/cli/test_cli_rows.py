@@ -1,0 +1,195 @@
+"""Which rows belong together and which are left out: `--ids` and `--drop-missing`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("click")
+
+import scipy.sparse
+from cli.running import KIND, WEIGHTS, N, X, Y, Z, refusal, run, table
+
+import linspec as ls
+from linspec.cli import data
+
+# ---- --ids --------------------------------------------------------------------------------------
+
+WHO = np.array([f"p{i}" for i in range(N)])
+SWAPPED = WHO[[0, 2, 1, *range(3, N)]]
+COMMANDS = {
+    "solve": "-k 1",
+    "compare": "-k 1 --solvers gram,direct",
+    "cross-validate": "-k 1 --ridges 0.1,1",
+    "permute": "--permutations 5",
+    "bootstrap": "-k 1 --draws 4",
+}
+
+
+@pytest.fixture
+def named(folder):
+    """Views and a confound with a column of ids, and the same with the ids in another order."""
+    x, y = dict(zip("abcde", X.T, strict=True)), dict(zip("uvst", Y.T, strict=True))
+    table("x.csv", {**x, "who": WHO})
+    for name, who in (("y.csv", WHO), ("swapped.csv", SWAPPED)):
+        table(name, {**y, "who": who})
+    for name, who in (("age.csv", WHO), ("old.csv", SWAPPED)):
+        table(name, {"age": Z[:, 0], "who": who})
+    table("towns.csv", {"town": np.arange(N) // 6.0, "who": SWAPPED})
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_files_in_another_order_are_refused_by_every_command(named, command):
+    for more in ("", "--drop-missing"):
+        said = refusal(f"{command} cca x.csv swapped.csv {COMMANDS[command]} --ids who {more}")
+        assert "differ in row 1, counted from 0. Sort both files alike" in said
+    line = f"{command} cca x.csv y.csv {COMMANDS[command]} --ids who --confounds"
+    for name in ("old.csv", "old.csv:age"):
+        assert refusal(f"{line} {name}").startswith("Error: old.csv and x.csv must have the same ids")
+    run(f"{line} age.csv")
+
+
+def test_views_groups_and_new_rows_are_compared_too(named):
+    said = refusal("solve multiset-cca x.csv y.csv old.csv -k 1 --ids who")
+    assert said.startswith("Error: old.csv and x.csv")
+    said = refusal("cross-validate cca x.csv y.csv -k 1 --ridges 0.1,1 --groups towns.csv --ids who")
+    assert said.startswith("Error: towns.csv and x.csv")
+    run("solve cca x.csv y.csv -k 1 --ids who --out c.npz")
+    assert "differ in row 1, counted from 0" in refusal("transform c.npz x.csv swapped.csv --ids who")
+
+
+def test_ids_are_none_of_the_numbers(named):
+    run("solve cca X.npy Y.npy -k 2 --out plain.json")
+    run("solve cca x.csv y.csv -k 2 --ids who --out named.json")
+    plain, found = (json.loads(Path(name).read_text()) for name in ("plain.json", "named.json"))
+    assert found["column_names"] == {"X": [*"abcde"], "Y": [*"uvst"]}
+    assert found["about"]["ids"] == "who"
+    np.testing.assert_allclose(found["correlations"], plain["correlations"], rtol=1e-12)
+    run("solve cca x.csv:~a y.csv -k 2 --ids who --out fewer.json")
+    assert json.loads(Path("fewer.json").read_text())["column_names"]["X"] == [*"bcde"]
+
+
+def test_files_without_the_column_are_paired_by_places_with_a_warning(named):
+    _, said = run("solve cca x.csv Y.npy -k 1 --ids who")
+    assert said.startswith("Warning: Y.npy has no column 'who'")
+    np.savetxt("plain.csv", X, delimiter=",")
+    for first in ("X.npy", "plain.csv"):
+        said = refusal(f"solve cca {first} x.csv -k 1 --ids who")
+        assert f"{first}: its columns have no names, so --ids 'who' names none of them. Put a line" in said
+
+
+# ---- --drop-missing -----------------------------------------------------------------------------
+
+GAPS = {"X": [0, 7, 59], "Y": [7, 20], "weights": [31], "confounds": [33, 0], "kind": [40]}
+"""The rows of each input that lack a value."""
+
+
+def without(*inputs: str) -> np.ndarray:
+    """Which rows are complete in all of some inputs."""
+    return ~np.isin(np.arange(N), [row for name in inputs for row in GAPS[name]])
+
+
+def write(name: str, suffix: str, matrix: np.ndarray, rows: list[int]) -> str:
+    """A file that lacks one value in each of these rows, in one of the ways of its format."""
+    path, filled = f"{name}{suffix}", np.atleast_2d(matrix.T).T.astype(float).copy()
+    for i, row in enumerate(rows):
+        filled[row, i % filled.shape[1]] = np.nan
+    names = [f"{name}{j}" for j in range(filled.shape[1])]
+    if suffix == ".npy":
+        np.save(path, filled)
+    elif suffix == ".npz":
+        scipy.sparse.save_npz(path, scipy.sparse.csr_array(filled))
+    elif suffix == ".parquet":
+        pa, pq = (pytest.importorskip(each) for each in ("pyarrow", "pyarrow.parquet"))
+        pytest.importorskip("narwhals", reason="no narwhals")
+        columns = [pa.array(column, from_pandas=True) for column in filled.T]
+        pq.write_table(pa.table(columns, names), path, row_group_size=25)
+    else:
+        ways = iter((["NA", "?"] if len(names) == 1 else ["NA", "", "nan", "?", "NULL", "n/a"]) * 10)
+        lines = [",".join(next(ways) if np.isnan(v) else repr(v) for v in row) for row in filled.tolist()]
+        Path(path).write_text("\n".join([",".join(names), *lines]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npy", ".npz"])
+def test_rows_leave_all_files_together(folder, suffix):
+    inputs = {"X": X, "Y": Y, "weights": WEIGHTS, "confounds": Z}
+    x, y, w, z = (write(name, suffix, matrix, GAPS[name]) for name, matrix in inputs.items())
+    keep = without(*inputs)
+    line = f"solve cca {x} {y} -k 2 --ridge 1 --sample-weight {w} --confounds {z}"
+    out, said = run(f"{line} --drop-missing --out r.npz")
+    assert said == f"--drop-missing: {N - keep.sum()} of {N} rows lack a value and are left out.\n"
+    assert f"{keep.sum()} x 5" in out
+    exact = ls.solve(
+        ls.CCA(X[keep], Y[keep], 2, ridge=1.0, sample_weight=WEIGHTS[keep], confounds=Z[keep]), "direct"
+    )
+    found = ls.load_solution("r.npz")
+    np.testing.assert_allclose(found.correlations, exact.correlations, rtol=1e-9)
+    np.testing.assert_allclose(found.x_weights, exact.x_weights, rtol=1e-6)
+    _, said = run(f"transform r.npz {x} {y} --confounds {z} --drop-missing --out s.npy")
+    some = without("X", "Y", "confounds")
+    assert f"{N - some.sum()} of {N} rows" in said
+    scores = np.hstack(found.transform(X[some], Y[some], confounds=Z[some]))
+    np.testing.assert_allclose(np.load("s.npy"), scores, rtol=1e-12)
+    assert "--drop-missing" in refusal(line)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_labels_and_columns_of_one_file(folder, suffix):
+    """Rows count where a column that is read lacks a value, and not for others."""
+    columns = {name: [*map(repr, values)] for name, values in zip("abcde", X.T.tolist(), strict=True)}
+    columns |= {"kind": KIND.tolist(), "empty": [""] * N}
+    for name, gaps, mark in (("b", GAPS["X"], ""), ("kind", GAPS["kind"], "NA")):
+        for row in gaps:
+            columns[name][row] = mark
+    table("all.csv", columns)
+    if suffix == ".parquet":
+        pq, csv = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow.csv")
+        nothing = csv.ConvertOptions(null_values=["", "NA"], strings_can_be_null=True)
+        pq.write_table(csv.read_csv("all.csv", convert_options=nothing), "all.parquet")
+    keep = without("X", "kind")
+    labelled = f"discriminant all{suffix} --columns a..e --target-column kind"
+    _, said = run(f"solve {labelled} --drop-missing --out r.npz")
+    assert f"4 of {N} rows lack a value" in said
+    exact = ls.solve(ls.Discriminant(X[keep], ls.targets.lda(KIND[keep])))
+    np.testing.assert_allclose(ls.load_solution("r.npz").eigenvalues, exact.eigenvalues, rtol=1e-9)
+    compared, said = run(f"compare {labelled} --drop-missing --solvers direct,two-stage")
+    assert said.count(f"4 of {N} rows") == 1
+    assert f"{exact.eigenvalues.sum():.6g}" in compared
+    assert "--drop-missing" in refusal(f"solve {labelled}")
+    line = f"solve svd all{suffix} -k 1 --drop-missing --columns"
+    assert run(f"{line} c,d")[1] == f"--drop-missing: 0 of {N} rows lack a value and are left out.\n"
+    assert f"{N} of {N} rows lack a value" in refusal(f"{line} a,c,empty")
+    assert "kind" in refusal(f"{line} a,kind")
+
+
+def test_files_of_unequal_length_and_infinities_are_refused(folder):
+    line = "solve cca X.npy Y.npy -k 1 --drop-missing"
+    np.save("Y.npy", Y[:-1])
+    assert "equally many rows: X, Y" in refusal(line)
+    np.save("Y.npy", np.full((N, 2), np.nan))
+    assert f"{N} of {N} rows lack a value" in refusal(line)
+    np.save("Y.npy", np.where(np.arange(2 * N).reshape(N, 2) == 5, np.inf, Y[:, :2]))
+    assert "finite" in run(line, code=2)[1]
+
+
+@pytest.mark.parametrize("kind", [".parquet", "*.parquet", ".npy", "*.npy"])
+def test_what_is_read_in_slices(folder, monkeypatch, kind):
+    """Large files, and several, are filtered in every pass."""
+    monkeypatch.setattr(data, "SHARE", 0.0)
+    monkeypatch.setattr(data, "BLOCK", 64)
+    suffix = kind.removeprefix("*")
+    name, keep = write("A", suffix, X, GAPS["X"]), without("X")
+    if kind.startswith("*"):
+        for i, (half, gaps) in enumerate([(X[:50], [0, 7]), (X[50:], [9])]):
+            Path(write("A", suffix, half, gaps)).rename(f"part{i}{suffix}")
+        name = f"part*{suffix}"
+    out, said = run(f"solve svd {name} -k 2 --center --drop-missing --out r.npz")
+    assert f"3 of {N} rows" in said
+    assert "A=ChosenRows(" in out
+    kept = X[keep] - X[keep].mean(axis=0)
+    expected = np.linalg.svd(kept, compute_uv=False)[:2]
+    np.testing.assert_allclose(ls.load_solution("r.npz").S, expected, rtol=1e-6)
