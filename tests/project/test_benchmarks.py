@@ -13,30 +13,6 @@ import pytest
 import linspec as ls
 
 FOLDER = Path(__file__).parents[2] / "asv_bench"
-MODULES = {
-    "cca": "cca",
-    "discriminant": "discriminant",
-    "kernel-cca": "kernel_cca",
-    "kernel-ridge": "kernel_ridge",
-    "least-squares": "least_squares",
-    "pls": "pls",
-    "pls-regression": "pls_regression",
-    "preimage-cca": "preimage_cca",
-    "reduced-rank-regression": "reduced_rank_regression",
-    "svd": "svd",
-}
-CLASSES = {
-    "cca": "CCASolvers",
-    "discriminant": "DiscriminantSolvers",
-    "kernel-cca": "KernelCCASolvers",
-    "kernel-ridge": "KernelRidgeSolvers",
-    "least-squares": "LeastSquaresSolvers",
-    "pls": "PLSSolvers",
-    "pls-regression": "PLSRegressionSolvers",
-    "preimage-cca": "PreimageCCASolvers",
-    "reduced-rank-regression": "ReducedRankRegressionSolvers",
-    "svd": "SVDSolvers",
-}
 ANSWERS = {
     "cca": "x_weights",
     "discriminant": "weights",
@@ -49,6 +25,8 @@ ANSWERS = {
     "reduced-rank-regression": "weights",
     "svd": "Vh",
 }
+"""The problems that are timed, each with an array of its answers."""
+
 RUNS = [
     ("cca", "gram"), ("cca", "als"), ("discriminant", "direct"), ("discriminant", "two-stage"),
     ("kernel-cca", "kcca"), ("kernel-cca", "nystrom-lobpcg"),
@@ -58,9 +36,6 @@ RUNS = [
     ("reduced-rank-regression", "direct"), ("reduced-rank-regression", "two-stage"),
 ]  # fmt: skip
 
-of_the_session = pytest.mark.slow
-"""Whole measurements, of seconds each: the session `bench` runs them with the benchmarks that they are part of."""
-
 
 @pytest.fixture
 def benchmark(monkeypatch: pytest.MonkeyPatch):
@@ -68,37 +43,33 @@ def benchmark(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.syspath_prepend(str(FOLDER))
 
     def make(problem: str):
-        module = __import__(f"benchmarks.{MODULES[problem]}", fromlist=["benchmarks"])
-        return getattr(module, CLASSES[problem])()
+        module = __import__(f"benchmarks.{problem.replace('-', '_')}", fromlist=["benchmarks"])
+        return getattr(module, f"{ls.get_problem(problem).__name__}Solvers")()
 
     yield make
     for name in [name for name in sys.modules if name.partition(".")[0] == "benchmarks"]:
         del sys.modules[name]
 
 
-def lists(module: str, name: str) -> list[str]:
-    return getattr(sys.modules[f"benchmarks.{module}"], name)
+def able(problem: str, *traits: str) -> list[str]:
+    """The solvers of a problem with all of these traits, and without those that have a minus."""
+    return [
+        name
+        for name in ls.solvers(problem)
+        for found in [ls.describe(f"{problem}/{name}").traits]
+        if all((trait[1:] not in found) if trait[0] == "-" else trait in found for trait in traits)
+    ]
 
 
-def traits(problem: str) -> dict[str, tuple[str, ...]]:
-    return {name: ls.describe(f"{problem}/{name}").traits for name in ls.solvers(problem)}
-
-
-@pytest.mark.parametrize("problem", MODULES)
+@pytest.mark.parametrize("problem", ANSWERS)
 def test_every_registered_solver_is_timed(benchmark, problem):
     benchmark(problem)
-    assert lists(MODULES[problem], "SOLVERS") == list(ls.solvers(problem))
-
-
-def test_every_one_pass_solver_is_timed_on_slices(benchmark):
-    benchmark("svd")
-    assert lists("svd", "ONE_PASS") == [name for name, has in traits("svd").items() if "one-pass" in has]
-
-
-def test_every_cca_solver_that_iterates_is_followed_to_its_shares(benchmark):
-    benchmark("cca")
-    able = [n for n, has in traits("cca").items() if "iterative" in has and "demonstration" not in has]
-    assert lists("cca", "ITERATIVE") == able
+    module = sys.modules[f"benchmarks.{problem.replace('-', '_')}"]
+    assert able(problem) == module.SOLVERS
+    if problem == "svd":
+        assert able(problem, "one-pass") == module.ONE_PASS
+    if problem == "cca":
+        assert able(problem, "iterative", "-demonstration") == module.ITERATIVE
 
 
 def test_a_blas_is_held_to_one_thread():
@@ -109,18 +80,10 @@ def test_a_blas_is_held_to_one_thread():
         "import benchmarks.cca, threadpoolctl\n"
         "print(*{pool['num_threads'] for pool in threadpoolctl.threadpool_info()})\n"
     )
-    assert python(code, str(FOLDER)).split() == ["1"]
-
-
-def python(code: str, argument: str, *path: str) -> str:
-    """Return the output of an interpreter that has folders before its path."""
     plain = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
-    plain["PYTHONPATH"] = os.pathsep.join([*path, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-    run = subprocess.run(
-        [sys.executable, "-c", code, argument], capture_output=True, text=True, check=False, env=plain
-    )
-    assert run.returncode == 0, run.stderr
-    return run.stdout
+    command = [sys.executable, "-c", code, str(FOLDER)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, env=plain)
+    assert run.stdout.split() == ["1"]
 
 
 @pytest.mark.parametrize("data", ["tall", "words", "one-hot"])
@@ -163,7 +126,7 @@ def test_slices_are_read_once_and_the_error_is_that_of_the_answer(benchmark, sol
     assert bench.track_error(solver, slices) < (1e-12 if solver == "gram" else 0.2)
 
 
-@of_the_session
+@pytest.mark.slow  # whole measurements, of seconds each
 @pytest.mark.parametrize("problem", ["texts", "scenes"])
 def test_shares_of_the_correlations_are_met_where_they_are_said_to_be(benchmark, problem, monkeypatch):
     """By an independent measure: the correlations of the images of the weights."""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
 pytest.importorskip("sklearn")
 
-from public_surface import FOR_ALL, FOR_AUTHORS, RECORD, lines  # beside this file
+from project.public_surface import FOR_ALL, FOR_AUTHORS, RECORD, lines
 
 
 def test_the_surface_is_the_recorded_one() -> None:
