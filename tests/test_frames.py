@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-import datetime
+import datetime as dt
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -133,7 +133,7 @@ def test_columns_without_numbers_are_named(library):
         "polars": lambda: texts.cast(pytest.importorskip("polars").Categorical),
         "pyarrow": lambda: frame("pyarrow", c=texts["c"].dictionary_encode()),
     }[library]()
-    dates = frame(library, a=[1.0, 2.0], c=[datetime.date(2020, 1, 1)] * 2, b=["x", "y"])
+    dates = frame(library, a=[1.0, 2.0], c=[dt.date(2020, 1, 1)] * 2, b=["x", "y"])
     for given in (frame(library, a=[1.0, 2.0], c=["x", "y"]), dates, coded):
         with pytest.raises(UnsupportedData, match=r"^X must hold numbers; got .*in column 'c'.*Leave"):
             as_operator(given, "X")
