@@ -59,20 +59,20 @@ def solver(
     name: str,
     *traits: str,
     without: str = "",
-    before: Callable[..., Any] | None = None,
-    change: Callable[..., Any] | None = None,
+    before: Callable[..., Any] = lambda *_: None,
+    around: Callable[..., Any] = lambda self, proper, *given: proper(*given),
+    change: Callable[..., Any] = lambda arrays, problem: arrays,
     factor: float = 1.0,
     **members: Any,
 ) -> Register:
-    """A solver that ships with other traits, something done before it runs, other arrays or residuals, or members."""
+    """A solver that ships with other traits, something done before or around it, other arrays, residuals or members."""
     spec, base = get_spec("solver", name), get_part("solver", name)
 
     def iterate(self, problem, moments, context, start):
-        if before:
-            before(problem, moments, context)
-        for step in base.iterate(self, problem, moments, context, start):
-            made = (lambda step=step: change(step.arrays(), problem)) if change else step.arrays
-            yield step._replace(residual=step.residual * factor, arrays=made)
+        before(problem, moments, context)
+        for step in around(self, partial(base.iterate, self), problem, moments, context, start):
+            arrays = partial(lambda step: change(step.arrays(), problem), step)
+            yield step._replace(residual=step.residual * factor, arrays=arrays)
 
     kept = tuple(trait for trait in (*spec.traits, *traits) if trait != without)
     return registered(spec, derived(base, **{"iterate": iterate, **members}), traits=kept)
@@ -230,19 +230,12 @@ def certifying(change: Callable[[Any], Any], tested: str = "problem/faulty") -> 
 
 def returning(**changes: Callable[[Any], Any]) -> Register:
     """A problem whose certificate changes fields of the answers."""
-    fields = {name: lambda found, name=name: changes[name](found.fields[name]) for name in changes}
 
     def change(found: Any) -> Any:
-        return found._replace(fields={**found.fields, **{name: made(found) for name, made in fields.items()}})
+        changed = {name: made(found.fields[name]) for name, made in changes.items()}
+        return found._replace(fields={**found.fields, **changed})
 
     return certifying(change, "faulty/direct")
-
-
-def takes_any_weights(self):
-    weights = self.sample_weight
-    altered(self, sample_weight=None)
-    Components.__post_init__(self)
-    altered(self, sample_weight=weights)
 
 
 def transforms_by_the_rows(self, A, *, confounds=None):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import os
-import random
 import re
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +19,8 @@ import linspec as ls
 from linspec import Status, registry
 from linspec.arrays import to_host
 from linspec.cli import main
-from linspec.cost import sweeps_estimate
 from linspec.iteration import Iterate
 from linspec.operators import RowFiles
-from linspec.registry.queries import get_part
 from linspec.testing import kit
 from tests import faulty_plugins as f
 from tests import resources
@@ -49,74 +46,55 @@ def fresh_registry(monkeypatch):
 
 DIRECT, CG, GD, LSQR = (f"least-squares/{name}" for name in ("direct", "cg", "gd", "lsqr"))
 DIRECT_SVD, KRYLOV = "svd/direct", "svd/block-krylov"
-CLASSES = {name: get_part("solver", name) for name in (DIRECT, CG, GD, LSQR)}
 
 
 def source(problem: Any) -> Any:
-    """The array that the user has passed, if it is one of NumPy."""
+    """The array that the user has passed, or an empty one if it is none of NumPy."""
     found = getattr(problem.A, "array", None)
-    return found if type(found) is np.ndarray else None
-
-
-def on_numpy(change: Callable[[Any], Any]) -> Callable[..., Any]:
-    """Change the coefficients where they are an array of NumPy in float64."""
-
-    def changed(arrays, problem):
-        x = arrays["x"]
-        return arrays | {"x": change(x) if type(x) is np.ndarray and x.dtype == np.float64 else x}
-
-    return changed
+    return found if type(found) is np.ndarray else np.empty((0, 0))
 
 
 def elsewhere(error: Exception) -> Callable[..., Any]:
     """Raise where the coefficients are no array of NumPy."""
-    return lambda a, p: a if type(a["x"]) is np.ndarray else raises(error)()
 
-
-def raises(error: Exception) -> Callable[..., Any]:
-    def work(*_: Any) -> Any:
-        raise error
+    def work(arrays, problem):
+        if type(arrays["x"]) is not np.ndarray:
+            raise error
+        return arrays
 
     return work
 
 
-def needs_c_order(problem, *_):
-    if source(problem) is not None and not source(problem).flags.c_contiguous:
-        raise BufferError("ndarray is not C-contiguous")
+def a_little_random(arrays, problem):
+    x = arrays["x"]
+    noise = 3e-15 * np.random.default_rng().random(x.shape)
+    return arrays | {"x": x * (1 + noise) if type(x) is np.ndarray else x}
 
 
 def changes_its_input(problem, *_):
-    if source(problem) is not None and source(problem).flags.writeable:
-        source(problem)[0, :] = 0.0
+    if source(problem).flags.writeable:
+        source(problem)[:1] = 0.0
 
 
-def forgets_the_ridge(self, problem, *given):
-    return CLASSES[DIRECT].iterate(self, f.altered(f.copy.copy(problem), ridge=0.0), *given)
+def begins_anew(self, proper, problem, moments, context, start):
+    return proper(problem, moments, context, None)
 
 
-def begins_anew(name: str) -> Callable[..., Any]:
-    return lambda self, problem, moments, context, start: CLASSES[name].iterate(
-        self, problem, moments, context, None
-    )
+def keeps_its_answer(self, proper, problem, *given):
+    kept = vars(self).setdefault("kept", {})
+    return kept.setdefault(problem.A.shape, list(proper(problem, *given)))
 
 
-def keeps_its_answer(self, problem, moments, context, start):
-    kept, key = vars(self).setdefault("kept", {}), problem.A.shape
-    if key not in kept:
-        kept[key] = next(CLASSES[DIRECT].iterate(self, problem, moments, context, start)).arrays()
-    yield Iterate(0.0, lambda: kept[key], final=True)
-
-
-def reads_the_statement(self, problem, moments, context, start):
+def reads_the_statement(self, proper, problem, *given):
     """The rows before weights, confounds and scale are taken into account."""
     A, B = (M - M.mean(axis=0) for M in (problem.A.dense(), problem.B.dense()))
     x = np.linalg.solve(A.T @ A + problem.ridge * np.eye(A.shape[1]), A.T @ B)
     yield Iterate(0.0, lambda: {"x": x}, final=True)
 
 
-def other_error(self, *given):
+def other_error(self, proper, *given):
     try:
-        yield from CLASSES[CG].iterate(self, *given)
+        yield from proper(*given)
     except ls.errors.NonFiniteData:
         raise ValueError("bad data") from None
 
@@ -146,18 +124,6 @@ def makes_rows_dense(problem, moments, context):
             block.cut(first, min(first + 500, block.rows)).dense()
 
 
-def makes_a_square(problem, *_):
-    return np.ones((problem.A.shape[0], problem.A.shape[0]), np.float32)
-
-
-def keeps_its_data(problem, *_):
-    f.KEPT.append(np.array(to_host(problem.A.dense())))
-
-
-def one_way(self, *given):
-    return CLASSES[DIRECT].iterate(self, *given) if self.way == "svd" else nowhere  # noqa: F821
-
-
 def takes_the_first_ridge(arrays, problem):
     return {"x": np.hstack([arrays["x"][:, : problem.B.shape[1]]] * len(tuple(problem.ridges)))}
 
@@ -165,10 +131,6 @@ def takes_the_first_ridge(arrays, problem):
 def takes_the_last_ones(arrays, problem):
     _, S, Vh = np.linalg.svd(problem.A.dense() - problem.A.dense().mean(axis=0), full_matrices=False)
     return {"Vh": Vh[-problem.k :], "S": S[-problem.k :]}
-
-
-def says_no_time(cls, sizes):
-    return replace(sweeps_estimate(sizes, 1), seconds=1e-12)
 
 
 def then(first: Any, value: Any) -> Any:
@@ -193,9 +155,8 @@ FAULTS: dict[str, dict[str, Callable[[], str]]] = {
     },
     "accuracy": {
         "must reach its tolerance here; .*the answer that of another problem": solver(
-            DIRECT, iterate=forgets_the_ridge
+            DIRECT, around=lambda self, proper, p, *given: proper(f.altered(copy.copy(p), ridge=0.0), *given)
         ),
-        r"x of shape \(8, 2\).* got \(2, 8\)": solver(DIRECT, change=lambda a, p: a | {"x": a["x"].T}),
         r"S must have shape \(3,\); got \(2,\)": solver(
             DIRECT_SVD, change=lambda a, p: {"Vh": a["Vh"][1:], "S": a["S"][1:]}
         ),
@@ -207,11 +168,6 @@ FAULTS: dict[str, dict[str, Callable[[], str]]] = {
             __post_init__=lambda self: f.altered(self, converged=True, status=Status.CONVERGED),
         ),
         "it compares nothing": problem(testing="NOTHING_SEEN"),
-        "times 1e-50: .*(must reach its tolerance|compare with sizes of the data)": solver(
-            DIRECT, change=lambda a, p: a | {"x": a["x"] * (np.abs(source(p)).max() > 1e-20)}
-        ),
-        "IndexError: 9 .*py:": solver(DIRECT, before=raises(IndexError("9"))),
-        "raised MissingCapability: no": solver(DIRECT, before=raises(ls.errors.MissingCapability("no"))),
         r"must end within 1 s; it was ended.*py:": solver(CG, before=hangs),
     },
     "residual": {
@@ -228,15 +184,16 @@ FAULTS: dict[str, dict[str, Callable[[], str]]] = {
     },
     "data:float32": {"ZeroDivision": solver(DIRECT, before=lambda p, *_: 1 / (p.A.dtype != np.float32))},
     "data:numpy": {"data must stay as they are; they are chang": solver(DIRECT, before=changes_its_input)},
-    "data:layout": {"BufferError": solver(DIRECT, before=needs_c_order)},
+    "data:layout": {
+        "ZeroDivision": solver(DIRECT, before=lambda p, *_: source(p).flags.c_contiguous or 1 / 0)
+    },
     "data:iterator": {"raised": solver(CG, before=multiplies_uncounted)},
-    "weights": {"effect of repeated rows": solver(DIRECT, iterate=reads_the_statement)},
-    "confounds": {"effect of residuals of a regression": solver(DIRECT, iterate=reads_the_statement)},
-    "scale": {"effect of divided columns": solver(DIRECT, iterate=reads_the_statement)},
-    "together": {"effect of all three": solver(DIRECT, iterate=reads_the_statement)},
+    "weights": {"effect of repeated rows": solver(DIRECT, around=reads_the_statement)},
+    "confounds": {"effect of residuals of a regression": solver(DIRECT, around=reads_the_statement)},
+    "scale": {"effect of divided columns": solver(DIRECT, around=reads_the_statement)},
+    "together": {"effect of all three": solver(DIRECT, around=reads_the_statement)},
     "bad-data": {
-        "must raise NonFiniteData; got ValueError": solver(CG, iterate=other_error),
-        r"Call super\(\)|raised ValueError": problem(__post_init__=f.takes_any_weights),
+        "must raise NonFiniteData; got ValueError": solver(CG, around=other_error),
         "NaN in V must raise NonFiniteData": normalizer(lambda proper, V, *M: proper(np.nan_to_num(V), *M)),
     },
     "answers": {
@@ -246,11 +203,9 @@ FAULTS: dict[str, dict[str, Callable[[], str]]] = {
         "nor depend on other rows; they do": answering(transform=f.transforms_by_the_rows),
     },
     "seed": {
-        "two runs with rng=7 differ": solver(
-            DIRECT, change=on_numpy(lambda x: x * (1 + 3e-15 * np.random.default_rng().random(x.shape)))
-        ),
+        "two runs with rng=7 differ": solver(DIRECT, change=a_little_random),
         "needs the trait 'randomized'; add it": solver(KRYLOV, without="randomized"),
-        "keep nothing of one problem for the next": solver(DIRECT, iterate=keeps_its_answer),
+        "keep nothing of one problem for the next": solver(DIRECT, around=keeps_its_answer),
     },
     "passes": {
         "passes must count every pass": solver(CG, before=multiplies_uncounted),
@@ -258,31 +213,31 @@ FAULTS: dict[str, dict[str, Callable[[], str]]] = {
         "Catch Exception instead": solver(CG, before=swallows),
     },
     "resume": {
-        "must begin at its start": solver(LSQR, iterate=begins_anew(LSQR)),
-        "from a checkpoint, the first residual must be about the last one": solver(
-            GD, iterate=begins_anew(GD)
-        ),
+        "must begin at its start": solver(LSQR, around=begins_anew),
+        "from a checkpoint, the first residual must be about the last one": solver(GD, around=begins_anew),
     },
     "choices": {
-        "NameError: name 'nowhere' is not defined": solver(
-            DIRECT,
-            way=ls.option("svd", "how", choices=("svd", "qr")),
-            __annotations__={"way": str},
-            iterate=one_way,
+        "ZeroDivisionError": solver(
+            CG, around=lambda self, proper, *given: proper(*given) if self.form == "auto" else 1 / 0
         ),
         "ridge 0.5 of a path: the solver must reach": solver(DIRECT, change=takes_the_first_ridge),
     },
     "sparse": {"of 40000 were made dense": solver(CG, before=makes_rows_dense)},
     "memory": {
-        "with the rows, not with their square": solver(DIRECT, before=makes_a_square),
-        "nothing of a problem may be kept": solver(DIRECT, before=keeps_its_data),
+        "with the rows, not with their square": solver(
+            DIRECT, before=lambda p, *_: np.ones([p.A.shape[0]] * 2, np.float32)
+        ),
+        "nothing of a problem may be kept": solver(
+            DIRECT, before=lambda p, *_: f.KEPT.append(p.A.dense().copy())
+        ),
     },
-    "estimate": {"within 1000 times of the clock": solver(DIRECT, estimate=classmethod(says_no_time))},
+    "estimate": {
+        "within 1000 times of the clock": solver(
+            DIRECT, estimate=classmethod(lambda cls, sizes: ls.cost.Estimate(1e-12, 0.0, ""))
+        )
+    },
     "process": {
         r"print nothing.* it prints 'solved\\n'": solver(DIRECT, before=lambda *_: print("solved")),
-        "the global generator of Python is changed": answering(
-            transform=lambda self, A, **m: then(random.random(), ls.SVDSolution.transform(self, A, **m))
-        ),
         "the global generator of NumPy is changed": normalizer(
             lambda proper, *given: then(np.random.seed(0), proper(*given))  # noqa: NPY002
         ),
@@ -299,9 +254,6 @@ FAULTS: dict[str, dict[str, Callable[[], str]]] = {
         ),
         "of rank 6": normalizer(lambda proper, *given: [each[:, 1:] for each in proper(*given)]),
         "must be orthonormal": normalizer(lambda proper, *given: [each * 1.01 for each in proper(*given)]),
-        "V must stay as it is|read-only": normalizer(
-            lambda proper, V, *M: then(V.__setitem__(0, 0 * V[0]), proper(V, *M))
-        ),
     },
     "moments": {"E ΩΩᵀ/l must be I": matrix(draw=lambda proper, *given: 0.9 * proper(*given))},
     "draws": {
@@ -383,7 +335,7 @@ def linspec_solvers():
     return [
         linspec.SolverSpec(
             name="packaged",
-            {field}="svd",
+            problem="svd",
             target="{target}",
             summary="A solver in a broken package.",
             reference="Chan 1982, ACM Trans. Math. Softw. 8(1), doi:10.1145/355984.355990",
@@ -394,24 +346,10 @@ def linspec_solvers():
 """
 SOLVER = "import numpy\nfrom linspec_svd.gram import DirectSVD as Solver\n\n"
 CHANGES = "print('hello')\nnumpy.seterr(all='ignore')\nnumpy.random.seed(0)\n"
-NO_FIELD = RECORD.replace("{field}", "problme")
-PACKAGES = {  # table, module of the solver, what `linspec check` says
-    "misspells a field": (NO_FIELD, "", "unexpected keyword argument 'problme'"),
-    "raises where its table is imported": (
-        "raise RuntimeError('no licence')\n",
-        "",
-        "RuntimeError: no licence",
-    ),
-    "does not end where it is imported": (RECORD, "while True:\n    pass\n", "declaration: "),
-}
 IMPORTS = {  # table, module of the solver, what the check of imports says
     "sleeps where its table is imported": ("import time\ntime.sleep(2)\n" + RECORD, SOLVER, "takes 2"),
     "loads an array library": ("import numpy\n" + RECORD, SOLVER, "loads numpy"),
-    "changes settings and prints": (
-        RECORD,
-        SOLVER + CHANGES,
-        "an import must leave the process as it was; .*hello.*the error state of NumPy",
-    ),
+    "changes settings and prints": (RECORD, SOLVER + CHANGES, ".*hello.*the error state of NumPy"),
 }
 
 
@@ -422,7 +360,7 @@ def package(table, code, tmp_path, monkeypatch):
     name = f"broken_{abs(hash((table, code)))}"
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n", encoding="utf-8")
     (info / "entry_points.txt").write_text(f"[linspec]\nbroken = {name}\n", encoding="utf-8")
-    table = table.replace("{field}", "problem").replace("{target}", f"{name}_solver:Solver")
+    table = table.replace("{target}", f"{name}_solver:Solver")
     (tmp_path / f"{name}.py").write_text(table, encoding="utf-8")
     (tmp_path / f"{name}_solver.py").write_text(code, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -432,13 +370,11 @@ def package(table, code, tmp_path, monkeypatch):
     monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: own)
 
 
-@pytest.mark.parametrize(("table", "code", "says"), PACKAGES.values(), ids=PACKAGES)
-def test_the_command_names_the_fault_of_a_package(tmp_path, monkeypatch, table, code, says):
-    package(table, code, tmp_path, monkeypatch)
-    limit = "1" if "while" in code else "60"
-    result = CliRunner().invoke(main, ["check", "svd/packaged", "--backend", "numpy", "--time-limit", limit])
+def test_the_command_ends_where_a_package_does_not(tmp_path, monkeypatch):
+    package(RECORD, "while True:\n    pass\n", tmp_path, monkeypatch)
+    result = CliRunner().invoke(main, ["check", "svd/packaged", "--backend", "numpy", "--time-limit", "1"])
     assert result.exit_code != 0
-    assert re.search(says, result.output, re.DOTALL), result.output
+    assert "declaration: the part must be imported within 1 s" in result.output
 
 
 @pytest.mark.parametrize(("table", "code", "says"), IMPORTS.values(), ids=IMPORTS)
