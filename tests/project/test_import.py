@@ -48,6 +48,12 @@ for _name in ("__wrapped__", "_private"):  # which are not searched in records
     QUIET[f"import linspec; hasattr(linspec, {_name!r}); print('linspec.registry' in sys.modules)"] = "False"
 for _name in PLUGINS:
     QUIET[f"from {_name} import *; import {_name} as p; print(hasattr(p, 'no_such_name'))"] = "False"
+for _line in ("--help", "solvers", "plugins", "solve --help"):  # print much
+    QUIET[
+        f"import io; out, sys.stdout = sys.stdout, io.StringIO(); from linspec.cli import main; "
+        f"main({_line.split()}, standalone_mode=False); sys.stdout = out; "
+        "print(sorted({'numpy', 'rich', 'matplotlib', 'sklearn'} & set(sys.modules)))"
+    ] = "[]"
 for _name in map(module_of, STUBS):
     QUIET[f"import {_name}; before = set(sys.modules); from {_name} import _HOLDERS; {HOLDERS}"] = "[]"
 """What a fresh interpreter runs, and what it prints."""

@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import tomllib
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -113,13 +112,6 @@ def test_a_package_under_another_name_is_registered_and_passes_the_kit(
         assert passed >= 3
 
 
-def test_the_example_s_own_name_gives_the_template(tmp_path: Path) -> None:
-    new("solver", "two-point", "--folder", tmp_path)
-    written = tmp_path / "linspec-two-point"
-    for path in (path for path in written.rglob("*") if path.is_file()):
-        assert path.read_bytes() == (TEMPLATES / "solver" / path.relative_to(written)).read_bytes()
-
-
 def test_names_that_cannot_be_or_are_taken(tmp_path: Path) -> None:
     for name in ("TwoStep", "two_step", "two--step", "2-step", "Größe", "a/b", "", "lambda", "none"):
         for kind in PACKAGES:
@@ -146,23 +138,6 @@ def test_the_tests_of_the_template_pass(site: Site, kind: str) -> None:
     """The public kit among them, as an author runs it; `nox -s template` does the same with a wheel."""
     site.install_template(PACKAGES[kind])
     site.run("-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=PACKAGES[kind].parent)
-
-
-@pytest.mark.parametrize("kind", PACKAGES)
-def test_the_template_builds_a_wheel_with_its_entry_point(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
-    build = pytest.importorskip("hatchling.build", reason="no hatchling; nox -s template builds it")
-    package, copy = PACKAGES[kind], tmp_path / "template"
-    shutil.copytree(package.parent, copy, ignore=shutil.ignore_patterns("__pycache__", "dist"))
-    monkeypatch.chdir(copy)
-    wheel = zipfile.ZipFile(tmp_path / build.build_wheel(str(tmp_path)))
-    names = wheel.namelist()
-    assert {f"{package.name}/{path.name}" for path in package.glob("*.py")} <= set(names)
-    assert not [name for name in names if "test_" in name]
-    (points,) = [name for name in names if name.endswith("entry_points.txt")]
-    entry = package.name.removeprefix("linspec_").replace("_", "-")
-    assert wheel.read(points).decode().split() == ["[linspec]", entry, "=", f"{package.name}.plugin"]
 
 
 def test_the_pages_show_the_templates_as_they_are() -> None:
