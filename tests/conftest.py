@@ -60,6 +60,9 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("linspec")
 
 
+NO_DATA = "needs data: set LINSPEC_DATA to the folder with the data sets"
+
+
 def _data_folder() -> Path | None:
     name = os.environ.get("LINSPEC_DATA")
     return Path(name) if name else None
@@ -103,11 +106,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             function, _, case = nodeid.partition("[")
             if "test_conformance.py" in function:  # the checks of a solver on a backend share their solves
                 return f"{function}:{case.rstrip(']').partition(':')[2]}"
-            if function.endswith(
-                "test_commands_run"
-            ):  # a command of a page reads what the one before has written
-                return f"{function}:{case.partition(':')[0]}"
-            return function
+            return f"{function}:{case}" if function.endswith("test_commands_run") else function  # a page each
 
         def remove_node(self, node: Any) -> Any:
             """Leave out the test that has ended a worker, and what it has done: it would all be done again."""
@@ -158,10 +157,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = slow
     if _data_folder() is None:
-        reason = "needs data: set LINSPEC_DATA to the folder with the data sets"
         for item in items:
             if item.get_closest_marker("data") is not None:
-                item.add_marker(pytest.mark.skip(reason=reason))
+                item.add_marker(pytest.mark.skip(reason=NO_DATA))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -199,9 +197,7 @@ def skips_by_reason(reports: Iterable[Any]) -> Counter[str]:
     """How many tests were skipped for each reason; one that gives none counts as "no reason"."""
     texts = [report.longrepr for report in reports]
     reasons = [text[2] if isinstance(text, tuple) else str(text or "") for text in texts]
-    return Counter(
-        reason.removeprefix("Skipped: ").removeprefix("Skipped").strip() or "no reason" for reason in reasons
-    )
+    return Counter(reason.removeprefix("Skipped").lstrip(": ") or "no reason" for reason in reasons)
 
 
 def backends_that_are_missing() -> str:
@@ -227,7 +223,7 @@ def data_folder() -> Path:
     """The folder that LINSPEC_DATA names; a test that asks for it is marked ``data``."""
     folder = _data_folder()
     if folder is None:
-        pytest.skip("needs data: set LINSPEC_DATA to the folder with the data sets")
+        pytest.skip(NO_DATA)
     return folder
 
 
@@ -260,10 +256,6 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The clock by which `max_seconds` is counted, in the hand of the test."""
     clock = Clock()
-    for module in (
-        "linspec.solving.solve",
-        "linspec.iteration.loop",
-        "linspec.rows.passes",
-    ):  # where a run begins and where it is looked at
+    for module in ("linspec.solving.solve", "linspec.iteration.loop", "linspec.rows.passes"):
         monkeypatch.setattr(f"{module}.time", clock)
     return clock

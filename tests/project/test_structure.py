@@ -20,11 +20,6 @@ import linspec as ls
 CORE = Path(ls.__file__).parent
 ROOT = CORE.parent
 FAMILIES = CORE / "families"
-TEMPLATES = CORE / "templates"
-BENCHMARKS = Path(__file__).parents[2] / "asv_bench" / "benchmarks"
-FOR_ALL = {"base.py", "records.py"}
-"""The modules of the benchmarks that serve every family."""
-
 CLASSES = frozenset(
     name
     for path in FAMILIES.glob("*/*.py")
@@ -33,17 +28,12 @@ CLASSES = frozenset(
     for name in [node.name]
 )
 
-EXEMPT = frozenset(
-    {
-        CORE / "__init__.py",  # the table of public names: a line for each shipped family
-        *(CORE / "estimators").glob("*.py"),  # an estimator states a problem of its family
-    }
-)
-
 
 def modules() -> list[Path]:
-    every = (path for path in CORE.rglob("*.py") if not {FAMILIES, TEMPLATES} & set(path.parents))
-    return sorted(path for path in every if path not in EXEMPT)
+    """All but the families, the table of public names, and the estimators, which state a problem of their family."""
+    apart = {FAMILIES, CORE / "templates", CORE / "estimators"}
+    every = {path for path in CORE.rglob("*.py") if not apart & {*path.parents}}
+    return sorted(every - {CORE / "__init__.py"})
 
 
 def named(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -106,29 +96,16 @@ def test_plugins_import_what_the_page_promises_to_authors():
     assert promised["authors"] <= allowed <= promised["authors"] | promised["everybody"]
 
 
-def forbidden_in(path: Path, forbidden: set[str]) -> list[str]:
-    """The lines of a file that name what it must not."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return [f"{path}:{line}: {text!r}" for line, text in named(tree) if text in forbidden]
-
-
 def test_no_module_of_the_core_names_a_family():
     """Neither its class, nor its name as a problem: what families have of their own is found through records."""
     assert {"CCA", "SVD", "LeastSquares", "Discriminant", "CCASolution"} <= CLASSES
     found = []
     for path in modules():
         allowed = {"cca"} if path.name == "targets.py" else set()  # a kind of target, after its method
-        # one reference for each family, which its record names
-        allowed |= CLASSES if path.name == "references.py" else set()
-        found += forbidden_in(path, (CLASSES | set(ls.problems())) - allowed)
+        allowed |= CLASSES if path.name == "references.py" else set()  # which records of problems name
+        tree, forbidden = ast.parse(path.read_text(encoding="utf-8")), CLASSES | set(ls.problems())
+        found += [(path, line, text) for line, text in named(tree) if text in forbidden - allowed]
     assert found == []
-
-
-def test_no_benchmark_names_the_class_of_a_family():
-    """The record has it. Modules that serve every family name no problem either."""
-    for path in sorted(BENCHMARKS.glob("*.py")):
-        of_all = set(ls.problems()) if path.name in FOR_ALL else set()
-        assert forbidden_in(path, CLASSES | of_all) == []
 
 
 PRIVATE = "adjustment beside found given home law ledger made other own sweep task told verdict witness"
