@@ -57,10 +57,10 @@ def selected(data: Any, *names: str) -> Any:
 
 def rows_of(table: Any) -> list[dict[str, Any]]:
     """Any table as a list of rows, the index of pandas as a column."""
-    for name in ("to_pylist", "to_dicts"):
-        if hasattr(table, name):
-            return getattr(table, name)()
-    return table if isinstance(table, list) else table.reset_index().to_dict("records")
+    if isinstance(table, list):
+        return table
+    name = next((name for name in ("to_pylist", "to_dicts") if hasattr(table, name)), "")
+    return getattr(table, name)() if name else table.reset_index().to_dict("records")
 
 
 # ---- numbers and names ------------------------------------------------------------------------
@@ -325,7 +325,7 @@ def test_tables_of_pairs_directions_and_coefficients(pd):
     assert path.weights_table().loc["age", "smokes, ridge 2"] == path.x[1, 1]
 
 
-# ---- rows in another order ---------------------------------------------------------------------------
+# ---- labels of rows: more in tests/solving/test_order_of_rows.py ---------------------------------
 
 
 @pytest.fixture
@@ -337,63 +337,51 @@ def people(pd) -> tuple[Any, Any]:
     return X, Y + 0.1 * rng.standard_normal((40, 2))
 
 
-def test_rows_are_paired_by_position_and_refused_where_labels_are_in_another_order(pd, people):
+def test_rows_whose_labels_only_count_or_are_repeated_have_an_order_too(pd, people):
     X, Y = people
     wanted = ls.solve(ls.CCA(X.to_numpy(), Y.to_numpy(), k=1)).correlations
-    ls.CCA(X, Y.to_numpy()[::-1], k=1)  # arrays have no labels
-    others = [pd.Index([f"guest {i}" for i in range(40)]), pd.RangeIndex(40), pd.RangeIndex(100, 140)]
-    people_from_one = pd.Index(list(range(1, 41)))
-    for first, second in [*((X.index, labels) for labels in others), (others[1], people_from_one)]:
+    counted = pd.RangeIndex(40)
+    others = [pd.Index([f"guest {i}" for i in range(40)]), counted, pd.RangeIndex(100, 140)]
+    for first, second in [*((X.index, labels) for labels in others), (counted, pd.Index([*range(1, 41)]))]:
         found = ls.solve(ls.CCA(X.set_axis(first), Y.set_axis(second), k=1))
         assert np.allclose(found.correlations, wanted)
+    with pytest.raises(InvalidProblem, match="row 0 is 39 in Y and 0 in X"):
+        ls.CCA(X.set_axis(counted), Y.set_axis(counted)[::-1], k=1)
     twice = ["a"] * 20 + ["b"] * 20
     ls.CCA(X.set_axis(twice), Y.set_axis(twice), k=1)
     with pytest.raises(InvalidProblem, match="in another order"):
         ls.CCA(X.set_axis(twice), Y.set_axis(twice[::-1]), k=1)
-    X, Y = (each.reset_index(drop=True) for each in people)  # an index that only counts has an order, too
-    with pytest.raises(InvalidProblem, match="row 0 is 39 in Y and 0 in X"):
-        ls.CCA(X, Y[::-1], k=1)
 
 
 PARTLY: dict[str, Callable[[Any, Any], Any]] = {
-    "cca": lambda X, Y: ls.CCA(X, Y, k=1),
-    "least-squares": ls.LeastSquares,
-    "series": lambda X, Y: ls.LeastSquares(X, Y["u"]),
-    "classes": lambda X, Y: ls.Discriminant(X, ls.targets.lda(Y["u"] > 0)),
-    "class targets": lambda X, Y: ls.Discriminant(X, ls.targets.cca(Y["u"] > 0)),
-    "weights": lambda X, Y: ls.SVD(X, k=1, sample_weight=Y["u"] ** 2),
-    "confounds": lambda X, Y: ls.SVD(X, k=1, confounds=Y, center=True),
-    "labelled": lambda X, Y: ls.CCA(X, ls.labelled(Y.to_numpy(), list(Y.index)), k=1),
-    "kernel": lambda X, Y: ls.get_problem("kernel-cca")(X, Y, k=1, ridge=1.0),
+    "series": lambda X, Y: ls.solve(ls.LeastSquares(X, Y["u"])),
+    "classes": lambda X, Y: ls.solve(ls.Discriminant(X, ls.targets.cca(Y["u"] > 0))),
     "weights of both": lambda X, Y: ls.CCA(X, Y, k=1, sample_weight=Y["u"] ** 2, confounds=Y[["v"]]),
+    "labelled": lambda X, Y: ls.CCA(X, ls.labelled(Y.to_numpy(), list(Y.index)), k=1),
     "views": lambda X, Y: ls.get_problem("multiset-cca")([X.to_numpy(), X, Y], k=1),
-    "groups": lambda X, Y: ls.cross_validate(
-        ls.LeastSquares(X, X["a"]), groups=Y["u"].rank() // 5, ridges=[1.0]
-    ),
+    "groups": lambda X, Y: ls.cross_validate(ls.SVD(X, k=1), groups=Y["u"].rank() // 5, ks=[1]),
     "folds": lambda X, Y: ls.cross_validate(ls.CCA(X, Y, k=1), ridges=[1.0, 2.0]),
-    "score": lambda X, Y: ls.solve(ls.CCA(X.to_numpy(), Y.to_numpy(), k=1)).score(X, Y),
     "bootstrap": lambda X, Y: ls.bootstrap(ls.CCA(X, Y, k=1), draws=2, rng=0),
-    "pairs": lambda X, Y: ls.CCA(*ls.paired(lambda: ((X[i : i + 20], Y[i : i + 20]) for i in (0, 20))), k=1),
+    "score": lambda X, Y: ls.solve(ls.CCA(X.to_numpy(), Y.to_numpy(), k=1)).score(X, Y),
+    "pairs": lambda X, Y: ls.solve(
+        ls.CCA(*ls.paired(lambda: ((X[i : i + 20], Y[i : i + 20]) for i in (0, 20))), k=1)
+    ),
 }
 
 
-def solved(made: Any) -> Any:
-    return ls.solve(made) if isinstance(made, ls.Problem) else made
-
-
-@pytest.mark.parametrize("labels", ["days", "rows", "39 of 40"])
 @pytest.mark.parametrize("made", PARTLY)
-def test_labels_that_agree_in_part_are_warned_of_once(pd, people, made, labels):
+def test_labels_that_agree_in_part_are_warned_of_once(pd, people, made):
     X, Y = people
     days = pd.date_range("2026-01-01", periods=41)
-    first, second = {
+    labels = {
         "days": (days[:-1], days[1:]),
         "rows": (pd.RangeIndex(40), pd.RangeIndex(1, 41)),
         "39 of 40": (X.index, [*X.index[:0:-1], "nobody"]),
-    }[labels]
-    if (made, labels) in {("labelled", "days"), ("labelled", "rows"), ("pairs", "39 of 40")}:
-        pytest.skip("lists are other labels than days and counts, and slices in reverse share none")
-    words = r"(39|19) of (40|20) row labels in common.*intersection"
-    with pytest.warns(AccuracyWarning, match=words) as told:
-        solved(PARTLY[made](X.set_axis(first), Y.set_axis(second)))
-    assert len([each for each in told if "in common" in str(each.message)]) == 1
+    }
+    for kind, (first, second) in labels.items():
+        if (made, kind) in {("labelled", "days"), ("labelled", "rows"), ("pairs", "39 of 40")}:
+            continue  # lists are other labels than days and counts, and slices in reverse share none
+        words = r"(39|19) of (40|20) row labels in common.*intersection"
+        with pytest.warns(AccuracyWarning, match=words) as told:
+            PARTLY[made](X.set_axis(first), Y.set_axis(second))
+        assert len([each for each in told if "in common" in str(each.message)]) == 1
