@@ -54,16 +54,9 @@ def test_a_solver_of_somebody_else_has_a_page(pages: ModuleType, monkeypatch: py
     taken = pages.takes("least-squares", "zero")
     assert taken["NumPy"] == taken["sparse"] == taken["slices"] == pages.TAKES
     page = pages._solver_page("least-squares", "zero", taken)
-    for shown in (
-        "Zeros, by \\|magic\\|.",  # text is no markup
-        "`doi:10.1000/182 <https://doi.org/10.1000/182>`__",
-        'solution = ls.solve(problem, "zero")',
-        "LeastSquaresSolution by zero",  # what the example printed
-        "``factor``",
-        "a number > 0",
-        "``0.5``",
-        ":Source:",
-    ):
+    example = ('solution = ls.solve(problem, "zero")', "LeastSquaresSolution by zero")  # what it printed
+    text = ("Zeros, by \\|magic\\|.", "`doi:10.1000/182 <https://doi.org/10.1000/182>`__")  # no markup
+    for shown in (*text, *example, "``factor``", "a number > 0", "``0.5``", ":Source:"):
         assert shown in page, shown
 
 
