@@ -147,9 +147,7 @@ def with_a_number(found):
 FAULTS: dict[str, dict[str, Callable[[], str]]] = {
     "declaration": {
         "must have a docstring; it has none": solver(DIRECT, __doc__=None),
-        r"'step'.* is not declared as an option; write step = option\(": solver(
-            DIRECT, step=0.1, __annotations__={"step": float}
-        ),
+        "'step'.* is not declared as an option": solver(DIRECT, step=0.1, __annotations__={"step": float}),
         "name must be 'faulty', as in the record; got 'truth'": problem(name="truth"),
         "must name classes that can be imported; got nowhere:X": problem(held_out_scores={"a": "nowhere:X"}),
     },
@@ -157,9 +155,7 @@ FAULTS: dict[str, dict[str, Callable[[], str]]] = {
         "must reach its tolerance here; .*the answer that of another problem": solver(
             DIRECT, around=lambda self, proper, p, *given: proper(f.altered(copy.copy(p), ridge=0.0), *given)
         ),
-        r"S must have shape \(3,\); got \(2,\)": solver(
-            DIRECT_SVD, change=lambda a, p: {"Vh": a["Vh"][1:], "S": a["S"][1:]}
-        ),
+        r"shape \(3,\); got \(2,\)": solver(DIRECT_SVD, change=lambda a, p: {n: a[n][1:] for n in a}),
         "S must be the exact one.*Sort": returning(S=lambda S: S[::-1].copy(), Vh=lambda V: V[::-1]),
         "largest entry of each component of Vh must be positive": returning(Vh=lambda V: -V),
         "nearer to the exact ones than chance": solver(DIRECT_SVD, "approximate", change=takes_the_last_ones),
@@ -178,15 +174,11 @@ FAULTS: dict[str, dict[str, Callable[[], str]]] = {
     "data:array-api-strict": {
         "raised IndexError: 9 .*py:": solver(DIRECT, change=elsewhere(IndexError("9"))),
         "raised MissingCapability": solver(DIRECT, change=elsewhere(ls.errors.MissingCapability("no"))),
-        "of array_api_strict, float64, like the data; got numpy": returning(
-            Vh=lambda V: np.array(to_host(V))
-        ),
+        "array_api_strict, float64, like .*; got numpy": returning(Vh=lambda V: np.array(to_host(V))),
     },
     "data:float32": {"ZeroDivision": solver(DIRECT, before=lambda p, *_: 1 / (p.A.dtype != np.float32))},
     "data:numpy": {"data must stay as they are; they are chang": solver(DIRECT, before=changes_its_input)},
-    "data:layout": {
-        "ZeroDivision": solver(DIRECT, before=lambda p, *_: source(p).flags.c_contiguous or 1 / 0)
-    },
+    "data:layout": {"ZeroDiv": solver(DIRECT, before=lambda p, *_: 1 / source(p).flags.c_contiguous)},
     "data:iterator": {"raised": solver(CG, before=multiplies_uncounted)},
     "weights": {"effect of repeated rows": solver(DIRECT, around=reads_the_statement)},
     "confounds": {"effect of residuals of a regression": solver(DIRECT, around=reads_the_statement)},
@@ -214,22 +206,16 @@ FAULTS: dict[str, dict[str, Callable[[], str]]] = {
     },
     "resume": {
         "must begin at its start": solver(LSQR, around=begins_anew),
-        "from a checkpoint, the first residual must be about the last one": solver(GD, around=begins_anew),
+        "the first residual must be about the last one": solver(GD, around=begins_anew),
     },
     "choices": {
-        "ZeroDivisionError": solver(
-            CG, around=lambda self, proper, *given: proper(*given) if self.form == "auto" else 1 / 0
-        ),
+        "ZeroDiv": solver(CG, around=lambda self, proper, *p: proper(*p) if self.form == "auto" else 1 / 0),
         "ridge 0.5 of a path: the solver must reach": solver(DIRECT, change=takes_the_first_ridge),
     },
     "sparse": {"of 40000 were made dense": solver(CG, before=makes_rows_dense)},
     "memory": {
-        "with the rows, not with their square": solver(
-            DIRECT, before=lambda p, *_: np.ones([p.A.shape[0]] * 2, np.float32)
-        ),
-        "nothing of a problem may be kept": solver(
-            DIRECT, before=lambda p, *_: f.KEPT.append(p.A.dense().copy())
-        ),
+        "not with their square": solver(DIRECT, before=lambda p, *_: np.ones([p.A.shape[0]] * 2, "f4")),
+        "may be kept": solver(DIRECT, before=lambda p, *_: f.KEPT.append(p.A.dense().copy())),
     },
     "estimate": {
         "within 1000 times of the clock": solver(
@@ -238,50 +224,32 @@ FAULTS: dict[str, dict[str, Callable[[], str]]] = {
     },
     "process": {
         r"print nothing.* it prints 'solved\\n'": solver(DIRECT, before=lambda *_: print("solved")),
-        "the global generator of NumPy is changed": normalizer(
-            lambda proper, *given: then(np.random.seed(0), proper(*given))  # noqa: NPY002
-        ),
-        "error state of NumPy": matrix(
-            draw=lambda proper, *given: then(np.seterr(over="raise"), proper(*given))
-        ),
+        "generator of NumPy": normalizer(lambda proper, *M: then(np.random.seed(0), proper(*M))),  # noqa: NPY002
+        "error state": matrix(draw=lambda proper, *given: then(np.seterr(over="raise"), proper(*given))),
         "it warns of UserWarning: be careful": operator(
             _rmatmat=lambda self, U: then(warnings.warn("be careful"), f.Adapted._rmatmat(self, U))
         ),
     },
     "orthonormal": {
-        "Q must be VT; .* Return the T of this Q": normalizer(
-            lambda proper, *M: (proper(*M)[0], -proper(*M)[1])
-        ),
+        "Q must be VT": normalizer(lambda proper, *M: (proper(*M)[0], -proper(*M)[1])),
         "of rank 6": normalizer(lambda proper, *given: [each[:, 1:] for each in proper(*given)]),
         "must be orthonormal": normalizer(lambda proper, *given: [each * 1.01 for each in proper(*given)]),
     },
     "moments": {"E ΩΩᵀ/l must be I": matrix(draw=lambda proper, *given: 0.9 * proper(*given))},
     "draws": {
-        "Draw from rng alone": matrix(
-            draw=lambda proper, n, k, rng: np.random.standard_normal((n, k))  # noqa: NPY002
-        ),
-        "and sketch by them; they differ": matrix(
-            operator=lambda proper, *given: f.Doubled(proper(*given).dense())
-        ),
+        "Draw from rng alone": matrix(draw=lambda proper, n, k, rng: np.random.randn(n, k)),  # noqa: NPY002
+        "sketch by them": matrix(operator=lambda proper, *given: f.Doubled(proper(*given).dense())),
     },
     "laws": {
         r"rows \[10  0 19 10\] .* come as rows \[0, 10, 10, 19\]": operator(
             f.Gathering, gathered=lambda self, i: self.array[i if isinstance(i, slice) else np.sort(i)]
         ),
-        "declared dtype float32; got float64": operator(
-            sample="narrow", _matmat=lambda self, V: self.array.astype(float) @ V
-        ),
-        "one writes into it. Work on a copy": operator(
-            _matmat=lambda self, V: self.array @ V.__imul__(2.0) / 2
-        ),
+        "got float64": operator(sample="narrow", _matmat=lambda self, V: self.array.astype(float) @ V),
+        "one writes into it": operator(_matmat=lambda self, V: self.array @ V.__imul__(2.0) / 2),
         r"rmatmat\(U\) must be AᵀU": operator(_rmatmat=lambda self, U: (self.array.T @ U)[::-1].copy()),
-        "matmat must be linear": operator(
-            _matmat=lambda self, V: self.array @ V + 1e-3 * (self.array @ V) ** 2
-        ),
+        "matmat must be linear": operator(_matmat=lambda self, V: self.array @ V + 1e-3 * V[:1] ** 2),
         "column_names must be None or a tuple of 6 texts": operator(column_names=("one",)),
-        r"block of 20 rows, since shape is \(6, 20\); it raised ValueError": adapter(
-            lambda data: f.altered(f.Adapted(data), shape=(6, 20))
-        ),
+        "shape.*; it raised ValueError": adapter(lambda data: f.altered(f.Adapted(data), shape=(6, 20))),
     },
     "adapts": {
         "files of other formats": adapter(
