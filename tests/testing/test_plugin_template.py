@@ -194,6 +194,8 @@ def test_namesakes_and_a_wreck_in_one_environment(site: Site) -> None:
     site.install_template(PACKAGES["solver"])
     site.install("acme", {"solvers": "linspec_two_point.plugin"})
     (site.folder / "crash.py").write_text("import a_library_that_is_not_there\n")
+    (site.folder / "zzz-1.0.dist-info").mkdir()
+    (site.folder / "zzz-1.0.dist-info" / "entry_points.txt").write_text("[linspec]\nnonsense\n")
     site.install("crash", {"solvers": "crash"})
     providers = (
         "[ls.describe('two-point').provider, [n for n in ls.solvers('least-squares') if 'two-p' in n]]"
