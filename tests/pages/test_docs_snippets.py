@@ -253,28 +253,6 @@ def test_commands_run(page: Path, lines: list[tuple[str, str]], folder: Path) ->
         assert done.returncode == 0, f"{place}: {done.stdout}\n{done.stderr}"
 
 
-@pytest.mark.slow
-def test_an_experiment_names_the_data_that_it_lacks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("LINSPEC_DATA", raising=False)
-    for script, study, needed in (
-        ("svd", "lazy_subspace", "newsgroups20/X.npz"),
-        ("cca", "cca_gradients", "mnist/mnist.npz"),
-        ("least_squares", "two_stage_use", "yeast/yeast.npz"),
-    ):
-        done = run([str(ROOT / f"docs/evidence/claims_on_{script}.py"), study], folder)
-        assert done.returncode == 2, study
-        assert done.stderr.startswith(f"{needed} is needed: name the folder"), done.stderr
-
-
-def test_the_numbers_of_an_experiment_on_small_data_are_not_recorded(folder: Path) -> None:
-    recorded = ROOT / "docs/evidence/recorded/lazy_stream.json"
-    before = recorded.read_bytes()
-    done = run([str(ROOT / "docs/evidence/claims_on_svd.py"), "lazy_stream", "--quick", "--record"], folder)
-    assert done.returncode == 2
-    assert "--record would overwrite the numbers of the whole experiment" in done.stderr
-    assert recorded.read_bytes() == before
-
-
 def test_the_measurement_that_the_guide_shows_runs(folder: Path) -> None:
     """In an interpreter of its own, which finds what the evidence has in common as beside it."""
     (block,) = (one for one in blocks(GUIDE) if one.language == "python")
@@ -324,21 +302,6 @@ def test_every_figure_has_a_command_that_can_be_found_a_day_and_a_machine_and_is
     decided = {name for name, path in recorded.items() if json.loads(path.read_text("utf-8"))["claims"]}
     # Its claims do not say which of its data sets they are about; those of the longer command do.
     assert {*re.findall(r"records\.py: claims (\w+) -->", pages)} == decided - {"lazy_accuracy"}
-
-
-def test_verdicts_that_parts_have_in_common_are_one_row(
-    records: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said = ["a: it holds: HELD (1)", "b: it holds: HELD (2 (of 3))", "c: it holds: FAILED (0)"]
-    run = {"command": "python x.py", "commit": "abc1234", "date": "2026-01-01", "versions": "numpy 2"}
-    monkeypatch.setattr(records, "RECORDED", tmp_path)
-    (tmp_path / "x.json").write_text(json.dumps({**run, "claims": said}))
-    drawn = records.claims("x").splitlines()
-    assert drawn[0] == "`python x.py`, commit abc1234, 2026-01-01, numpy 2:"
-    assert drawn[4:] == ["| it holds | held | a: 1; b: 2 (of 3) |", "| it holds | failed | c: 0 |"]
-    (tmp_path / "x.json").write_text(json.dumps({**run, "claims": ["it holds"]}))
-    with pytest.raises(ValueError, match="a claim must read"):
-        records.claims("x")
 
 
 def test_everything_that_is_registered_is_listed_with_its_summary() -> None:

@@ -12,12 +12,9 @@ import time
 from pathlib import Path
 from types import ModuleType
 
-import numpy as np
 import pytest
 
 FOLDER = Path(__file__).parents[2] / "docs" / "evidence"
-
-MODULES = ("timing", "showing", "published")
 
 
 @pytest.fixture
@@ -25,17 +22,8 @@ def common(monkeypatch: pytest.MonkeyPatch):
     """Give a module that scripts have in common."""
     monkeypatch.syspath_prepend(str(FOLDER))
     yield importlib.import_module
-    for name in MODULES:
+    for name in ("timing", "showing"):
         sys.modules.pop(name, None)
-
-
-def test_methods_take_turns_and_are_compared_round_by_round(common) -> None:
-    timing = common("timing")
-    order: list[str] = []
-    turns = timing.alternate({name: lambda name=name: order.append(name) or name for name in "ab"}, 3)
-    assert order == list("ababab")
-    assert turns["b"].answer == "b"
-    assert timing.Turns([2.0, 6.0, 3.0]).over(timing.Turns([1.0, 2.0, 3.0, 4.0])) == (2.0, 3.0)
 
 
 def test_a_process_of_its_own_answers_or_says_why_not(common, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,21 +75,6 @@ def test_claims_and_tables_are_printed_and_recorded_alike(common, monkeypatch, c
     assert not showing.at_most("not a number", float("nan"), 1.0).held
 
 
-@pytest.mark.parametrize("shape", [(300, 40), (40, 300)])
-def test_published_decompositions_are_exact_where_the_rank_is_small(common, shape: tuple[int, int]) -> None:
-    published, rng = common("published"), np.random.default_rng(0)
-    A = rng.standard_normal((shape[0], 8)) @ rng.standard_normal((8, shape[1]))
-    A += 1e-9 * rng.standard_normal(shape)  # a block of ten columns keeps its rank
-    _, exact, right = np.linalg.svd(A)
-    for U, S, Vh in (
-        published.dash_svd(A, 5, more=3, powers=2, rng=rng),
-        published.window_svd(A, 5, more=5, epochs=5, rng=rng),
-    ):
-        assert np.allclose(S, exact[:5], rtol=1e-12)
-        assert np.allclose(np.abs(np.sum(Vh * right[:5], axis=1)), 1.0, atol=1e-12)
-        assert np.allclose(U.T @ A, S[:, None] * Vh, atol=1e-7)
-
-
 RECORDED = {
     "claims_on_cca": ("cca_at_equal_time", "cca_convergence", "sparse_kernel_cca"),
     "claims_on_svd": ("lazy_subspace", "lazy_accuracy", "lazy_stream", "sketch_quality"),
@@ -121,16 +94,6 @@ def test_the_claims_of_a_record_are_those_of_its_rows(name: str, study: str) -> 
     judged = [re.sub(r"^\((\w+)\) ", "" if study == "lazy_accuracy" else r"\1: ", line) for line in judged]
     recorded = json.loads((FOLDER / "recorded" / f"{study}.json").read_text("utf-8"))["claims"]
     assert judged == [claim for claim in recorded if "as many directions" not in claim]
-
-
-def test_rows_are_recorded_as_curves_and_read_back(common) -> None:
-    rows = common("showing").Rows
-    found = rows(
-        {"way": way, "k": k, "cpu": k * scale} for way, scale in (("a", 1.0), ("b", 2.0)) for k in (1, 2, 3)
-    )
-    assert found.curves(["way"])[1] == {"way": "b", "k": [1, 2, 3], "cpu": [2.0, 4.0, 6.0]}
-    assert rows.of_curves(found.curves(["way"]), ["way"]) == found
-    assert found.where(way="b").medians("cpu", "k") == {1: 2.0, 2: 4.0, 3: 6.0}
 
 
 def test_other_libraries_find_the_same() -> None:

@@ -26,16 +26,6 @@ def noxfile() -> dict[str, Any]:
     return runpy.run_path(str(ROOT / "noxfile.py"))
 
 
-def sessions() -> set[str]:
-    """The names by which nox takes a session, with its Python where it has several."""
-    noxfile()
-    return {
-        name if session.python is None else f"{name}-{python}"
-        for name, session in nox.registry.get().items()
-        for python in session.python or [None]
-    }
-
-
 def steps() -> Iterator[tuple[str, str]]:
     """System and command of every step of a workflow that runs one, for each entry of its job's matrix."""
     for path in WORKFLOWS:
@@ -50,9 +40,14 @@ def steps() -> Iterator[tuple[str, str]]:
 
 
 def test_every_session_of_a_workflow_is_one_of_the_noxfile() -> None:
+    noxfile()
+    known = {
+        name if session.python is None else f"{name}-{python}"
+        for name, session in nox.registry.get().items()
+        for python in session.python or [None]
+    }
     named = {found[1] for _, command in steps() if (found := re.search(r"nox --session (\S+)", command))}
-    assert {"lint", "wheel", "docs"} < named
-    assert named <= sessions()
+    assert {"lint", "wheel", "docs"} < named <= known
 
 
 def test_the_suite_runs_on_every_system_with_every_python_that_is_promised() -> None:
