@@ -164,29 +164,23 @@ def test_the_pages_show_the_templates_as_they_are() -> None:
 def test_a_problem_of_another_distribution_is_solved_compared_drawn_and_written(site: Site) -> None:
     pytest.importorskip("matplotlib", reason="nothing can be drawn")
     site.install_template(PACKAGES["problem"])
-    rng = np.random.default_rng(0)
-    shared = rng.standard_normal((150, 3))
-    views = [shared @ rng.standard_normal((3, p)) + rng.standard_normal((150, p)) for p in (8, 6)]
-    for name, view in zip("XY", views, strict=True):
-        np.save(site.folder / f"{name}.npy", view)
-    X, Y = (view - view.mean(axis=0) for view in views)
-    exact = np.linalg.svd(X.T @ Y, compute_uv=False)[:3]
+    X, Y = (np.random.default_rng(seed).standard_normal((150, 6)).cumsum(axis=1) for seed in (0, 1))
+    np.savez(site.folder / "views.npz", X=X, Y=Y)
+    exact = np.linalg.svd((X - X.mean(axis=0)).T @ Y, compute_uv=False)[:3]
 
     def linspec(*arguments: str) -> str:
         return site.run("-m", "linspec", *arguments, MPLBACKEND="Agg", NO_COLOR="1")
 
-    data = ("mca", "X.npy", "Y.npy", "-k", "3")
+    data = ("mca", "views.npz:X", "views.npz:Y", "-k", "3")
     solved = linspec("solve", *data, "--out", "answer.npz", "--plot", "run.png")
-    assert "k=3, center=True" in solved
     assert all(format(value, ".5g") in solved for value in exact)
     np.testing.assert_allclose(np.load(site.folder / "answer.npz")["singular_values"], exact)
     rows = linspec("compare", *data, "--plot", "all.png").splitlines()
     assert [line.split()[1] for line in rows if f"{exact.sum():.6g}" in line] == ["gram", "power"]
     assert all((site.folder / name).stat().st_size > 10_000 for name in ("run.png", "all.png"))
-    assert "linspec-mca:mca" in linspec("describe", "mca/power")
-    described = linspec("describe", "mca")
-    assert "MCA(X, Y, k, center=True, scale=False, sample_weight=None, confounds=None)" in described
-    assert "gram, power" in described
+    described = linspec("describe", "mca") + linspec("describe", "mca/power")
+    for fact in ("MCA(X, Y, k, center=True, scale=False,", "gram, power", "linspec-mca:mca"):
+        assert fact in described
 
 
 def test_namesakes_and_a_wreck_in_one_environment(site: Site) -> None:
