@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse
 
 import linspec as ls
 from linspec.operators import RowOperator, Sketch
@@ -150,14 +149,6 @@ class FromFile(RowOperator):
         return ls.as_operator(np.load(self.path)[selection])
 
 
-class Sparse:
-    """Sparse data of a foreign library."""
-
-    def __init__(self) -> None:
-        self.held = scipy.sparse.random_array((2000, 200), density=0.005, rng=0, format="csr")
-        self.nnz = self.held.nnz
-
-
 def parcel() -> Parcel:
     return Parcel(np.random.default_rng(0).standard_normal((20, 6)))
 
@@ -178,7 +169,7 @@ def operator(base: type = Adapted, sample: str = "parcel", **members: Any) -> Re
 
 
 def adapter(adapt: Callable[..., Any], sample: str = "parcel", **changes: Any) -> Register:
-    record = {"matches": lambda data: isinstance(data, Parcel | Sparse), "sample": f"{__name__}:{sample}"}
+    record = {"matches": lambda data: isinstance(data, Parcel), "sample": f"{__name__}:{sample}"}
 
     def register() -> str:
         ls.register(

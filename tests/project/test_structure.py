@@ -1,6 +1,6 @@
 """The house is open: families of problems stand in their folders, and nothing else of the core knows one.
 
-Read from the source by `ast`: identifiers, attributes, imported names and texts, but for docstrings.
+Read from the source by `ast`: identifiers, attributes, imported names and texts.
 """
 
 from __future__ import annotations
@@ -20,13 +20,12 @@ import linspec as ls
 CORE = Path(ls.__file__).parent
 ROOT = CORE.parent
 FAMILIES = CORE / "families"
-CLASSES = frozenset(
-    name
-    for path in FAMILIES.glob("*/*.py")
+CLASSES = {
+    node.name
+    for path in [*FAMILIES.glob("*/problem.py"), *FAMILIES.glob("*/solution.py")]
     for node in ast.parse(path.read_text(encoding="utf-8")).body
-    if path.stem in {"problem", "solution"} and isinstance(node, ast.ClassDef)
-    for name in [node.name]
-)
+    if isinstance(node, ast.ClassDef)
+}
 
 
 def modules() -> list[Path]:
@@ -37,22 +36,14 @@ def modules() -> list[Path]:
 
 
 def named(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Identifiers of classes and texts with their lines; docstrings and functions such as NumPy's svd left out."""
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    skipped = {
-        id(statement.value)
-        for node in ast.walk(tree)
-        if isinstance(node, documented)
-        for statement in node.body
-        if isinstance(statement, ast.Expr)
-    }
+    """Identifiers of classes, imported names and texts with their lines; not functions such as NumPy's svd."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name | ast.Attribute):
             name = node.id if isinstance(node, ast.Name) else node.attr
             yield node.lineno, name if name in CLASSES else ""
         elif isinstance(node, ast.ImportFrom | ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in skipped:
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.lineno, node.value
 
 
