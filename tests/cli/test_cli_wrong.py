@@ -50,6 +50,7 @@ cross-validate {CCA} -k 1 --method gcv | least squares
 cross-validate least-squares X.npy y.npy --method gcv --folds 7 | no rows; got splitter. Leave
 cross-validate least-squares X.npy y.npy --method gcv --groups y.npy | no rows; got groups. Leave
 cross-validate {CCA} -k 1 --score fit | score must be one of correlations, tcc
+cross-validate {CCA} -k 1 --groups y.npy:0 | y.npy
 cross-validate {CCA} -k 1 --out scores.npz | --out must end in .csv or .json
 cross-validate svd X.npy -k 9 | k must be
 permute svd X.npy -k 1 --statistic sum | statistic must be one of ranked, largest
@@ -153,6 +154,7 @@ NEVER = {
     **{f"solve {problem} --solver": TEXTS for problem in PROBLEMS},
     **{f"solve {problem} --start": FILES for problem in PROBLEMS},
     **{f"{command} {{}}": FILES for command in ("transform", "solve", "compare", "describe")},
+    "solvers": [name for name in FILES if name],
     "transform {} X.npy": FILES,
     "transform r.npz X.npy --confounds": FILES,
     "compare svd X.npy -k 2 --solvers": TEXTS,
