@@ -9,7 +9,6 @@ Environment variables:
   signatures of that version. Where a line of linspec waits for a device without `to_host`, it raises.
 - ``LINSPEC_LIMIT=SECONDS`` says how long a test may take, 600 by default, and six times as long if it is marked
   ``slow``. Where a test takes longer, its process ends, with the lines at which its threads stand.
-- ``LINSPEC_DATA=FOLDER`` says where the tests marked ``data`` find their data sets (fixture ``data_folder``).
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -60,23 +58,9 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("linspec")
 
 
-NO_DATA = "needs data: set LINSPEC_DATA to the folder with the data sets"
-
-
-def _data_folder() -> Path | None:
-    name = os.environ.get("LINSPEC_DATA")
-    return Path(name) if name else None
-
-
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse a data folder that is not there: every data test would be skipped and the run still be green."""
-    folder = _data_folder()
-    if folder is not None and not folder.is_dir():
-        raise pytest.UsageError(
-            f"LINSPEC_DATA must name a folder; got {str(folder)!r}. "
-            "Correct it, or unset it to skip the tests that need data."
-        )
-    config.stash[_STDERR] = os.dup(2)  # the one of the user: tests have another
+    """Keep the standard error of the user: tests have another."""
+    config.stash[_STDERR] = os.dup(2)
 
 
 _STDERR = pytest.StashKey[int]()
@@ -145,7 +129,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before the tests are shuffled
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip slow tests unless they are requested, and data tests if there is no data."""
+    """Skip slow tests unless they are requested."""
     _note_generators(items)
     part, parts = _slice_of_slow_tests(config)
     slow = _slow(items)
@@ -156,10 +140,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         chosen = set(slow)
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = slow
-    if _data_folder() is None:
-        for item in items:
-            if item.get_closest_marker("data") is not None:
-                item.add_marker(pytest.mark.skip(reason=NO_DATA))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -216,15 +196,6 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         for reason, count in counts.most_common():
             terminalreporter.write_line(f"{count:6} {reason}")
     terminalreporter.write_line(backends_that_are_missing())
-
-
-@pytest.fixture(scope="session")
-def data_folder() -> Path:
-    """The folder that LINSPEC_DATA names; a test that asks for it is marked ``data``."""
-    folder = _data_folder()
-    if folder is None:
-        pytest.skip(NO_DATA)
-    return folder
 
 
 @pytest.fixture
