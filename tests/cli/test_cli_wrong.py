@@ -40,30 +40,22 @@ solve kernel-cca X.npy Y.npy -k 1 | Missing option '--ridge'
 solve pca X.npy -k 2 | pca
 solve discriminant people.csv --target-column kind --columns age --target none | --target none
 compare {CCA} -k 2 --solvers als -o nothing=2 | has an option 'nothing'
-compare {CCA} -k 2 --solvers nothing | nothing
-describe nothing | nothing
 check normalizer/nothing | nothing
 cross-validate {CCA} --ks 1,x | 'x' is not a valid integer
 cross-validate {CCA} -k 1 --folds 1 | --folds
 cross-validate {CCA} -k 1 --folds 500 | folds must be between 2 and
 cross-validate {CCA} -k 1 --method gcv | least squares
 cross-validate least-squares X.npy y.npy --method gcv --folds 7 | no rows; got splitter. Leave
-cross-validate least-squares X.npy y.npy --method gcv --groups y.npy | no rows; got groups. Leave
 cross-validate {CCA} -k 1 --score fit | score must be one of correlations, tcc
 cross-validate {CCA} -k 1 --groups y.npy:0 | y.npy
 cross-validate {CCA} -k 1 --out scores.npz | --out must end in .csv or .json
-cross-validate svd X.npy -k 9 | k must be
-permute svd X.npy -k 1 --statistic sum | statistic must be one of ranked, largest
 permute least-squares X.npy y.npy | least-squares have no values of components
-permute {CCA} -k 1 --permutations 0 | --permutations
 permute deep-cca X.npy Y.npy | Missing option '-k'
 permute {CCA} -k 1 --max-seconds 0 | max_seconds must be a positive number
 permute {CCA} -k 1 --max-seconds 1e-9 | Raise max_seconds
 permute {CCA} -k 1 --tol 1e-3 --statistic roy | has no option 'tol'
-bootstrap least-squares X.npy y.npy | least-squares have no values of components
 bootstrap kernel-cca X.npy Y.npy -k 1 --ridge 1 | kernel-cca come from rows without weights
 bootstrap svd X.npy -k 1 --level 2 | level must be between 0 and 1
-bootstrap svd X.npy -k 1 --draws 1 | --draws
 bootstrap svd X.npy -k 1 --groups nowhere.csv | nowhere.csv
 bootstrap svd X.npy -k 1 --solver lanczoz | Did you mean
 transform s.npz X.npy --predict | answers to svd have no predictions
