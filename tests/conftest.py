@@ -9,7 +9,6 @@ Environment variables:
   signatures of that version. Where a line of linspec waits for a device without `to_host`, it raises.
 - ``LINSPEC_LIMIT=SECONDS`` says how long a test may take, 600 by default, and six times as long if it is marked
   ``slow``. Where a test takes longer, its process ends, with the lines at which its threads stand.
-- ``LINSPEC_DATA=FOLDER`` says where the tests marked ``data`` find their data sets (fixture ``data_folder``).
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -60,20 +58,9 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("linspec")
 
 
-def _data_folder() -> Path | None:
-    name = os.environ.get("LINSPEC_DATA")
-    return Path(name) if name else None
-
-
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse a data folder that is not there: every data test would be skipped and the run still be green."""
-    folder = _data_folder()
-    if folder is not None and not folder.is_dir():
-        raise pytest.UsageError(
-            f"LINSPEC_DATA must name a folder; got {str(folder)!r}. "
-            "Correct it, or unset it to skip the tests that need data."
-        )
-    config.stash[_STDERR] = os.dup(2)  # the one of the user: tests have another
+    """Keep the standard error of the user: tests have another."""
+    config.stash[_STDERR] = os.dup(2)
 
 
 _STDERR = pytest.StashKey[int]()
@@ -103,11 +90,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             function, _, case = nodeid.partition("[")
             if "test_conformance.py" in function:  # the checks of a solver on a backend share their solves
                 return f"{function}:{case.rstrip(']').partition(':')[2]}"
-            if function.endswith(
-                "test_commands_run"
-            ):  # a command of a page reads what the one before has written
-                return f"{function}:{case.partition(':')[0]}"
-            return function
+            return f"{function}:{case}" if function.endswith("test_commands_run") else function  # a page each
 
         def remove_node(self, node: Any) -> Any:
             """Leave out the test that has ended a worker, and what it has done: it would all be done again."""
@@ -146,7 +129,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before the tests are shuffled
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip slow tests unless they are requested, and data tests if there is no data."""
+    """Skip slow tests unless they are requested."""
     _note_generators(items)
     part, parts = _slice_of_slow_tests(config)
     slow = _slow(items)
@@ -157,11 +140,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         chosen = set(slow)
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = slow
-    if _data_folder() is None:
-        reason = "needs data: set LINSPEC_DATA to the folder with the data sets"
-        for item in items:
-            if item.get_closest_marker("data") is not None:
-                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -199,9 +177,7 @@ def skips_by_reason(reports: Iterable[Any]) -> Counter[str]:
     """How many tests were skipped for each reason; one that gives none counts as "no reason"."""
     texts = [report.longrepr for report in reports]
     reasons = [text[2] if isinstance(text, tuple) else str(text or "") for text in texts]
-    return Counter(
-        reason.removeprefix("Skipped: ").removeprefix("Skipped").strip() or "no reason" for reason in reasons
-    )
+    return Counter(reason.removeprefix("Skipped").lstrip(": ") or "no reason" for reason in reasons)
 
 
 def backends_that_are_missing() -> str:
@@ -220,15 +196,6 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         for reason, count in counts.most_common():
             terminalreporter.write_line(f"{count:6} {reason}")
     terminalreporter.write_line(backends_that_are_missing())
-
-
-@pytest.fixture(scope="session")
-def data_folder() -> Path:
-    """The folder that LINSPEC_DATA names; a test that asks for it is marked ``data``."""
-    folder = _data_folder()
-    if folder is None:
-        pytest.skip("needs data: set LINSPEC_DATA to the folder with the data sets")
-    return folder
 
 
 @pytest.fixture
@@ -260,10 +227,6 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The clock by which `max_seconds` is counted, in the hand of the test."""
     clock = Clock()
-    for module in (
-        "linspec.solving.solve",
-        "linspec.iteration.loop",
-        "linspec.rows.passes",
-    ):  # where a run begins and where it is looked at
+    for module in ("linspec.solving.solve", "linspec.iteration.loop", "linspec.rows.passes"):
         monkeypatch.setattr(f"{module}.time", clock)
     return clock

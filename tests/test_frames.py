@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import builtins
+import datetime as dt
+import sys
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -24,107 +25,98 @@ from linspec.operators import SparseOperator, as_operator
 
 pytest.importorskip("narwhals", reason="frames are read by narwhals, the extra 'frames'")
 
-LIBRARIES = ("pandas", "polars", "pyarrow")
 HEIGHT = [1.5, 2.0, -1.0, 0.5, 3.0, 2.5]
 AGE = [3, 1, 4, 1, 5, 9]
 SMOKES = [True, False, True, True, False, False]
+PEOPLE = {"height": HEIGHT, "age": AGE, "smokes": SMOKES}
 NUMBERS = np.column_stack([HEIGHT, AGE, SMOKES]).astype(float)
 SPECIES = ["elm", "ash", "oak", "elm", "ash", "oak"]
-NAMES = ("height", "age", "smokes")
+
+of_each_library = pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 
 
 def frame(library: str, **columns: Any) -> Any:
     """A frame; without columns that of the people above."""
-    columns = columns or {"height": HEIGHT, "age": AGE, "smokes": SMOKES}
-    if library == "pandas":
-        return pytest.importorskip("pandas", reason="no pandas").DataFrame(columns)
-    if library == "polars":
-        return pytest.importorskip("polars", reason="no polars").DataFrame(columns)
-    return pytest.importorskip("pyarrow", reason="no pyarrow").table(columns)
+    found = pytest.importorskip(library, reason=f"no {library}")
+    return (found.table if library == "pyarrow" else found.DataFrame)(columns or PEOPLE)
 
 
-def series(library: str, values: list[Any], name: str = "y") -> Any:
-    if library == "pandas":
-        return pytest.importorskip("pandas", reason="no pandas").Series(values, name=name)
-    if library == "polars":
-        return pytest.importorskip("polars", reason="no polars").Series(name, values)
-    return pytest.importorskip("pyarrow", reason="no pyarrow").array(values)
+def series(library: str, values: list[Any]) -> Any:
+    found = pytest.importorskip(library, reason=f"no {library}")
+    return (found.array if library == "pyarrow" else found.Series)(values)
 
 
-def selected(data: Any, names: list[str]) -> Any:
-    return data.select(names) if hasattr(data, "select") else data[names]
+@pytest.fixture
+def pd() -> Any:
+    return pytest.importorskip("pandas", reason="no pandas")
+
+
+def selected(data: Any, *names: str) -> Any:
+    return data.select(list(names)) if hasattr(data, "select") else data[list(names)]
 
 
 def rows_of(table: Any) -> list[dict[str, Any]]:
     """Any table as a list of rows, the index of pandas as a column."""
     if isinstance(table, list):
         return table
-    if hasattr(table, "to_pylist"):
-        return table.to_pylist()
-    if hasattr(table, "to_dicts"):
-        return table.to_dicts()
-    return table.reset_index().to_dict("records")
+    name = next((name for name in ("to_pylist", "to_dicts") if hasattr(table, name)), "")
+    return getattr(table, name)() if name else table.reset_index().to_dict("records")
 
 
 # ---- numbers and names ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_numbers_and_names_of_a_frame(library: str) -> None:
+@of_each_library
+def test_numbers_names_and_the_common_dtype(library):
     A = as_operator(frame(library), "A")
     np.testing.assert_array_equal(A.dense(), NUMBERS)
-    assert A.column_names == NAMES
-    assert A.dtype == np.float64
-    assert A.row_names is None
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_the_common_dtype_decides_the_precision(library: str) -> None:
-    narrow = frame(library, a=np.array([1, 2], np.int8), b=np.array([True, False]))
-    assert as_operator(narrow).dtype == np.float32
-    mixed = frame(library, a=np.array([1, 2], np.int8), b=np.array([0.5, 1], np.float32))
+    assert (A.column_names, A.dtype, A.row_names) == (tuple(PEOPLE), np.float64, None)
+    small = np.array([1, 2], np.int8)
+    assert as_operator(frame(library, a=small, b=np.array([True, False]))).dtype == np.float32
+    mixed = frame(library, a=small, b=np.array([0.5, 1], np.float32))
     assert as_operator(mixed).dtype == np.float32
-    assert as_operator(mixed, dtype="float64").dtype == np.float64
-    assert as_operator(mixed, dtype="float64").column_names == ("a", "b")
+    wide = as_operator(mixed, dtype="float64")
+    assert (wide.dtype, wide.column_names) == (np.float64, ("a", "b"))
     wide = frame(library, a=np.array([1, 2], np.float32), b=np.array([1, 2**40]))
     np.testing.assert_array_equal(as_operator(wide).dense(), [[1, 1], [2, 2.0**40]])
 
 
-def test_names_of_pandas_that_are_no_texts() -> None:
-    pd = pytest.importorskip("pandas", reason="no pandas")
+def test_names_and_numbers_of_pandas_alone(pd):
     assert as_operator(pd.DataFrame(np.eye(3))).column_names is None
     assert as_operator(pd.DataFrame(np.eye(2), columns=[2020, 2021])).column_names == ("2020", "2021")
     levels = pd.MultiIndex.from_tuples([("left", "a"), ("right", "a")])
     assert as_operator(pd.DataFrame(np.eye(2), columns=levels)).column_names == ("left, a", "right, a")
     with pytest.raises(InvalidProblem, match="the columns of Z must have different names; got 'a' twice"):
         as_operator(pd.DataFrame(np.eye(2), columns=["a", "a"]), "Z")
+    columns = {"a": pd.array([1, 2], dtype="Int64"), "b": pd.array([True, pd.NA], dtype="boolean")}
+    np.testing.assert_array_equal(as_operator(pd.DataFrame(columns)).dense(), [[1, 1], [2, np.nan]])
 
 
-def test_columns_of_extension_dtypes() -> None:
-    pd = pytest.importorskip("pandas", reason="no pandas")
-    whole = pd.DataFrame(
-        {"a": pd.array([1, 2], dtype="Int64"), "b": pd.array([True, False], dtype="boolean")}
-    )
-    np.testing.assert_array_equal(as_operator(whole).dense(), [[1, 1], [2, 0]])
-    whole.loc[1, "b"] = pd.NA
-    np.testing.assert_array_equal(as_operator(whole).dense(), [[1, 1], [2, np.nan]])
+def test_wide_integers_and_decimals_are_numbers():
+    pl = pytest.importorskip("polars", reason="no polars")
+    wide = pl.DataFrame({"a": pl.Series([1, 2**60, 2**70], dtype=pl.Int128), "b": [0.5, 1.5, 2.5]})
+    entries = as_operator(wide).dense()
+    assert entries.dtype == np.float64
+    assert entries.tolist() == [[1.0, 0.5], [2.0**60, 1.5], [2.0**70, 2.5]]
+    prices = pl.DataFrame({"a": pl.Series([Decimal("0.125"), Decimal("-2.5")], dtype=pl.Decimal(10, 3))})
+    assert as_operator(prices).dense().tolist() == [[0.125], [-2.5]]
+    classes = ls.targets.lda(pl.Series([7, 7, 2**40], dtype=pl.Int128)).toarray()
+    assert classes.astype(bool).tolist() == [[True, False], [True, False], [False, True]]
 
 
-def test_sparse_columns_of_pandas_stay_sparse() -> None:
-    pd = pytest.importorskip("pandas", reason="no pandas")
+def test_sparse_columns_of_pandas_stay_sparse(pd):
     matrix = scipy.sparse.random_array((30, 5), density=0.3, rng=np.random.default_rng(0), format="csc")
     data = pd.DataFrame.sparse.from_spmatrix(matrix, columns=list("abcde"))
     A = as_operator(data)
     assert isinstance(A, SparseOperator)
-    assert A.nnz == matrix.nnz
-    assert A.column_names == tuple("abcde")
+    assert (A.nnz, A.column_names) == (matrix.nnz, tuple("abcde"))
     np.testing.assert_array_equal(A.dense(), matrix.toarray())
+    ones = np.where(np.arange(30) == 3, 5.0, 1.0)
     data["dense"] = np.arange(30.0)
-    data["ones"] = pd.arrays.SparseArray(np.where(np.arange(30) == 3, 5.0, 1.0), fill_value=1.0)
+    data["ones"] = pd.arrays.SparseArray(ones, fill_value=1.0)
     mixed = as_operator(data)
     assert isinstance(mixed, SparseOperator)
-    wanted = np.column_stack([matrix.toarray(), np.arange(30.0), np.where(np.arange(30) == 3, 5.0, 1.0)])
-    np.testing.assert_array_equal(mixed.dense(), wanted)
+    np.testing.assert_array_equal(mixed.dense(), np.column_stack([matrix.toarray(), np.arange(30.0), ones]))
     data.loc[7, "dense"] = np.nan
     with pytest.raises(NonFiniteData, match="A must be finite; got nan at row 7, column 5"):
         ls.solve(ls.SVD(data, k=1))
@@ -133,35 +125,24 @@ def test_sparse_columns_of_pandas_stay_sparse() -> None:
 # ---- what is refused --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("data", ["text", "dates", "categories"])
-def test_columns_without_numbers_are_named(library: str, data: str) -> None:
-    import datetime as dt
-
-    given = frame(library, a=[1.0, 2.0], day=[dt.date(2020, 1, 1)] * 2, b=["x", "y"])
-    wanted = {"text": "in column 'b'", "dates": "in column 'day'", "categories": "in column 'c'"}
-    if data == "text":
-        given = frame(library, a=[1.0, 2.0], b=["x", "y"])
-    if data == "categories":
-        given = {
-            "pandas": lambda: frame("pandas", a=[1, 2], c=["x", "y"]).astype({"c": "category"}),
-            "polars": lambda: frame("polars", c=["x", "y"]).cast(pytest.importorskip("polars").Categorical),
-            "pyarrow": lambda: frame(
-                "pyarrow", c=pytest.importorskip("pyarrow").array(["x", "y"]).dictionary_encode()
-            ),
-        }[library]()
-    with pytest.raises(UnsupportedData, match=f"^X must hold numbers; got .*{wanted[data]}") as caught:
-        as_operator(given, "X")
-    assert "Leave" in str(caught.value)
+@of_each_library
+def test_columns_without_numbers_are_named(library):
+    texts = frame(library, c=["x", "y"])
+    coded = {
+        "pandas": lambda: texts.astype("category"),
+        "polars": lambda: texts.cast(pytest.importorskip("polars").Categorical),
+        "pyarrow": lambda: frame("pyarrow", c=texts["c"].dictionary_encode()),
+    }[library]()
+    dates = frame(library, a=[1.0, 2.0], c=[dt.date(2020, 1, 1)] * 2, b=["x", "y"])
+    for given in (frame(library, a=[1.0, 2.0], c=["x", "y"]), dates, coded):
+        with pytest.raises(UnsupportedData, match=r"^X must hold numbers; got .*in column 'c'.*Leave"):
+            as_operator(given, "X")
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_missing_values_are_refused_by_the_first_pass(library: str) -> None:
+@of_each_library
+def test_missing_values_are_refused_by_the_first_pass(library):
     given = frame(library, a=[1.0, 2.0, None, 4.0], b=[1, None, 3, 4])
-    np.testing.assert_array_equal(
-        as_operator(given).dense(),
-        [[1, 1], [2, np.nan], [np.nan, 3], [4, 4]],
-    )
+    np.testing.assert_array_equal(as_operator(given).dense(), [[1, 1], [2, np.nan], [np.nan, 3], [4, 4]])
     with pytest.raises(NonFiniteData, match=r"^A must be finite; got nan at row 1, column 1\. Drop"):
         ls.solve(ls.LeastSquares(given, np.ones(4)))
     with pytest.raises(NonFiniteData, match="got inf at row 1, column 0"):
@@ -170,35 +151,38 @@ def test_missing_values_are_refused_by_the_first_pass(library: str) -> None:
         ls.solve(ls.SVD(series(library, [1.0, 2.0, None]), k=1))
 
 
-def test_a_lazy_frame_is_refused_with_its_remedy() -> None:
-    given = frame("polars").lazy()
+def test_what_cannot_be_read_says_what_to_do(monkeypatch):
     with pytest.raises(UnsupportedData, match=r"LazyFrame of polars\. Pass X\.collect\(\)"):
-        as_operator(given, "X")
-
-
-def test_without_narwhals_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    given, imported = frame("pandas"), builtins.__import__
-
-    def absent(name: str, *rest: Any) -> Any:
-        if name == "narwhals":
-            raise ImportError(name)
-        return imported(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", absent)
+        as_operator(frame("polars").lazy(), "X")
+    given = frame("pandas")
+    monkeypatch.setitem(sys.modules, "narwhals", None)
     with pytest.raises(MissingPackage, match=r"pip install 'linspec\[frames\]'"):
         as_operator(given)
+
+
+def test_lists_of_rows():
+    np.testing.assert_array_equal(as_operator(NUMBERS.tolist()).dense(), NUMBERS)
+    for error, given, words in (
+        (InvalidProblem, [[1, 2], [3]], "rows of equally many numbers"),
+        (UnsupportedData, [[1, 2], [3, "a"]], r"^Z must hold numbers; got a list"),
+        (InvalidProblem, [1, 2, 3], "two dimensions"),
+    ):
+        with pytest.raises(error, match=words):
+            as_operator(given, "Z")
+    with pytest.raises(NonFiniteData, match="got nan at row 0, column 1"):
+        ls.solve(ls.SVD([[1, None], [3, 4]], k=1))
 
 
 # ---- new data ---------------------------------------------------------------------------------
 
 
-def solved(data: Any) -> list[tuple[Any, Callable[[Any], Any]]]:
+def uses(data: Any) -> list[tuple[Any, Callable[[Any], Any]]]:
     """A solution of each family on three columns, and what it does with new rows."""
-    y = ls.targets.lda(SPECIES)
     svd = ls.solve(ls.SVD(data, k=2, center=True))
     cca = ls.solve(ls.CCA(data, NUMBERS[:, :1], k=1, ridge=1.0))
     least = ls.solve(ls.LeastSquares(data, np.ones(6), ridge=1.0))
-    discriminant = ls.solve(ls.Discriminant(data, y, ridge=1.0))
+    discriminant = ls.solve(ls.Discriminant(data, ls.targets.lda(SPECIES), ridge=1.0))
+    kernel = ls.solve(ls.get_problem("kernel-cca")(data, NUMBERS[:, :1], k=1, ridge=1.0))
     return [
         (svd, svd.transform),
         (cca, cca.transform),
@@ -206,72 +190,57 @@ def solved(data: Any) -> list[tuple[Any, Callable[[Any], Any]]]:
         (cca, cca.predict),
         (cca, cca.loadings),
         (least, least.predict),
+        (kernel, kernel.transform),
         (discriminant, discriminant.transform),
         (discriminant, discriminant.probabilities),
         (discriminant, discriminant.classifier(data, SPECIES).probabilities),
     ]
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_new_frames_must_have_the_names_in_their_order(library: str) -> None:
+@of_each_library
+def test_new_frames_must_have_the_names_in_their_order(library):
     data = frame(library)
-    for solution, use in solved(data):
-        assert next(iter(solution.column_names.values())) == NAMES
+    refused = {
+        "another order: 'age' in place of 'height'": selected(data, "age", "height", "smokes"),
+        "None in place of 'smokes'": selected(data, "height", "age"),
+        "'years' in place of 'age'": frame(library, height=HEIGHT, years=AGE, smokes=SMOKES),
+    }
+    for solution, use in uses(data):
+        assert next(iter(solution.column_names.values())) == tuple(PEOPLE)
         np.testing.assert_allclose(use(data), use(NUMBERS))  # an array has no names to compare
-        with pytest.raises(InvalidProblem, match="another order: 'age' in place of 'height'"):
-            use(selected(data, ["age", "height", "smokes"]))
-        with pytest.raises(InvalidProblem, match="None in place of 'smokes'"):
-            use(selected(data, ["height", "age"]))
-        other = frame(library, height=HEIGHT, years=AGE, smokes=SMOKES)
-        with pytest.raises(InvalidProblem, match="'years' in place of 'age'"):
-            use(other)
+        for words, other in refused.items():
+            with pytest.raises(InvalidProblem, match=words):
+                use(other)
 
 
-def test_names_survive_a_file(tmp_path: Any) -> None:
-    data = frame("polars")
-    solution = ls.solve(ls.CCA(selected(data, ["height", "age"]), selected(data, ["smokes"]), k=1))
-    solution.save(tmp_path / "pairs.npz")
-    loaded = ls.load_solution(tmp_path / "pairs.npz")
-    assert loaded.column_names == {"X": ("height", "age"), "Y": ("smokes",)}
-    assert loaded.weights_table("X").equals(solution.weights_table("X"))
-    with pytest.raises(InvalidProblem, match="another order"):
-        loaded.transform(selected(data, ["age", "height"]))
-
-
-def test_confounds_have_names_too() -> None:
+def test_names_of_pairs_and_confounds_survive_a_file(tmp_path):
     data, extra = frame("pandas"), frame("pandas", day=AGE, hour=HEIGHT)
     found = ls.solve(
         ls.CCA(data[["height"]], data[["age"]], k=1, confounds=extra[["hour"]].round(), ridge=1.0)
     )
-    assert found.column_names == {"X": ("height",), "Y": ("age",), "confounds": ("hour",)}
-    least = ls.solve(ls.LeastSquares(data[["smokes"]], np.ones(6), confounds=extra))
+    found.save(tmp_path / "pairs.npz")
+    loaded = ls.load_solution(tmp_path / "pairs.npz")
+    assert loaded.column_names == {"X": ("height",), "Y": ("age",), "confounds": ("hour",)}
+    assert loaded.weights_table("X").equals(found.weights_table("X"))
     svd = ls.solve(ls.SVD(data, k=1, confounds=extra))
-    for use in (
-        lambda Z: least.predict(data[["smokes"]], confounds=Z),
-        lambda Z: svd.transform(data, confounds=Z),
-        lambda Z: found.loadings(data[["height"]], confounds=Z),
-    ):
-        with pytest.raises(InvalidProblem, match="confounds must have the columns of the training rows; got"):
-            use(extra[["hour", "day"]])
     np.testing.assert_allclose(
         svd.transform(data, confounds=extra), svd.transform(data, confounds=extra.to_numpy())
     )
-
-
-def test_kernels_compare_names() -> None:
-    data = frame("pandas")
-    KernelCCA = ls.get_problem("kernel-cca")
-    found = ls.solve(KernelCCA(data, NUMBERS[:, :1], k=1, ridge=1.0))
-    np.testing.assert_allclose(found.transform(data), found.transform(NUMBERS))
-    with pytest.raises(InvalidProblem, match="another order"):
-        found.transform(data[["age", "height", "smokes"]])
+    least = ls.solve(ls.LeastSquares(data[["smokes"]], np.ones(6), confounds=extra))
+    for use, rows in (
+        (svd.transform, data),
+        (least.predict, data[["smokes"]]),
+        (loaded.loadings, data[["height"]]),
+    ):
+        with pytest.raises(InvalidProblem, match="confounds must have the columns of the training rows; got"):
+            use(rows, confounds=extra[["hour", "day"]])
 
 
 # ---- chunks -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_frames_as_slices(library: str) -> None:
+@of_each_library
+def test_frames_as_slices(library):
     data = frame(library)
     chunks = [data[:2], data[2:3], data[3:]]
     exact = ls.solve(ls.SVD(NUMBERS, k=2, center=True))
@@ -279,51 +248,32 @@ def test_frames_as_slices(library: str) -> None:
         found = ls.solve(ls.SVD(source, k=2, center=True), "gram")
         np.testing.assert_allclose(found.S, exact.S)
         np.testing.assert_allclose(found.Vh, exact.Vh, atol=1e-12)
-        assert found.column_names == {"A": NAMES}
-        assert found.frame_library == library
-    assert as_operator(chunks).shape == (6, 3)
-    X, Y = ls.paired(lambda: ((chunk, selected(chunk, ["age"])) for chunk in chunks))
-    pair = ls.solve(ls.CCA(X, Y, k=1), "gram")
-    assert pair.column_names == {"X": NAMES, "Y": ("age",)}
+        assert (found.column_names, found.frame_library) == ({"A": tuple(PEOPLE)}, library)
+    X, Y = ls.paired(lambda: ((chunk, selected(chunk, "age")) for chunk in chunks))
+    assert ls.solve(ls.CCA(X, Y, k=1), "gram").column_names == {"X": tuple(PEOPLE), "Y": ("age",)}
 
 
-def test_chunks_with_other_names_are_refused_by_their_number() -> None:
+def test_chunks_with_other_names_are_refused_by_their_number():
     data = frame("pandas")
     chunks = [data[:2], data[2:4], data[4:][["age", "height", "smokes"]]]
-    with pytest.raises(
-        InvalidProblem, match=r"slice 2 \(from row 4\) must have the columns of the first; .*order"
-    ):
-        ls.solve(ls.SVD(iter(chunks), k=1), "gram")
-    chunks[2] = data[4:].assign(height=[1.0, np.nan])
-    with pytest.raises(NonFiniteData, match=r"^A must be finite; got nan at row 5, column 0"):
+    other = r"slice 2 \(from row 4\) must have the columns of the first; .*order"
+    with pytest.raises(InvalidProblem, match=other):
         ls.solve(ls.SVD(iter(chunks), k=1), "gram")
 
 
-def test_lists_of_rows() -> None:
-    np.testing.assert_array_equal(as_operator(NUMBERS.tolist()).dense(), NUMBERS)
-    found = ls.solve(ls.LeastSquares([[1, 0], [0, 2], [0, 0]], [3, 4, 5]))
-    np.testing.assert_allclose(found.x, [3, 2])
-    with pytest.raises(InvalidProblem, match="rows of equally many numbers"):
-        as_operator([[1, 2], [3]])
-    with pytest.raises(UnsupportedData, match=r"^Z must hold numbers; got a list"):
-        as_operator([[1, 2], [3, "a"]], "Z")
-    with pytest.raises(NonFiniteData, match="got nan at row 0, column 1"):
-        ls.solve(ls.SVD([[1, None], [3, 4]], k=1))
-    with pytest.raises(InvalidProblem, match="two dimensions"):
-        as_operator([1, 2, 3])
+# ---- labels and tables ------------------------------------------------------------------------
 
 
-# ---- labels, targets, weights -----------------------------------------------------------------
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_labels_of_a_series(library: str) -> None:
+@of_each_library
+def test_labels_of_a_series(library):
     wanted = ls.targets.lda(SPECIES).toarray()
     found = ls.targets.lda(series(library, SPECIES))
     np.testing.assert_array_equal(found.toarray(), wanted)
     np.testing.assert_array_equal(ls.targets.lda(frame(library, species=SPECIES)).toarray(), wanted)
-    gaps = ls.targets.lda(series(library, [*SPECIES[:5], None])).toarray()
-    np.testing.assert_array_equal(gaps, ls.targets.lda([*SPECIES[:5], None]).toarray())
+    gaps = [*SPECIES[:5], None]
+    np.testing.assert_array_equal(
+        ls.targets.lda(series(library, gaps)).toarray(), ls.targets.lda(gaps).toarray()
+    )
     coded = ls.targets.opls(frame(library, a=[1, 0, 1], b=[0, 1, 1]))
     np.testing.assert_allclose(coded, ls.targets.opls(np.array([[1, 0], [0, 1], [1, 1]])))
     solution = ls.solve(ls.Discriminant(frame(library), found, ridge=1.0))
@@ -331,54 +281,42 @@ def test_labels_of_a_series(library: str) -> None:
     assert set(solution.predict(frame(library))) <= set(SPECIES)
 
 
-# ---- tables -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_weights_in_a_table_of_the_library(library: str) -> None:
+@of_each_library
+def test_weights_in_a_table_of_the_library(library):
     data = frame(library)
     solution = ls.solve(ls.SVD(data, k=2, center=True))
-    table = solution.weights_table()
-    assert type(table) is type(data)
+    table, scores = solution.weights_table(), solution.scores_table(data)
+    assert type(table) is type(scores) is type(data)
     rows = rows_of(table)
-    assert [row["column"] for row in rows] == list(NAMES)
+    assert [row["column"] for row in rows] == list(PEOPLE)
     np.testing.assert_allclose([[row["component1"], row["component2"]] for row in rows], solution.Vh.T)
     assert rows_of(solution.weights_table(library="")) == rows
-    scores = solution.scores_table(data)
-    assert type(scores) is type(data)
-    np.testing.assert_allclose(
-        [row["component2"] for row in rows_of(scores)], solution.transform(NUMBERS)[:, 1]
-    )
+    second = [row["component2"] for row in rows_of(scores)]
+    np.testing.assert_allclose(second, solution.transform(NUMBERS)[:, 1])
 
 
-def test_tables_of_pairs_directions_and_coefficients() -> None:
-    pd = pytest.importorskip("pandas", reason="no pandas")
+def test_tables_have_the_index_of_the_rows_and_the_names_of_the_columns(pd):
     data = frame("pandas").set_index(pd.Index(list("uvwxyz"), name="person"))
-    cca = ls.solve(ls.CCA(data[["height"]], data[["age", "smokes"]], k=1))
-    x, y = cca.loadings_table(data[["height"]], data[["age", "smokes"]])
-    assert (list(x.index), list(y.index), list(y.columns)) == (["height"], ["age", "smokes"], ["pair1"])
-    P = cca.transform(Y=data[["age", "smokes"]])[:, 0]
-    np.testing.assert_allclose(y.loc["smokes", "pair1"], np.corrcoef(P, SMOKES)[0, 1])
-    assert list(cca.weights_table("Y").index) == ["age", "smokes"]
-    with pytest.raises(InvalidOption, match="matrix must be one of 'X', 'Y'"):
-        cca.weights_table()
-    with pytest.raises(InvalidOption, match="library must be"):
-        cca.weights_table("X", library="excel")
-    scores = cca.scores_table(X=data[["height"]])
-    assert scores.index.equals(data.index)
+    X, Y = data[["height"]], data[["age", "smokes"]]
+    cca = ls.solve(ls.CCA(X, Y, k=1))
+    _, loadings = cca.loadings_table(X, Y)
+    correlation = np.corrcoef(cca.transform(Y=Y)[:, 0], SMOKES)[0, 1]
+    np.testing.assert_allclose(loadings.loc["smokes", "pair1"], correlation)
+    assert cca.scores_table(X=X).index.equals(data.index)
+    for given, words in (({}, "matrix must be one of 'X', 'Y'"), ({"library": "excel"}, "library must be")):
+        with pytest.raises(InvalidOption, match=words):
+            cca.weights_table(*["X"] * len(given), **given)
     discriminant = ls.solve(ls.Discriminant(data, ls.targets.lda(SPECIES), ridge=1.0))
     assert list(discriminant.weights_table().columns) == ["direction1", "direction2"]
-    assert list(discriminant.scores_table(data).index) == list("uvwxyz")
-    least = ls.solve(ls.LeastSquares(data[["height", "age"]], data["smokes"]))
-    assert least.weights_table().loc["age", "smokes"] == least.x[1]
-    path = ls.solve(ls.LeastSquares(data[["height", "age"]], data["smokes"], ridge=[1.0, 2.0]))
-    assert path.weights_table().loc["age", "smokes, ridge 2"] == path.x[1, 1]
+    path = ls.solve(ls.LeastSquares(Y, data["height"], ridge=[1.0, 2.0]))
+    assert path.weights_table().loc["age", "height, ridge 2"] == path.x[1, 0]
 
 
-# ---- rows in another order ---------------------------------------------------------------------------
+# ---- labels of rows: more in tests/solving/test_order_of_rows.py ---------------------------------
 
 
-def _people(pd: Any) -> tuple[Any, Any]:
+@pytest.fixture
+def people(pd) -> tuple[Any, Any]:
     rng = np.random.default_rng(5)
     names = [f"person {i}" for i in range(40)]
     X = pd.DataFrame(rng.standard_normal((40, 3)), index=names, columns=["a", "b", "c"])
@@ -386,38 +324,16 @@ def _people(pd: Any) -> tuple[Any, Any]:
     return X, Y + 0.1 * rng.standard_normal((40, 2))
 
 
-MAKERS: dict[str, Callable[[Any, Any], Any]] = {
-    "cca": lambda X, Y: ls.CCA(X, Y, k=1),
-    "least-squares": ls.LeastSquares,
-    "series": lambda X, Y: ls.LeastSquares(X, Y["u"]),
-    "classes": lambda X, Y: ls.Discriminant(X, ls.targets.lda(Y["u"] > 0)),
-    "class targets": lambda X, Y: ls.Discriminant(X, ls.targets.cca(Y["u"] > 0)),
-    "weights": lambda X, Y: ls.SVD(X, k=1, sample_weight=Y["u"] ** 2),
-    "confounds": lambda X, Y: ls.SVD(X, k=1, confounds=Y, center=True),
-    "labelled": lambda X, Y: ls.CCA(X, ls.labelled(Y.to_numpy(), list(Y.index)), k=1),
-    "kernel": lambda X, Y: ls.get_problem("kernel-cca")(X, Y, k=1, ridge=1.0),
-}
-
-
-def test_an_index_that_only_counts_has_an_order_too() -> None:
-    pd = pytest.importorskip("pandas", reason="no pandas")
-    X, Y = (frame.reset_index(drop=True) for frame in _people(pd))
-    with pytest.raises(InvalidProblem, match="row 0 is 39 in Y and 0 in X"):
-        ls.CCA(X, Y[::-1], k=1)
-    with pytest.raises(InvalidProblem, match="in another order"):
-        ls.CCA(X.sample(frac=1.0, random_state=0), Y, k=1)
-
-
-def test_rows_without_common_labels_and_counted_rows_are_paired_by_position() -> None:
-    pd = pytest.importorskip("pandas", reason="no pandas")
-    X, Y = _people(pd)
+def test_rows_whose_labels_only_count_or_are_repeated_have_an_order_too(pd, people):
+    X, Y = people
     wanted = ls.solve(ls.CCA(X.to_numpy(), Y.to_numpy(), k=1)).correlations
-    ls.CCA(X, Y.to_numpy()[::-1], k=1)  # arrays have no labels
-    others = ([f"guest {i}" for i in range(40)], pd.RangeIndex(40), pd.RangeIndex(100, 140))
-    for first, second in [(X.index, labels) for labels in others] + [(others[1], range(1, 41))]:
-        second = pd.Index(list(second)) if isinstance(second, range) else second  # numbers of people from 1
+    counted = pd.RangeIndex(40)
+    others = [pd.Index([f"guest {i}" for i in range(40)]), counted, pd.RangeIndex(100, 140)]
+    for first, second in [*((X.index, labels) for labels in others), (counted, pd.Index([*range(1, 41)]))]:
         found = ls.solve(ls.CCA(X.set_axis(first), Y.set_axis(second), k=1))
         assert np.allclose(found.correlations, wanted)
+    with pytest.raises(InvalidProblem, match="row 0 is 39 in Y and 0 in X"):
+        ls.CCA(X.set_axis(counted), Y.set_axis(counted)[::-1], k=1)
     twice = ["a"] * 20 + ["b"] * 20
     ls.CCA(X.set_axis(twice), Y.set_axis(twice), k=1)
     with pytest.raises(InvalidProblem, match="in another order"):
@@ -425,57 +341,34 @@ def test_rows_without_common_labels_and_counted_rows_are_paired_by_position() ->
 
 
 PARTLY: dict[str, Callable[[Any, Any], Any]] = {
-    **MAKERS,
+    "series": lambda X, Y: ls.solve(ls.LeastSquares(X, Y["u"])),
+    "classes": lambda X, Y: ls.solve(ls.Discriminant(X, ls.targets.cca(Y["u"] > 0))),
     "weights of both": lambda X, Y: ls.CCA(X, Y, k=1, sample_weight=Y["u"] ** 2, confounds=Y[["v"]]),
+    "labelled": lambda X, Y: ls.CCA(X, ls.labelled(Y.to_numpy(), list(Y.index)), k=1),
     "views": lambda X, Y: ls.get_problem("multiset-cca")([X.to_numpy(), X, Y], k=1),
-    "groups": lambda X, Y: ls.cross_validate(
-        ls.LeastSquares(X, X["a"]), groups=Y["u"].rank() // 5, ridges=[1.0]
-    ),
+    "groups": lambda X, Y: ls.cross_validate(ls.SVD(X, k=1), groups=Y["u"].rank() // 5, ks=[1]),
     "folds": lambda X, Y: ls.cross_validate(ls.CCA(X, Y, k=1), ridges=[1.0, 2.0]),
-    "score": lambda X, Y: ls.solve(ls.CCA(X.to_numpy(), Y.to_numpy(), k=1)).score(X, Y),
     "bootstrap": lambda X, Y: ls.bootstrap(ls.CCA(X, Y, k=1), draws=2, rng=0),
-    "pairs": lambda X, Y: ls.CCA(*ls.paired(lambda: ((X[i : i + 20], Y[i : i + 20]) for i in (0, 20))), k=1),
+    "score": lambda X, Y: ls.solve(ls.CCA(X.to_numpy(), Y.to_numpy(), k=1)).score(X, Y),
+    "pairs": lambda X, Y: ls.solve(
+        ls.CCA(*ls.paired(lambda: ((X[i : i + 20], Y[i : i + 20]) for i in (0, 20))), k=1)
+    ),
 }
 
 
-def _solved(made: Any) -> Any:
-    return ls.solve(made) if isinstance(made, ls.Problem) else made
-
-
-@pytest.mark.parametrize("labels", ["days", "rows", "39 of 40"])
 @pytest.mark.parametrize("made", PARTLY)
-def test_labels_that_agree_in_part_are_warned_of_once(made: str, labels: str) -> None:
-    pd = pytest.importorskip("pandas", reason="no pandas")
-    X, Y = _people(pd)
+def test_labels_that_agree_in_part_are_warned_of_once(pd, people, made):
+    X, Y = people
     days = pd.date_range("2026-01-01", periods=41)
-    first, second = {
+    labels = {
         "days": (days[:-1], days[1:]),
         "rows": (pd.RangeIndex(40), pd.RangeIndex(1, 41)),
         "39 of 40": (X.index, [*X.index[:0:-1], "nobody"]),
-    }[labels]
-    if (made, labels) in {("labelled", "days"), ("labelled", "rows"), ("pairs", "39 of 40")}:
-        pytest.skip("lists are other labels than days and counts, and slices in reverse share none")
-    with pytest.warns(
-        AccuracyWarning, match=r"(39|19) of (40|20) row labels in common.*intersection"
-    ) as told:
-        _solved(PARTLY[made](X.set_axis(first), Y.set_axis(second)))
-    assert len([each for each in told if "in common" in str(each.message)]) == 1
-
-
-# ---- numbers that NumPy has not ----------------------------------------------------------------------
-
-
-def test_wide_integers_and_decimals_are_numbers() -> None:
-    pl = pytest.importorskip("polars", reason="no polars")
-    wide = pl.DataFrame({"a": pl.Series([1, 2**60, 2**70], dtype=pl.Int128), "b": [0.5, 1.5, 2.5]})
-    entries = ls.as_operator(wide).dense()
-    assert entries.dtype == np.float64
-    assert entries.tolist() == [[1.0, 0.5], [2.0**60, 1.5], [2.0**70, 2.5]]
-    prices = pl.DataFrame({"a": pl.Series([Decimal("0.125"), Decimal("-2.5")], dtype=pl.Decimal(10, 3))})
-    assert ls.as_operator(prices).dense().tolist() == [[0.125], [-2.5]]
-    classes = pl.Series([7, 7, 2**40], dtype=pl.Int128)
-    assert ls.targets.lda(classes).toarray().astype(bool).tolist() == [
-        [True, False],
-        [True, False],
-        [False, True],
-    ]
+    }
+    for kind, (first, second) in labels.items():
+        if (made, kind) in {("labelled", "days"), ("labelled", "rows"), ("pairs", "39 of 40")}:
+            continue  # lists are other labels than days and counts, and slices in reverse share none
+        words = r"(39|19) of (40|20) row labels in common.*intersection"
+        with pytest.warns(AccuracyWarning, match=words) as told:
+            PARTLY[made](X.set_axis(first), Y.set_axis(second))
+        assert len([each for each in told if "in common" in str(each.message)]) == 1

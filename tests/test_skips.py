@@ -1,4 +1,4 @@
-"""A skipped test is not a passed one: the closing summary counts them by reason."""
+"""What the suite leaves out: each slow case runs in one of the slices, and each skipped test says why."""
 
 from __future__ import annotations
 
@@ -6,48 +6,80 @@ import ast
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
 from backends import Backend
 
-from tests.conftest import backends_that_are_missing, skips_by_reason
-
-TESTS = Path(__file__).parent
+from tests.conftest import backends_that_are_missing, pytest_collection_modifyitems, skips_by_reason
 
 
-def test_skips_are_counted_by_their_reasons():
-    reports = [
-        SimpleNamespace(longrepr=("test_a.py", 3, "Skipped: no cupy")),
-        SimpleNamespace(longrepr=("test_b.py", 9, "Skipped: no cupy")),
-        SimpleNamespace(longrepr=("test_c.py", 1, "Skipped: the solver needs entries")),
-        SimpleNamespace(longrepr=("test_d.py", 1, "Skipped")),
+class Item:
+    """The attributes of a test that are read while tests are collected."""
+
+    def __init__(self, nodeid, *marks):
+        self.nodeid, self.marks, self.added = nodeid, marks, []
+        self.add_marker = self.added.append
+
+    def iter_markers(self, name):
+        return [mark for mark in self.marks if mark.name == name]
+
+    def get_closest_marker(self, name):
+        return next(iter(self.iter_markers(name)), None)
+
+
+def cases():
+    kept, slow = pytest.mark.slow(keep=3).mark, pytest.mark.slow.mark
+    return [
+        *[Item(f"a.py::test_kept[{i}]", kept) for i in range(10)],
+        *[Item(f"a.py::test_few[{i}]", kept) for i in range(2)],
+        *[Item(f"a.py::test_slow[{i}]", slow) for i in range(7)],
+        *[Item(f"a.py::test_both[{i}]", kept, *[slow] * (i % 2)) for i in range(8)],
+        Item("a.py::test_plain"),
     ]
-    assert skips_by_reason(reports) == {"no cupy": 2, "the solver needs entries": 1, "no reason": 1}
 
 
-def test_the_closing_line_names_the_backends_that_nothing_ran_on(monkeypatch):
+def run(expression):
+    """The names of the tests that run."""
+    hook, items = SimpleNamespace(pytest_deselected=lambda items: None), cases()
+    pytest_collection_modifyitems(SimpleNamespace(getoption=lambda name: expression, hook=hook), items)
+    return [item.nodeid for item in items if not item.added]
+
+
+@pytest.mark.parametrize("parts", [1, 3, 10])
+def test_the_suite_and_the_slices_are_all_of_it_and_nothing_twice(parts, monkeypatch):
+    everything = sorted(item.nodeid for item in cases())
+    monkeypatch.delenv("LINSPEC_SLOW", raising=False)
+    found = run("")
+    assert sum("kept" in name for name in found) == 3
+    assert not any("slow" in name for name in found)
+    for part in range(parts):
+        monkeypatch.setenv("LINSPEC_SLOW", f"{part}/{parts}")
+        found += run("slow")
+    assert sorted(found) == everything
+    monkeypatch.setenv("LINSPEC_SLOW", "1")
+    assert sorted(run("")) == everything
+
+
+def test_skips_are_counted_by_their_reasons_and_backends_without_a_test_are_named(monkeypatch):
+    texts = [("a.py", 3, "Skipped: no cupy"), ("b.py", 9, "Skipped: no cupy"), ("d.py", 1, "Skipped")]
+    reports = [SimpleNamespace(longrepr=text) for text in texts]
+    assert skips_by_reason(reports) == {"no cupy": 2, "no reason": 1}
     absent = Backend(name="absent", wrap=abs, missing=lambda: "no absent")
-    present = Backend(name="present", wrap=abs)
-    monkeypatch.setattr("backends.BACKENDS", (present, absent))
-    assert backends_that_are_missing() == "backends without a test: absent (no absent)"
-    monkeypatch.setattr("backends.BACKENDS", (present,))
-    assert backends_that_are_missing() == "backends without a test: none"
+    for backends, named in ((absent, Backend(name="present", wrap=abs)), "absent (no absent)"), ((), "none"):
+        monkeypatch.setattr("backends.BACKENDS", backends)
+        assert backends_that_are_missing() == f"backends without a test: {named}"
 
 
 def test_every_skip_has_a_reason():
-    for path in sorted(TESTS.rglob("*.py")):
-        tree = ast.parse(path.read_text("utf-8"))
-        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-        made = [call.func for call in calls]
-        for node in ast.walk(tree):
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+        called = [node.func for node in nodes if isinstance(node, ast.Call)]
+        for node in nodes:
             if isinstance(node, ast.Attribute) and ast.unparse(node) == "pytest.mark.skip":
-                assert any(node is function for function in made), (
-                    f"{path}:{node.lineno}: a mark without reason="
-                )
-        for call in calls:
-            name = ast.unparse(call.func)
-            if name in {"pytest.mark.skip", "pytest.mark.skipif", "pytest.skip", "unittest.skip"}:
-                given = call.args[0] if name == "pytest.skip" and call.args else None
-                reasons = [key.value for key in call.keywords if key.arg == "reason"] + [given] * (
-                    given is not None
-                )
-                assert reasons, f"{path}:{call.lineno}: {name} needs a reason"
-                assert not any(isinstance(text, ast.Constant) and not text.value for text in reasons), path
+                assert node in called, f"{path}:{node.lineno}: a mark without reason="
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in {
+                *("pytest.mark.skip", "pytest.mark.skipif", "pytest.skip", "unittest.skip"),
+            }:
+                given = node.args[:1] if ast.unparse(node.func) == "pytest.skip" else []
+                reasons = given + [key.value for key in node.keywords if key.arg == "reason"]
+                assert reasons, f"{path}:{node.lineno} needs a reason"
+                assert all(getattr(reason, "value", True) for reason in reasons), path

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -29,74 +28,54 @@ def long(**more):  # is not done before it is interrupted
 """
 
 
-class Notebook:
-    """A kernel, and what its cells show."""
+@pytest.fixture(scope="module")
+def cell():
+    """A function that runs a cell and returns its messages; an interrupt is sent when a text is printed."""
+    manager = client.KernelManager(kernel_name="python3")
+    paths = [str(ROOT), str(ROOT / "plugins"), os.environ.get("PYTHONPATH", "")]
+    manager.start_kernel(env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)})
+    kernel = manager.client()
+    kernel.start_channels()
+    kernel.wait_for_ready(timeout=PATIENCE)
 
-    def __init__(self) -> None:
-        paths = [str(ROOT), str(ROOT / "plugins"), os.environ.get("PYTHONPATH", "")]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-        self.manager = client.KernelManager(kernel_name="python3")
-        self.manager.start_kernel(env=environment)
-        self.client = self.manager.client()
-        self.client.start_channels()
-        self.client.wait_for_ready(timeout=PATIENCE)
-
-    def run(self, code: str, *, interrupt_at: str = "") -> list[dict[str, Any]]:
-        """The messages of a cell, each with its type; an interrupt is sent when a text is printed."""
-        sent = self.client.execute(code)
-        shown: list[dict[str, Any]] = []
+    def run(code, interrupt_at=None):
+        sent, shown = kernel.execute(code), []
         while True:
-            message = self.client.get_iopub_msg(timeout=PATIENCE)
+            message = kernel.get_iopub_msg(timeout=PATIENCE)
             if message["parent_header"].get("msg_id") != sent:
                 continue
             content = message["content"]
-            if message["msg_type"] == "status" and content["execution_state"] == "idle":
+            if content.get("execution_state") == "idle":
                 return shown
             shown.append({"type": message["msg_type"], **content})
             if interrupt_at and interrupt_at in content.get("text", ""):
-                self.manager.interrupt_kernel()
-                interrupt_at = ""
+                manager.interrupt_kernel()
+                interrupt_at = None
 
-    def says(self, code: str, **more: Any) -> str:
-        """Return the output of a cell, and its error."""
-        return "".join(each.get("text", "") + each.get("ename", "") for each in self.run(code, **more))
-
-    def close(self) -> None:
-        self.client.stop_channels()
-        self.manager.shutdown_kernel(now=True)
+    assert said(run(SETUP)) == ""
+    yield run
+    kernel.stop_channels()
+    manager.shutdown_kernel(now=True)
 
 
-@pytest.fixture(scope="module")
-def notebook():
-    opened = Notebook()
-    try:
-        assert opened.says(SETUP) == ""
-        yield opened
-    finally:
-        opened.close()
+def said(messages):
+    """The output of a cell, and its error."""
+    return "".join(each.get("text", "") + each.get("ename", "") for each in messages)
 
 
-def test_progress_is_a_line(notebook):
-    shown = notebook.run("found = ls.solve(ls.CCA(X, Y, k=3), 'naive-gradient', max_passes=9, progress=True)")
+def test_progress_and_an_answer_are_lines(cell):
+    shown = cell("found = ls.solve(ls.CCA(X, Y, k=3), 'naive-gradient', max_passes=9, progress=True)")
     assert {(each["type"], each.get("name")) for each in shown if "text" in each} <= {("stream", "stderr")}
-
-
-def test_an_answer_is_shown_as_a_line(notebook):
-    shown = notebook.run("ls.solve(ls.SVD(X, k=3))")
-    data = next(each for each in shown if each["type"] == "execute_result")["data"]
-    assert "CONVERGED" in data["text/plain"]
+    shown = cell("ls.solve(ls.SVD(X, k=3))")
+    (data,) = (each["data"] for each in shown if each["type"] == "execute_result")
     assert data["text/plain"].startswith("<SVDSolution")
+    assert "CONVERGED" in data["text/plain"]
 
 
 @pytest.mark.parametrize("before", ["", "await asyncio.sleep(0)\n"], ids=["plain", "await"])
 @pytest.mark.parametrize("more", ["", "progress=True"])
-def test_an_interrupt_leaves_the_best_answer_so_far(notebook, before, more):
-    notebook.run("s = None")
-    assert "KeyboardInterrupt" not in notebook.says(f"{before}s = long({more})", interrupt_at="at 3")
-    assert notebook.says("print(s.status.name, s.x_weights.shape)") == "INTERRUPTED (60, 3)\n"
-
-
-def test_the_next_cell_starts_afresh(notebook):
-    notebook.says("one = long()", interrupt_at="at 3")
-    notebook.says("two = long()", interrupt_at="at 3")
-    assert notebook.says("print(one.status.name, two.status.name)") == "INTERRUPTED INTERRUPTED\n"
+def test_an_interrupt_leaves_the_best_answer_so_far_and_the_next_cell_starts_afresh(cell, before, more):
+    cell("s = None")
+    for _ in range(2):
+        assert "KeyboardInterrupt" not in said(cell(f"{before}s = long({more})", interrupt_at="at 3"))
+        assert said(cell("print(s.status.name, s.x_weights.shape); s = None")) == "INTERRUPTED (60, 3)\n"

@@ -6,7 +6,6 @@ status is 1 if a sentence breaks a rule.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import re
 import sys
@@ -42,19 +41,13 @@ class Finding(NamedTuple):
 def first_sentences(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield line and first sentence of each docstring, and of each note below a constant or a field."""
     for node in ast.walk(tree):
-        if not isinstance(node, DOCUMENTED):
-            continue
-        for before, statement in pairwise([None, *node.body]):
+        body = node.body if isinstance(node, DOCUMENTED) else []
+        for before, statement in pairwise([None, *body]):
             described = before is None or isinstance(before, ast.Assign | ast.AnnAssign)
             match statement:
                 case ast.Expr(value=ast.Constant(value=str(text))) if described:
-                    yield statement.lineno, first_sentence(text)
-
-
-def first_sentence(text: str) -> str:
-    """Return the text up to its first full stop or empty line, on one line."""
-    paragraph = " ".join(re.split(r"\n\s*\n", text.strip(), maxsplit=1)[0].split())
-    return re.split(r"(?<=[.?!])\s", paragraph, maxsplit=1)[0]
+                    paragraph = " ".join(re.split(r"\n\s*\n", text.strip(), maxsplit=1)[0].split())
+                    yield statement.lineno, re.split(r"(?<=[.?!])\s", paragraph, maxsplit=1)[0]
 
 
 def findings(source: str) -> list[Finding]:
@@ -67,21 +60,11 @@ def findings(source: str) -> list[Finding]:
     )
 
 
-def main() -> None:
-    """Print what breaks a rule in the library and its plugins, and the count."""
-    parser = argparse.ArgumentParser(
-        description="Find first sentences of docstrings that must be read twice."
-    )
-    parser.add_argument("--warn", action="store_true", help="exit with status 0 in any case")
-    warn = parser.parse_args().warn
+if __name__ == "__main__":
     count = 0
     for path in sorted(path for folder in FOLDERS for path in folder.rglob("*.py")):
         for line, sentence, advice in findings(path.read_text("utf-8")):
             count += 1
             print(f"{path.relative_to(ROOT)}:{line}: {sentence!r}: {advice}")
     print(f"{count} first sentences to rewrite")
-    sys.exit(1 if count and not warn else 0)
-
-
-if __name__ == "__main__":
-    main()
+    sys.exit(count > 0 and "--warn" not in sys.argv)

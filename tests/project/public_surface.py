@@ -29,41 +29,21 @@ RECORD = Path(__file__).with_name("public_surface.txt")
 
 FOR_ALL = ("estimators", "targets", "metrics", "kernels", "features", "datasets", "plots", "errors")
 FOR_AUTHORS = (
-    "arrays",
-    "certificates",
-    "cost",
-    "iteration",
-    "linalg",
-    "operators",
-    "process",
-    "rows",
-    "solving",
-    "studies",
-    "workers",
+    *("arrays", "certificates", "cost", "iteration", "linalg", "operators", "process", "rows", "solving"),
+    *("studies", "workers"),
 )
-MODULES = (
-    *(f"linspec.{name}" for name in (*FOR_ALL, *FOR_AUTHORS)),
-    "linspec.families.cca",
-    "linspec.families.discriminant",
-    "linspec.testing",
-)
+OTHERS = ("families.cca", "families.discriminant", "testing")
+MODULES = tuple(f"linspec.{name}" for name in (*FOR_ALL, *FOR_AUTHORS, *OTHERS))
 
 
 def lines() -> list[str]:
     """The whole surface."""
-    found = list(_of_module("linspec", linspec.__all__))
-    for module in MODULES:
-        names = getattr(importlib.import_module(module), "__all__", [])
-        found += _of_module(module, names)
-    return [*sorted({*found}), "", *sorted(_of_records()), "", *_of_commands(main, "linspec")]
-
-
-def _of_module(module: str, names: Any) -> Iterator[str]:
-    """The lines of the public names of a module."""
-    for name in names:
-        value = getattr(importlib.import_module(module), name)
-        if not inspect.ismodule(value):
-            yield from _of_name(f"{module}.{name}", value)
+    found = set()
+    for module in ("linspec", *MODULES):
+        for name in importlib.import_module(module).__all__:
+            value = getattr(importlib.import_module(module), name)
+            found |= set() if inspect.ismodule(value) else {*_of_name(f"{module}.{name}", value)}
+    return [*sorted(found), "", *sorted(_of_records()), "", *_of_commands(main, "linspec")]
 
 
 def _of_name(name: str, value: Any) -> Iterator[str]:

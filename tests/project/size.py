@@ -15,7 +15,7 @@ import argparse
 import ast
 import json
 import sys
-from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,34 +34,34 @@ class Size(NamedTuple):
 
 def size_of(source: str) -> Size:
     """The size of one file."""
-    tree = ast.parse(source)
-    docstrings = {
-        node.body[0]
-        for node in ast.walk(tree)
+    nodes = list(ast.walk(ast.parse(source)))
+    documented = [
+        node
+        for node in nodes
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         and ast.get_docstring(node, clean=False) is not None
-    }
-    nodes = list(ast.walk(tree))
-    statements = sum(isinstance(node, ast.stmt) for node in nodes) - len(docstrings)
-    return Size(statements, len(nodes) - 2 * len(docstrings))
+    ]
+    statements = sum(isinstance(node, ast.stmt) for node in nodes) - len(documented)
+    return Size(statements, len(nodes) - 2 * len(documented))
 
 
 def sizes(root: Path = ROOT) -> dict[str, Size]:
     """The size of each folder of linspec and of each plugin."""
-    statements, nodes = Counter[str](), Counter[str]()
+    found: dict[str, Size] = {}
     for path in sorted((*root.glob("linspec/**/*.py"), *root.glob("plugins/**/*.py"))):
         parts = path.relative_to(root).parts
         folder = "/".join(parts[:2]) if len(parts) > 2 else parts[0]
-        size = size_of(path.read_text("utf-8"))
-        statements[folder] += size.statements
-        nodes[folder] += size.nodes
-    return {folder: Size(count, nodes[folder]) for folder, count in statements.most_common()}
+        found[folder] = _sum([found.get(folder, Size(0, 0)), size_of(path.read_text("utf-8"))])
+    return found
+
+
+def _sum(every: Iterable[Size]) -> Size:
+    return Size(*map(sum, zip(*every, strict=True)))
 
 
 def total(root: Path = ROOT) -> Size:
     """The size of all."""
-    every = sizes(root).values()
-    return Size(sum(size.statements for size in every), sum(size.nodes for size in every))
+    return _sum(sizes(root).values())
 
 
 def ceiling() -> dict[str, Any]:
@@ -70,23 +70,22 @@ def ceiling() -> dict[str, Any]:
     return limits
 
 
-def main() -> int:
+def main() -> str | None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--record", action="store_true", help="lower the ceiling to today's size")
     parser.add_argument("--rise", metavar="REASON", help="why the ceiling may rise")
     options = parser.parse_args()
-    for folder, size in sizes().items():
+    for folder, size in sorted(sizes().items(), key=lambda item: -item[1].statements):
         print(f"{folder:32}{size.statements:8}{size.nodes:10}")
     now, limits = total(), ceiling()
     print(f"{'all':32}{now.statements:8}{now.nodes:10}   {now.nodes / now.statements:.2f} nodes a statement")
     if options.record:
         higher = now.statements > limits["statements"] or now.nodes > limits["nodes"]
         if higher and not options.rise:
-            print("the size is above the ceiling, which only falls", file=sys.stderr)
-            return 1
-        reasons = limits["rises"] + ([f"{now.statements}: {options.rise}"] if higher else [])
+            return "the size is above the ceiling, which only falls"
+        reasons = limits["rises"] + [f"{now.statements}: {options.rise}"] * higher
         CEILING.write_text(json.dumps({**now._asdict(), "rises": reasons}, indent=1) + "\n", "utf-8")
-    return 0
+    return None
 
 
 if __name__ == "__main__":

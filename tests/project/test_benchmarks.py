@@ -13,53 +13,19 @@ import pytest
 import linspec as ls
 
 FOLDER = Path(__file__).parents[2] / "asv_bench"
-MODULES = {
-    "cca": "cca",
-    "discriminant": "discriminant",
-    "kernel-cca": "kernel_cca",
-    "kernel-ridge": "kernel_ridge",
-    "least-squares": "least_squares",
-    "pls": "pls",
-    "pls-regression": "pls_regression",
-    "preimage-cca": "preimage_cca",
-    "reduced-rank-regression": "reduced_rank_regression",
-    "svd": "svd",
+TIMED = {
+    "cca": ("x_weights", ["gram", "als"]),
+    "discriminant": ("weights", ["direct", "two-stage"]),
+    "kernel-cca": ("x_weights", ["kcca", "nystrom-lobpcg"]),
+    "kernel-ridge": ("dual", ["direct", "nystrom-pcg"]),
+    "least-squares": ("x", ["direct", "cg"]),
+    "pls": ("x_weights", ["block-krylov"]),
+    "pls-regression": ("x_weights", ["nipals"]),
+    "preimage-cca": ("x_preimages", ["gradkcca"]),
+    "reduced-rank-regression": ("weights", ["direct", "two-stage"]),
+    "svd": ("Vh", ["gram", "lanczos"]),
 }
-CLASSES = {
-    "cca": "CCASolvers",
-    "discriminant": "DiscriminantSolvers",
-    "kernel-cca": "KernelCCASolvers",
-    "kernel-ridge": "KernelRidgeSolvers",
-    "least-squares": "LeastSquaresSolvers",
-    "pls": "PLSSolvers",
-    "pls-regression": "PLSRegressionSolvers",
-    "preimage-cca": "PreimageCCASolvers",
-    "reduced-rank-regression": "ReducedRankRegressionSolvers",
-    "svd": "SVDSolvers",
-}
-ANSWERS = {
-    "cca": "x_weights",
-    "discriminant": "weights",
-    "kernel-cca": "x_weights",
-    "kernel-ridge": "dual",
-    "least-squares": "x",
-    "pls": "x_weights",
-    "pls-regression": "x_weights",
-    "preimage-cca": "x_preimages",
-    "reduced-rank-regression": "weights",
-    "svd": "Vh",
-}
-RUNS = [
-    ("cca", "gram"), ("cca", "als"), ("discriminant", "direct"), ("discriminant", "two-stage"),
-    ("kernel-cca", "kcca"), ("kernel-cca", "nystrom-lobpcg"),
-    ("kernel-ridge", "direct"), ("kernel-ridge", "nystrom-pcg"),
-    ("least-squares", "direct"), ("least-squares", "cg"), ("svd", "gram"), ("svd", "lanczos"),
-    ("preimage-cca", "gradkcca"), ("pls", "block-krylov"), ("pls-regression", "nipals"),
-    ("reduced-rank-regression", "direct"), ("reduced-rank-regression", "two-stage"),
-]  # fmt: skip
-
-of_the_session = pytest.mark.slow
-"""Whole measurements, of seconds each: the session `bench` runs them with the benchmarks that they are part of."""
+"""The problems that are timed, each with an array of its answers, and solvers to try."""
 
 
 @pytest.fixture
@@ -68,142 +34,61 @@ def benchmark(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.syspath_prepend(str(FOLDER))
 
     def make(problem: str):
-        module = __import__(f"benchmarks.{MODULES[problem]}", fromlist=["benchmarks"])
-        return getattr(module, CLASSES[problem])()
+        module = __import__(f"benchmarks.{problem.replace('-', '_')}", fromlist=["benchmarks"])
+        return getattr(module, f"{ls.get_problem(problem).__name__}Solvers")()
 
     yield make
     for name in [name for name in sys.modules if name.partition(".")[0] == "benchmarks"]:
         del sys.modules[name]
 
 
-def lists(module: str, name: str) -> list[str]:
-    return getattr(sys.modules[f"benchmarks.{module}"], name)
-
-
-def traits(problem: str) -> dict[str, tuple[str, ...]]:
-    return {name: ls.describe(f"{problem}/{name}").traits for name in ls.solvers(problem)}
-
-
-@pytest.mark.parametrize("problem", MODULES)
+@pytest.mark.parametrize("problem", TIMED)
 def test_every_registered_solver_is_timed(benchmark, problem):
     benchmark(problem)
-    assert lists(MODULES[problem], "SOLVERS") == list(ls.solvers(problem))
+    module = sys.modules[f"benchmarks.{problem.replace('-', '_')}"]
+    traits = {name: {*ls.describe(f"{problem}/{name}").traits} for name in ls.solvers(problem)}
+    assert [*traits] == module.SOLVERS
+    if problem == "svd":
+        assert [name for name in traits if "one-pass" in traits[name]] == module.ONE_PASS
+    if problem == "cca":
+        able = {
+            name for name in traits if "iterative" in traits[name] and "demonstration" not in traits[name]
+        }
+        assert [name for name in traits if name in able] == module.ITERATIVE
 
 
-def test_every_one_pass_solver_is_timed_on_slices(benchmark):
-    benchmark("svd")
-    assert lists("svd", "ONE_PASS") == [name for name, has in traits("svd").items() if "one-pass" in has]
-
-
-def test_every_cca_solver_that_iterates_is_followed_to_its_shares(benchmark):
-    benchmark("cca")
-    able = [n for n, has in traits("cca").items() if "iterative" in has and "demonstration" not in has]
-    assert lists("cca", "ITERATIVE") == able
-
-
-def test_a_blas_is_held_to_one_thread():
+def test_a_blas_is_held_to_one_thread_and_imports_are_timed_in_new_interpreters():
     """The variables are read when NumPy is loaded: the package must set them before."""
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "import benchmarks; assert 'numpy' not in sys.modules\n"
-        "import benchmarks.cca, threadpoolctl\n"
+        "import benchmarks.cca, benchmarks.imports, threadpoolctl\n"
+        "benchmarks.imports.Imports().setup()\n"
         "print(*{pool['num_threads'] for pool in threadpoolctl.threadpool_info()})\n"
     )
-    assert python(code, str(FOLDER)).split() == ["1"]
-
-
-def python(code: str, argument: str, *path: str) -> str:
-    """Return the output of an interpreter that has folders before its path."""
     plain = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
-    plain["PYTHONPATH"] = os.pathsep.join([*path, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-    run = subprocess.run(
-        [sys.executable, "-c", code, argument], capture_output=True, text=True, check=False, env=plain
-    )
-    assert run.returncode == 0, run.stderr
-    return run.stdout
+    command = [sys.executable, "-c", code, str(FOLDER)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, env=plain)
+    assert run.stdout.split() == ["1"]
 
 
 @pytest.mark.parametrize("data", ["tall", "words", "one-hot"])
-@pytest.mark.parametrize(("problem", "solver"), RUNS)
+@pytest.mark.parametrize(("problem", "solver"), [(each, one) for each in TIMED for one in TIMED[each][1]])
 @pytest.mark.slow(keep=4)
 def test_solvers_run_and_their_errors_are_small_and_not_zero_by_construction(
     benchmark, problem, solver, data
 ):
     bench = benchmark(problem)
+    if data == "tall":  # array-api-strict stands for the libraries that are timed and not installed here
+        bench.setup(solver, "array-api-strict", "tall")
+        assert bench.track_error(solver, "array-api-strict", "tall") < 1e-2
+        assert type(bench.answer(bench.run())).__module__.startswith("array_api_strict")
     bench.setup(solver, "numpy", data)
     bench.time_solve(solver, "numpy", data)
     assert bench.track_passes(solver, "numpy", data) >= 1
     exact = solver in {"gram", "direct"}
     assert bench.track_error(solver, "numpy", data) < (1e-12 if exact else 1e-2)
     solution = bench.run()
-    wrong = getattr(solution, ANSWERS[problem])
+    wrong = getattr(solution, TIMED[problem][0])
     wrong[:] = np.random.default_rng(0).standard_normal(wrong.shape)
     assert bench.error(solution, data) > 0.1
-
-
-@pytest.mark.parametrize(("problem", "solver"), RUNS)
-@pytest.mark.slow(keep=2)
-def test_arrays_of_another_library_go_the_same_way(benchmark, problem, solver):
-    """array-api-strict stands for the libraries that are timed and not installed here."""
-    bench = benchmark(problem)
-    bench.setup(solver, "array-api-strict", "tall")
-    assert bench.track_error(solver, "array-api-strict", "tall") < 1e-2
-    assert type(bench.answer(bench.run())).__module__.startswith("array_api_strict")
-
-
-@pytest.mark.parametrize("slices", ["dense", "sparse"])
-@pytest.mark.parametrize("solver", ["gram", "lazy-spca"])
-@pytest.mark.slow(keep=2)
-def test_slices_are_read_once_and_the_error_is_that_of_the_answer(benchmark, solver, slices):
-    benchmark("svd")
-    bench = sys.modules["benchmarks.svd"].StreamedSVD()
-    bench.setup(solver, slices)
-    bench.time_solve(solver, slices)
-    assert bench.track_passes(solver, slices) == 1
-    assert bench.track_error(solver, slices) < (1e-12 if solver == "gram" else 0.2)
-
-
-@of_the_session
-@pytest.mark.parametrize("problem", ["texts", "scenes"])
-def test_shares_of_the_correlations_are_met_where_they_are_said_to_be(benchmark, problem, monkeypatch):
-    """By an independent measure: the correlations of the images of the weights."""
-    benchmark("cca")
-    cca = sys.modules["benchmarks.cca"]
-    views = cca.hard_views(problem)
-    grams = cca.Grams(*views)
-    monkeypatch.setattr(cca, "ITERATIVE", ["lobpcg", "nw-cca", "no-such-solver"])
-    monkeypatch.setattr(cca, "HARD", [problem])
-    found = cca.SecondsTo99().setup_cache()
-    assert "this commit has no solver" in found["no-such-solver", problem]
-    with pytest.raises(NotImplementedError, match="no-such-solver"):
-        cca.PassesToShares().setup(found, "no-such-solver", problem)
-
-    tracked = cca.PassesToShares()
-    tracked.setup(found, "lobpcg", problem)
-    first, second = (
-        getattr(tracked, f"track_passes_to_{share}")(found, "lobpcg", problem) for share in ("99", "999")
-    )
-    assert 2 < first < second < cca.MOST_PASSES
-    timed = cca.SecondsTo99()
-    timed.setup(found, "lobpcg", problem)
-    timed.time_to_99(found, "lobpcg", problem)
-    solution = timed.run("lobpcg")
-    assert first <= solution.passes <= first + 1
-    dense = [np.asarray(A.todense() if hasattr(A, "todense") else A) for A in views]
-    exact = cca.exact_correlations(*dense)[: cca.PAIRS].sum()
-    assert grams.total == pytest.approx(exact, rel=1e-10)
-    share = cca.exact_correlations(*dense, solution.x_weights, solution.y_weights).sum() / exact
-    assert 0.99 <= share < 0.9999
-
-    tracked.setup(found, "nw-cca", problem)
-    assert np.isnan(tracked.track_passes_to_99(found, "nw-cca", problem))
-    with pytest.raises(NotImplementedError, match=r"nw-cca has not 0\.99 after 50 passes"):
-        timed.setup(found, "nw-cca", problem)
-
-
-def test_a_new_interpreter_imports_and_lists(benchmark):
-    benchmark("cca")
-    imports = __import__("benchmarks.imports", fromlist=["imports"])
-    imports.Imports().setup()
-    assert imports.python("import linspec; linspec.solvers()") == 0
-    assert imports.python("import linspec; linspec.no_such_name") != 0

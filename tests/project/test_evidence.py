@@ -2,126 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
-from types import ModuleType
 
-import numpy as np
 import pytest
 
 FOLDER = Path(__file__).parents[2] / "docs" / "evidence"
 
-MODULES = ("timing", "showing", "published")
 
-
-@pytest.fixture
-def common(monkeypatch: pytest.MonkeyPatch):
-    """Give a module that scripts have in common."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    yield importlib.import_module
-    for name in MODULES:
-        sys.modules.pop(name, None)
-
-
-def busy(seconds: float):
-    """A call that keeps the processor for so long."""
-
-    def call() -> float:
-        end = time.process_time() + seconds
-        while time.process_time() < end:
-            pass
-        return seconds
-
-    return call
-
-
-def test_methods_take_turns_and_are_compared_round_by_round(common) -> None:
-    timing = common("timing")
-    order: list[str] = []
-    calls = {name: lambda name=name: order.append(name) for name in "ab"}
-    timing.alternate(calls, 3)
-    assert order == list("ababab")
-    assert timing.Turns([2.0, 6.0, 3.0]).over(timing.Turns([1.0, 2.0, 3.0, 4.0])) == (2.0, 3.0)
-    turns = timing.alternate({"slow": busy(0.05), "fast": busy(0.01)}, 3)
-    median, worst = turns["slow"].over(turns["fast"])
-    assert 1 < median <= worst
-    assert turns["slow"].answer == 0.05
-
-
-def test_a_process_of_its_own_answers_or_says_why_not(common, monkeypatch: pytest.MonkeyPatch) -> None:
-    timing = common("timing")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(FOLDER), *sys.path]))
-    assert timing.apart(dict, [("a", 1)]) == {"a": 1}
-    assert timing.apart(int, "x")["said"].startswith("ValueError: invalid literal")
-    assert timing.apart(os._exit, 3) == {"said": "the process ended with 3"}
-    assert timing.apart(time.sleep, 60, seconds=0.5) == {"said": "stopped after 0.5 s"}
-
-
-def report(showing: ModuleType, monkeypatch: pytest.MonkeyPatch, *options: str):
-    monkeypatch.setattr(sys, "argv", ["measure_something.py", *options])
-    return showing.Report(showing.arguments("What."))
-
-
-def test_a_claim_of_its_own_that_is_missed_is_the_exit_status(common, monkeypatch, capsys) -> None:
-    showing = common("showing")
-    said = report(showing, monkeypatch)
-    said.say([showing.Claim("a paper's", False, "0"), showing.at_most("ours", 1.0, 2.0, own=True)], "part")
-    said.say([showing.Claim("of what is missing", None, "no data", own=True)])
-    assert said.end() == 0
-    said.say([showing.at_most("ours, too", 3.0, 2.0, "{value:g} of {bound:g}", own=True)])
-    assert said.end() == 1
-    assert [line for line in capsys.readouterr().out.splitlines() if line.startswith("CLAIM")] == [
-        "CLAIM (part) a paper's: FAILED (0)",
-        "CLAIM (part) ours: HELD (1)",
-        "CLAIM of what is missing: SKIPPED (no data)",
-        "CLAIM ours, too: FAILED (3 of 2)",
-    ]
-    assert not showing.at_most("not a number", float("nan"), 1.0).held
-
-
-def test_a_table_is_printed_and_recorded_alike(common, monkeypatch, capsys, tmp_path) -> None:
-    showing = common("showing")
-    monkeypatch.setattr(showing, "HERE", tmp_path)
-    (tmp_path / "recorded").mkdir()
-    said = report(showing, monkeypatch, "--record")
-    table = said.table("name", "share::.2f", "count", title="two of them")
-    table.row("a", 0.123, 7)
-    table.row("b", float("nan"))
-    said.say([showing.Claim("it holds", True, "7")])
-    assert said.end() == 0
-    printed = capsys.readouterr().out
-    assert "| name | share | count |\n|---|---|---|\n| a | 0.12 | 7 |\n| b | - |  |\n" in printed
-    found = json.loads((tmp_path / "recorded" / "measure_something.json").read_text("utf-8"))
-    assert found["tables"] == [
-        {
-            "title": "two of them",
-            "head": ["name", "share", "count"],
-            "rows": [["a", "0.12", "7"], ["b", "-", ""]],
-        }
-    ]
-    assert found["claims"] == ["it holds: HELD (7)"]
-    assert found["command"] == "python docs/evidence/measure_something.py --record"
-
-
-@pytest.mark.parametrize("shape", [(300, 40), (40, 300)])
-def test_published_decompositions_are_exact_where_the_rank_is_small(common, shape: tuple[int, int]) -> None:
-    published, rng = common("published"), np.random.default_rng(0)
-    A = rng.standard_normal((shape[0], 8)) @ rng.standard_normal((8, shape[1]))
-    A += 1e-9 * rng.standard_normal(shape)  # a block of ten columns keeps its rank
-    _, exact, right = np.linalg.svd(A)
-    for U, S, Vh in (
-        published.dash_svd(A, 5, more=3, powers=2, rng=rng),
-        published.window_svd(A, 5, more=5, epochs=5, rng=rng),
-    ):
-        assert np.allclose(S, exact[:5], rtol=1e-12)
-        assert np.allclose(np.abs(np.sum(Vh * right[:5], axis=1)), 1.0, atol=1e-12)
-        assert np.allclose(U.T @ A, S[:, None] * Vh, atol=1e-7)
+def script(name: str, options: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(FOLDER / f"{name}.py"), *options.split()]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
 
 RECORDED = {
@@ -133,12 +27,11 @@ RECORDED = {
 
 
 @pytest.mark.parametrize(
-    ("script", "study"), [(name, one) for name, studies in RECORDED.items() for one in studies]
+    ("name", "study"), [(name, one) for name, studies in RECORDED.items() for one in studies]
 )
-def test_the_claims_of_a_record_are_those_of_its_rows(script: str, study: str) -> None:
+def test_the_claims_of_a_record_are_those_of_its_rows(name: str, study: str) -> None:
     """But for those about ranks, which the record of `two_stage_equivalence` does not have."""
-    command = [sys.executable, str(FOLDER / f"{script}.py"), study, "--recorded"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = script(name, f"{study} --recorded")
     assert done.returncode in (0, 1), done.stderr
     judged = [line.removeprefix("CLAIM ") for line in done.stdout.splitlines() if line.startswith("CLAIM ")]
     judged = [re.sub(r"^\((\w+)\) ", "" if study == "lazy_accuracy" else r"\1: ", line) for line in judged]
@@ -146,66 +39,35 @@ def test_the_claims_of_a_record_are_those_of_its_rows(script: str, study: str) -
     assert judged == [claim for claim in recorded if "as many directions" not in claim]
 
 
-def test_rows_are_recorded_as_curves_and_read_back(common) -> None:
-    rows = common("showing").Rows
-    found = rows(
-        {"way": way, "k": k, "cpu": k * scale} for way, scale in (("a", 1.0), ("b", 2.0)) for k in (1, 2, 3)
-    )
-    assert found.curves(["way"])[1] == {"way": "b", "k": [1, 2, 3], "cpu": [2.0, 4.0, 6.0]}
-    assert rows.of_curves(found.curves(["way"]), ["way"]) == found
-    assert found.where(way="b").medians("cpu", "k") == {1: 2.0, 2: 4.0, 3: 6.0}
-
-
 def test_other_libraries_find_the_same() -> None:
     """Where they have the best figures, too, it is said what time they take."""
-    command = [
-        sys.executable,
-        str(FOLDER / "measure_peers.py"),
-        "--quick",
-        "digits",
-        "discriminant",
-        "cross-validation",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = script("measure_peers", "--quick digits discriminant cross-validation")
     said = [line for line in done.stdout.splitlines() if line.startswith("CLAIM ")]
     assert sum("linspec's figures are the best: HELD" in line for line in said) == 3, done.stderr
     for rival in ("scikit-learn", "LSQR, as published", "SciPy by hand"):
         assert any(f"less time than {rival}, which has the same answer" in line for line in said), rival
 
 
-SMALL = {
-    "measure_beds": "spectra",
-    "measure_defaults": "regret --only SVD",
-    "measure_elsewhere": "memory",
-    "measure_peers": "",
-    "measure_readme": "--only digits",
-    "measure_small": "",
-}
+RUNS = [
+    *[("measure_beds", text) for text in ("spectra", "correlations", "least-squares --solvers auto,cg,lsqr")],
+    *[("measure_defaults", options) for options in ("regret --only SVD", "columns")],
+    *[("measure_elsewhere", options) for options in ("memory", "dask", "gpu")],
+    *(("measure_peers", ""), ("measure_readme", "--only digits"), ("measure_small", "")),
+]
 
 
 def test_every_measurement_is_tried() -> None:
     scripts = {path.stem for path in FOLDER.glob("measure_*.py")}
-    assert scripts == {*SMALL, "measure_two_checkouts"}  # which takes another checkout
+    assert scripts == {*dict(RUNS), "measure_two_checkouts"}  # which takes another checkout
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        *SMALL.items(),
-        ("measure_beds", "correlations"),
-        ("measure_beds", "least-squares --solvers auto,cg,lsqr"),
-        ("measure_defaults", "columns"),
-        ("measure_elsewhere", "dask"),
-        ("measure_elsewhere", "gpu"),
-    ],
-)
+@pytest.mark.parametrize(("name", "options"), RUNS)
 @pytest.mark.slow
 def test_a_measurement_runs_on_small_data(name: str, options: str, tmp_path: Path) -> None:
     needed = {"dask": ("distributed", "psutil"), "gpu": ("cupy",), "--only digits": ("cca_zoo",)}
     for package in (*needed.get(options, ()), "sklearn"):
         pytest.importorskip(package)
-    command = [sys.executable, str(FOLDER / f"{name}.py"), "--quick", *options.split()]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = script(name, f"--quick {options}", cwd=tmp_path)
     assert done.returncode in (0, 1), done.stderr
     assert re.search(r"^\|( ?-+ ?\|)+$", done.stdout, re.MULTILINE), done.stderr
     if name == "measure_peers":

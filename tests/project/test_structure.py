@@ -1,6 +1,8 @@
-"""The house is open: families of problems stand in their folders, and nothing else of the core knows one.
+"""What guards the repository: its structure, size, first sentences and public surface.
 
-Read from the source by `ast`: identifiers, attributes, imported names and texts, but for docstrings.
+Families of problems stand in their folders, and nothing else of the core knows one.
+
+Read from the source by `ast`: identifiers, attributes, imported names and texts.
 """
 
 from __future__ import annotations
@@ -14,55 +16,38 @@ from pathlib import Path
 
 import grimp
 import pytest
+from project.first_sentences import RULES, findings
+from project.size import DENSEST, ceiling, size_of, total
 
 import linspec as ls
 
 CORE = Path(ls.__file__).parent
 ROOT = CORE.parent
 FAMILIES = CORE / "families"
-TEMPLATES = CORE / "templates"
-BENCHMARKS = Path(__file__).parents[2] / "asv_bench" / "benchmarks"
-FOR_ALL = {"base.py", "records.py"}
-"""The modules of the benchmarks that serve every family."""
-
-CLASSES = frozenset(
-    name
-    for path in FAMILIES.glob("*/*.py")
+CLASSES = {
+    node.name
+    for path in [*FAMILIES.glob("*/problem.py"), *FAMILIES.glob("*/solution.py")]
     for node in ast.parse(path.read_text(encoding="utf-8")).body
-    if path.stem in {"problem", "solution"} and isinstance(node, ast.ClassDef)
-    for name in [node.name]
-)
-
-EXEMPT = frozenset(
-    {
-        CORE / "__init__.py",  # the table of public names: a line for each shipped family
-        *(CORE / "estimators").glob("*.py"),  # an estimator states a problem of its family
-    }
-)
+    if isinstance(node, ast.ClassDef)
+}
 
 
 def modules() -> list[Path]:
-    every = (path for path in CORE.rglob("*.py") if not {FAMILIES, TEMPLATES} & set(path.parents))
-    return sorted(path for path in every if path not in EXEMPT)
+    """All but the families, the table of public names, and the estimators, which state a problem of their family."""
+    apart = {FAMILIES, CORE / "templates", CORE / "estimators"}
+    every = {path for path in CORE.rglob("*.py") if not apart & {*path.parents}}
+    return sorted(every - {CORE / "__init__.py"})
 
 
 def named(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Identifiers of classes and texts with their lines; docstrings and functions such as NumPy's svd left out."""
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    skipped = {
-        id(statement.value)
-        for node in ast.walk(tree)
-        if isinstance(node, documented)
-        for statement in node.body
-        if isinstance(statement, ast.Expr)
-    }
+    """Identifiers of classes, imported names and texts with their lines; not functions such as NumPy's svd."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name | ast.Attribute):
             name = node.id if isinstance(node, ast.Name) else node.attr
             yield node.lineno, name if name in CLASSES else ""
         elif isinstance(node, ast.ImportFrom | ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in skipped:
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.lineno, node.value
 
 
@@ -92,52 +77,49 @@ def test_every_list_of_packages_has_all_of_them():
 
 
 def test_plugins_import_what_the_page_promises_to_authors():
-    table = (
-        (ROOT / "docs" / "about" / "stability.md").read_text("utf-8").split("## Public")[1].split("\n\n")[1]
-    )
-    promised: dict[str, set[str]] = {}
-    for row in table.splitlines()[2:]:
+    page = (ROOT / "docs" / "about" / "stability.md").read_text("utf-8")
+    promised: dict[str, set[str]] = {"everybody": set(), "authors": set()}
+    for row in page.split("## Public")[1].split("\n\n")[1].splitlines()[2:]:
         names, whom = row.strip("| ").split(" | ")
         found = re.findall(r"`(?:linspec)?\.([a-z][\w.]+)`", names)
-        promised.setdefault("everybody" if whom == "everybody" else "authors", set()).update(found)
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"][
-        "contracts"
+        promised["everybody" if whom == "everybody" else "authors"].update(found)
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]
+    (ignored,) = [
+        one["ignore_imports"] for one in tools["importlinter"]["contracts"] if one["id"] == "public"
     ]
-    (ignored,) = [one["ignore_imports"] for one in contracts if one["id"] == "public"]
     allowed = {line.removeprefix("** -> linspec.") for line in ignored}
     assert promised["authors"] <= allowed <= promised["authors"] | promised["everybody"]
 
 
-def test_the_classes_are_found():
-    assert {"CCA", "SVD", "LeastSquares", "Discriminant", "CCASolution"} <= CLASSES
-
-
-@pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(CORE).as_posix())
-def test_no_module_of_the_core_names_a_family(path):
+def test_no_module_of_the_core_names_a_family():
     """Neither its class, nor its name as a problem: what families have of their own is found through records."""
-    forbidden = CLASSES | set(ls.problems())
-    allowed = {"cca"} if path.name == "targets.py" else set()  # a kind of target, after its method
-    allowed |= (
-        CLASSES if path.name == "references.py" else set()
-    )  # one for each family, which its record names
-    found = [
-        f"line {line}: {text!r}"
-        for line, text in named(ast.parse(path.read_text(encoding="utf-8")))
-        if text in forbidden - allowed
-    ]
-    assert not found
+    assert {"CCA", "SVD", "LeastSquares", "Discriminant", "CCASolution"} <= CLASSES
+    found = []
+    for path in modules():
+        allowed = {"cca"} if path.name == "targets.py" else set()  # a kind of target, after its method
+        allowed |= CLASSES if path.name == "references.py" else set()  # which records of problems name
+        tree, forbidden = ast.parse(path.read_text(encoding="utf-8")), CLASSES | set(ls.problems())
+        found += [(path, line, text) for line, text in named(tree) if text in forbidden - allowed]
+    assert found == []
 
 
-@pytest.mark.parametrize("path", sorted(BENCHMARKS.glob("*.py")), ids=lambda path: path.name)
-def test_no_benchmark_names_the_class_of_a_family(path):
-    """The record has it. Modules that serve every family name no problem either."""
-    forbidden = CLASSES | (set(ls.problems()) if path.name in FOR_ALL else set())
-    found = [
-        f"line {line}: {text!r}"
-        for line, text in named(ast.parse(path.read_text(encoding="utf-8")))
-        if text in forbidden
-    ]
-    assert not found
+PRIVATE = "adjustment beside found given home law ledger made other own sweep task told verdict witness"
+"""Words that name nothing in the field; "other" is the second block of Xᵀ diag(w) Y."""
+
+KINDS = re.compile(
+    r"isinstance\([^)]*\b(?:\w*Block|Dense|Sparse|Slices|ByProducts)\b|hasattr\(|\.nnz\b|\.kind\b"
+)
+
+
+@pytest.mark.parametrize("folder", ["blocks", "rows", "linalg", "certificates", "iteration"])
+def test_names_are_words_of_the_field_and_no_module_above_the_kinds_of_data_asks_for_one(folder):
+    for path in sorted((CORE / folder).rglob("*.py")):
+        text = path.read_text("utf-8")
+        nodes = list(ast.walk(ast.parse(text)))
+        names = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        names |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+        assert names & {*PRIVATE.split()} <= {"other"}, path
+        assert folder == "blocks" or not KINDS.findall(text), path
 
 
 def test_no_import_leads_back():
@@ -146,3 +128,63 @@ def test_no_import_leads_back():
     graph = grimp.build_graph("linspec", *plugins, exclude_type_checking_imports=True, cache_dir=None)
     imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
     TopologicalSorter(imports).prepare()  # raises CycleError, which names the circle
+
+
+# ---- size, first sentences, public surface ----------------------------------------------------------
+
+
+def test_the_size_is_at_most_the_ceiling_which_follows_it():
+    now, limits = total(), ceiling()
+    assert now.statements <= limits["statements"], "take a mechanism out before another comes in"
+    assert now.nodes <= min(limits["nodes"], DENSEST * now.statements)
+    lower = "lower the ceiling: python tests/project/size.py --record"
+    assert now.statements >= 0.99 * limits["statements"], lower
+
+
+def test_statements_are_counted_and_not_lines_comments_and_docstrings(tmp_path: Path):
+    source = '"""Title."""\n\n\ndef f(x):\n    """Doc."""\n    # a comment\n    return (\n        x\n    )\n'
+    assert size_of(source) == size_of("def f(x): return x")
+    folder = tmp_path / "linspec" / "solving"
+    folder.mkdir(parents=True)
+    for name, count in (("a.py", 2), ("b.py", 4)):
+        (folder / name).write_text(source, "utf-8")
+        assert total(tmp_path).statements == count
+
+
+BROKEN = {
+    "So that no pass is wasted.": "begin with",
+    "Count that tells when to stop.": "report",
+    "Rows with their means taken out.": "centred",
+    "Read so many rows.": "the number",
+    "Triangle, if it can be had.": "available",
+    "Columns, of which there are k.": "two sentences",
+}
+GOOD = (
+    "Bothersome names are no matter. So many later sentences are free.",
+    "Rows of A.\n\nThe same for B, told elsewhere.",
+)
+PLACES = ('"""{0}"""', 'class A:\n    async def f(self):\n        """{0}"""', 'K = 1\n"""{0}"""')
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_first_sentence_that_breaks_a_rule_is_found_once_with_its_line_and_advice(place):
+    assert len(BROKEN) == len(RULES)
+    for sentence, advice in BROKEN.items():
+        (found,) = findings(place.format(sentence))
+        assert (found.sentence, found.line) == (sentence, place.count("\n") + 1)
+        assert advice in found.advice
+    assert not any(map(findings, ("# That of a comment.\n", *map(place.format, GOOD))))
+
+
+def test_the_public_surface_is_the_recorded_one():
+    """`python tests/project/public_surface.py --record` after a change, with a line in the changelog."""
+    pytest.importorskip("click")
+    pytest.importorskip("sklearn")
+    from project.public_surface import FOR_ALL, FOR_AUTHORS, RECORD, lines
+
+    found, recorded = lines(), RECORD.read_text(encoding="utf-8").splitlines()
+    assert sorted(set(recorded) - set(found)) == []
+    assert sorted(set(found) - set(recorded)) == []
+    page = (ROOT / "docs" / "about" / "stability.md").read_text(encoding="utf-8")
+    for row, names in (("everybody", FOR_ALL), ("authors of plugins", FOR_AUTHORS)):
+        assert f"| `linspec.{names[0]}`, " + ", ".join(f"`.{name}`" for name in names[1:]) in page, row

@@ -1,164 +1,156 @@
-"""The templates, installed as other distributions are: by themselves, beside a namesake, beside a wreck."""
+"""The templates and `linspec new`: under their own name and another one, installed as other distributions are."""
 
 from __future__ import annotations
 
 import ast
+import json
+import os
 import re
 import shutil
-import zipfile
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from installed import PACKAGE, PROBLEM, TEMPLATES, Site
 
+pytest.importorskip("click")
+
+from click.testing import CliRunner
+
+from linspec.cli import main
+
+TEMPLATES = Path(__file__).parents[2] / "linspec" / "templates"
 PAGES = TEMPLATES.parents[1] / "docs" / "extend"
-PAGE = PAGES / "write-a-plugin.md"
-PROBLEM_PAGE = PAGES / "a-problem-of-your-own.md"
-PROBLEM_PACKAGE = TEMPLATES / "problem" / "linspec_mca"
-DATA_PACKAGE = TEMPLATES / "data" / "linspec_npz_shards"
 PACKAGES = {
-    PACKAGE: "two-point",
-    PROBLEM_PACKAGE: "mca",
-    DATA_PACKAGE: "npz-shards",
+    "solver": TEMPLATES / "solver" / "linspec_two_point",
+    "problem": TEMPLATES / "problem" / "linspec_mca",
+    "data": TEMPLATES / "data" / "linspec_npz_shards",
 }
-"""The packages of the templates, and the names of their entry points."""
+EXAMPLES = {"solver": "two.?point", "problem": "mca", "data": "npz.?shards"}
+"""What is asked for, and a pattern for every form of the name of the template's example."""
+
+RECORDS = {
+    "solver": ["least-squares/two-stage-7"],
+    "problem": ["problem/two-stage-7", "two-stage-7/power"],
+    "data": ["operator/two-stage-7"],
+}
+
+
+class Site:
+    """A folder of distributions as installers leave them, and interpreters that see it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def install(self, distribution: str, entries: dict[str, str]) -> None:
+        """Write the metadata of a distribution."""
+        info = self.folder / f"{distribution.replace('-', '_')}-0.1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 0.1.0\n")
+        points = "".join(f"{name} = {module}\n" for name, module in entries.items())
+        (info / "entry_points.txt").write_text(f"[linspec]\n{points}")
+
+    def install_template(self, package: Path) -> None:
+        """Install a template under the names in its own pyproject.toml."""
+        project = tomllib.loads((package.parent / "pyproject.toml").read_text("utf-8"))["project"]
+        shutil.copytree(package, self.folder / package.name, ignore=shutil.ignore_patterns("__pycache__"))
+        self.install(project["name"], project["entry-points"]["linspec"])
+
+    def run(self, *arguments: str, cwd: Path | None = None, **environment: str) -> str:
+        path = os.pathsep.join([str(self.folder), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+        env = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1", **environment}
+        command = [sys.executable, *arguments]
+        done = subprocess.run(
+            command, env=env, cwd=cwd or self.folder, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr
+        return done.stdout + done.stderr
+
+    def ask(self, expression: str, **environment: str) -> Any:
+        """The value of an expression."""
+        code = f"import json\nimport linspec as ls\nprint(json.dumps({expression}))"
+        return json.loads(self.run("-W", "ignore", "-c", code, **environment).splitlines()[-1])
 
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     monkeypatch.delenv("LINSPEC_DISABLE_PLUGINS", raising=False)
-    return Site(tmp_path)
+    (tmp_path / "site").mkdir()
+    return Site(tmp_path / "site")
 
 
-# ------------------------------------------------------------------------------------------------ the template
+# ---- linspec new --------------------------------------------------------------------------------
 
 
-def test_the_template_is_found_and_solves(site: Site) -> None:
-    site.install_template()
-    names, solved, provider = site.ask(
-        "[ls.solvers(problem), good(ls.solve(problem, 'two-point')), ls.describe('two-point').provider]"
-    )
-    assert "two-point" in names
-    assert solved
-    assert provider == "linspec-two-point:two-point"
+def new(*arguments: object, code: int = 0) -> str:
+    """What the command says."""
+    result = CliRunner().invoke(main, ["new", *map(str, arguments)])
+    assert result.exit_code == code, f"{result.output}\n{result.exc_info}"
+    assert code == 0 or (result.stderr.startswith("Error: ") and result.stderr.count("\n") == 1)
+    return result.stdout if code == 0 else result.stderr
+
+
+@pytest.mark.parametrize("kind", PACKAGES)
+def test_a_package_under_another_name_is_registered_and_passes_the_kit(
+    kind: str, tmp_path: Path, site: Site
+) -> None:
+    """On arrays of NumPy; the tests of the package take every kind of data."""
+    new(kind, "two-stage-7", "--folder", tmp_path / "new")
+    written = tmp_path / "new" / "linspec-two-stage-7"
+    for path in (path for path in written.rglob("*") if path.is_file()):
+        place = path.relative_to(written).as_posix()
+        for line in [place, *path.read_text("utf-8").splitlines()]:
+            assert not re.search(EXAMPLES[kind], line, re.IGNORECASE), f"{place}: {line}"
+    site.install_template(written / "linspec_two_stage_7")
+    for record in RECORDS[kind]:
+        report = f"__import__('linspec.testing').testing.run_checks({record!r}, backends=['numpy'])"
+        passed, failed = site.ask(f"(lambda report: [report.passed, report.failed])({report})")
+        assert failed == []
+        assert passed >= 3
+
+
+def test_names_that_cannot_be_or_are_taken(tmp_path: Path) -> None:
+    for name in ("TwoStep", "two_step", "two--step", "2-step", "Größe", "a/b", "", "lambda", "none"):
+        for kind in PACKAGES:
+            assert repr(name) in new(kind, name, "--folder", tmp_path, code=2)
+    for kind, name in [("problem", "svd"), ("solver", "lstsq"), ("solver", "plugin"), ("data", "samples")]:
+        said = new(kind, name, "--folder", tmp_path, code=2)
+        assert f"the name {name!r} is taken" in said
+        assert f"such as 'my-{name}'" in said
+    assert not list(tmp_path.iterdir())
+    new("data", "my-samples", "--folder", tmp_path)
+    kept = tmp_path / "linspec-my-samples" / "README.md"
+    kept.write_text("mine")
+    said = new("data", "my-samples", "--folder", tmp_path, code=2)
+    assert f"{kept.parent} exists already. Choose another name or --folder" in said
+    assert kept.read_text() == "mine"
+
+
+# ---- the templates ------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.parent.name)
-def test_the_tests_of_the_template_pass(site: Site, package: Path) -> None:
+@pytest.mark.parametrize("kind", PACKAGES)
+def test_the_tests_of_the_template_pass(site: Site, kind: str) -> None:
     """The public kit among them, as an author runs it; `nox -s template` does the same with a wheel."""
-    site.install_template(package)
-    done = site.run("-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=package.parent)
-    assert done.returncode == 0, done.stdout[-4000:]
+    site.install_template(PACKAGES[kind])
+    site.run("-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=PACKAGES[kind].parent)
 
 
-@pytest.mark.parametrize(
-    ("package", "entry"), PACKAGES.items(), ids=[package.parent.name for package in PACKAGES]
-)
-def test_the_template_builds_a_wheel_with_its_entry_point(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: Path, entry: str
-) -> None:
-    build = pytest.importorskip(
-        "hatchling.build", reason="hatchling is not installed; nox -s template builds it"
-    )
-    copy = tmp_path / "template"
-    shutil.copytree(package.parent, copy, ignore=shutil.ignore_patterns("__pycache__", "dist"))
-    monkeypatch.chdir(copy)
-    wheel = zipfile.ZipFile(tmp_path / build.build_wheel(str(tmp_path)))
-    names = wheel.namelist()
-    assert {f"{package.name}/{path.name}" for path in package.glob("*.py")} <= set(names)
-    assert not [name for name in names if "test_" in name]
-    (points,) = [name for name in names if name.endswith("entry_points.txt")]
-    assert wheel.read(points).decode().split() == ["[linspec]", entry, "=", f"{package.name}.plugin"]
-
-
-def test_the_plugin_is_less_than_forty_lines_of_code() -> None:
-    assert sum(len(code_lines(path)) for path in PACKAGE.glob("*.py")) < 40
-
-
-def code_lines(path: Path) -> set[int]:
-    """The lines on which something stands that is neither a docstring nor a comment."""
-    tree = ast.parse(path.read_text("utf-8"))
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
-    doc = {
-        line
-        for node in ast.walk(tree)
-        if isinstance(node, documented) and ast.get_docstring(node) is not None
-        for line in range(node.body[0].lineno, node.body[0].end_lineno + 1)
-    }
-    lines = path.read_text("utf-8").splitlines()
-    return {
-        number
-        for number, line in enumerate(lines, 1)
-        if number not in doc and line.strip() and not line.lstrip().startswith("#")
-    }
-
-
-def test_the_page_shows_the_template_as_it_is() -> None:
-    page = PAGE.read_text("utf-8")
+def test_the_pages_show_the_templates_as_they_are() -> None:
+    package, page = PACKAGES["solver"], (PAGES / "write-a-plugin.md").read_text("utf-8")
     for name in ("two_point.py", "plugin.py"):
-        assert f"```python\n{(PACKAGE / name).read_text('utf-8')}```" in page
-    config = (PACKAGE.parent / "pyproject.toml").read_text("utf-8")
+        assert f"```python\n{(package / name).read_text('utf-8')}```" in page
+    config = (package.parent / "pyproject.toml").read_text("utf-8")
     table = config[config.index("[project.entry-points") : config.index("[tool.hatch")].strip()
     assert f"```toml\n{table}\n```" in page
-    test = (PACKAGE.parent / "tests" / "test_two_point.py").read_text("utf-8")
+    test = (package.parent / "tests" / "test_two_point.py").read_text("utf-8")
     assert 'test_conformance = conformance("least-squares/two-point")\n' in test
-
-
-# ------------------------------------------------------------------------------------------ the problem template
-
-
-@pytest.mark.slow
-def test_a_problem_of_another_distribution_is_solved_compared_drawn_and_written(site: Site) -> None:
-    pytest.importorskip("matplotlib", reason="nothing can be drawn")
-    site.install_template(PROBLEM_PACKAGE)
-    rng = np.random.default_rng(0)
-    shared = rng.standard_normal((150, 3))
-    views = [shared @ rng.standard_normal((3, p)) + rng.standard_normal((150, p)) for p in (8, 6)]
-    for name, view in zip("XY", views, strict=True):
-        np.save(site.folder / f"{name}.npy", view)
-    X, Y = (view - view.mean(axis=0) for view in views)
-    exact = np.linalg.svd(X.T @ Y, compute_uv=False)[:3]
-
-    def linspec(*arguments: str) -> str:
-        done = site.run("-m", "linspec", *arguments, MPLBACKEND="Agg", NO_COLOR="1")
-        assert done.returncode == 0, done.stderr
-        return str(done.stdout)
-
-    data = ("mca", "X.npy", "Y.npy", "-k", "3")
-    solved = linspec("solve", *data, "--out", "answer.npz", "--plot", "run.png")
-    assert "k=3, center=True" in solved
-    assert "gram" in solved
-    assert all(format(value, ".5g") in solved for value in exact)
-    np.testing.assert_allclose(np.load(site.folder / "answer.npz")["singular_values"], exact)
-    rows = linspec("compare", *data, "--plot", "all.png").splitlines()
-    assert [line.split()[1] for line in rows if f"{exact.sum():.6g}" in line] == ["gram", "power"]
-    assert all((site.folder / name).stat().st_size > 10_000 for name in ("run.png", "all.png"))
-    assert "linspec-mca:mca" in linspec("describe", "mca/power")
-    assert "2 solvers" in linspec("solvers", "mca")
-    described = linspec("describe", "mca")
-    assert "MCA(X, Y, k, center=True, scale=False, sample_weight=None, confounds=None)" in described
-    assert "gram, power" in described
-
-
-def test_the_problem_template_imports_what_its_page_names() -> None:
-    text = PROBLEM_PAGE.read_text("utf-8")
-    table = text[text.index("## What there is for authors of problems") :]
-    named = {"linspec", *re.findall(r"^\| `(linspec[.\w]*)` \|", table, re.MULTILINE)}
-    assert len(named) > 5
-    for path in [*PROBLEM_PACKAGE.glob("*.py"), *(PROBLEM_PACKAGE.parent / "tests").glob("*.py")]:
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            ours = {name for name in modules if name.partition(".")[0] == "linspec"}
-            assert ours <= named, f"{path.name} imports {ours - named}"
-
-
-def test_the_page_shows_the_problem_template_as_it_is() -> None:
-    page = PROBLEM_PAGE.read_text("utf-8")
-    shown = set()
-    for path in PROBLEM_PACKAGE.glob("*.py"):
+    page, shown = (PAGES / "a-problem-of-your-own.md").read_text("utf-8"), set()
+    for path in PACKAGES["problem"].glob("*.py"):
         text = path.read_text("utf-8")
         for node in ast.parse(text).body:
             if isinstance(node, ast.ClassDef | ast.FunctionDef):
@@ -168,85 +160,46 @@ def test_the_page_shows_the_problem_template_as_it_is() -> None:
     assert {"MCA", "MCASolution", "Gram", "Power", "pencil", "linspec_problems"} <= shown
 
 
-# ------------------------------------------------------------------------- two of one name, and one that breaks
-
-
-def test_two_distributions_of_one_name_and_a_wreck_leave_everything_else_at_work(site: Site) -> None:
-    site.install_copy("acme-solvers", "two-point", "acme-only")
-    site.install_copy("bolt", "two-point")
-    site.install_wreck("crash")
-    unknown, listed, states, works = site.ask(
-        "[message(ls.solve, problem, 'three-point'),"
-        " ls.solvers(problem), [[i.identity, i.status, i.error] for i in ls.plugins()],"
-        " [good(ls.solve(problem, name)) for name in"
-        "  ('direct', 'acme-only', 'acme-solvers:two-point', 'bolt:two-point',"
-        "   'least-squares/bolt:two-point')]]"
-    )
-    # Who is broken, why, and that it might have had the name.
-    assert unknown.startswith("UnknownName: ")
-    assert "crash:solvers is broken" in unknown
-    assert "a_library_that_is_not_there" in unknown
-    # The rest keeps working, the namesakes too.
-    assert {"acme-only", "two-point", "bolt:two-point", "direct"} <= set(listed)
-    assert works == [True] * 5
-    status = {identity: (state, error) for identity, state, error in states}
-    assert status["crash:solvers"][0] == "broken"
-    assert "a_library_that_is_not_there" in status["crash:solvers"][1]
-    assert status["bolt:solvers"] == ("loaded", None)
-
-
-def test_an_instance_of_either_namesake_can_be_used_and_is_named(site: Site) -> None:
-    site.install_copy("acme", "two-point")
-    site.install_copy("bolt", "two-point")
-    chosen = "ls.get_solver('bolt:two-point', problem)"
-    module, solved, name = site.ask(
-        f"[{chosen}.__module__, good(ls.solve(problem, {chosen}(tol=1e-10))),"
-        f" ls.solve(problem, {chosen}()).solver]"
-    )
-    assert module == "bolt.two_point"
-    assert solved
-    assert "two-point" in name
-
-
 @pytest.mark.slow
-def test_disabling_one_of_two_namesakes_gives_the_name_to_the_other(site: Site) -> None:
-    site.install_copy("acme", "two-point")
-    site.install_copy("bolt", "two-point")
-    module = "ls.get_solver('two-point', problem).__module__"
-    assert site.ask(module, LINSPEC_DISABLE_PLUGINS="bolt") == "acme.two_point"
-    assert site.ask(module, LINSPEC_DISABLE_PLUGINS="acme") == "bolt.two_point"
-    assert "two-point" not in site.ask("ls.solvers(problem)", LINSPEC_DISABLE_PLUGINS="*")
+def test_a_problem_of_another_distribution_is_solved_compared_drawn_and_written(site: Site) -> None:
+    pytest.importorskip("matplotlib", reason="nothing can be drawn")
+    site.install_template(PACKAGES["problem"])
+    X, Y = (np.random.default_rng(seed).standard_normal((150, 6)).cumsum(axis=1) for seed in (0, 1))
+    np.savez(site.folder / "views.npz", X=X, Y=Y)
+    exact = np.linalg.svd((X - X.mean(axis=0)).T @ Y, compute_uv=False)[:3]
+
+    def linspec(*arguments: str) -> str:
+        return site.run("-m", "linspec", *arguments, MPLBACKEND="Agg", NO_COLOR="1")
+
+    data = ("mca", "views.npz:X", "views.npz:Y", "-k", "3")
+    solved = linspec("solve", *data, "--out", "answer.npz", "--plot", "run.png")
+    assert all(format(value, ".5g") in solved for value in exact)
+    np.testing.assert_allclose(np.load(site.folder / "answer.npz")["singular_values"], exact)
+    rows = linspec("compare", *data, "--plot", "all.png").splitlines()
+    assert [line.split()[1] for line in rows if f"{exact.sum():.6g}" in line] == ["gram", "power"]
+    assert all((site.folder / name).stat().st_size > 10_000 for name in ("run.png", "all.png"))
+    described = linspec("describe", "mca") + linspec("describe", "mca/power")
+    for fact in ("MCA(X, Y, k, center=True, scale=False,", "gram, power", "linspec-mca:mca"):
+        assert fact in described
 
 
-def test_a_name_of_linspec_stays_its_own_with_one_warning(site: Site) -> None:
-    site.install_copy("acme", "cg")
-    done = site.run(
-        "-W",
-        "always",
-        "-c",
-        f"{PROBLEM}\nfor _ in range(3): ours = ls.get_solver('cg', problem)\n"
-        "print(ours.__module__, ls.get_solver('acme:cg', problem).__module__)\n"
-        "print(good(ls.solve(problem, 'cg')), good(ls.solve(problem, 'acme:cg')))",
+def test_namesakes_and_a_wreck_in_one_environment(site: Site) -> None:
+    """Names and faults of plugins have tests of their own; this is what a fresh interpreter makes of them."""
+    site.install_template(PACKAGES["solver"])
+    site.install("acme", {"solvers": "linspec_two_point.plugin"})
+    (site.folder / "crash.py").write_text("import a_library_that_is_not_there\n")
+    (site.folder / "zzz-1.0.dist-info").mkdir()
+    (site.folder / "zzz-1.0.dist-info" / "entry_points.txt").write_text("[linspec]\nnonsense\n")
+    site.install("crash", {"solvers": "crash"})
+    providers = (
+        "[ls.describe('two-point').provider, [n for n in ls.solvers('least-squares') if 'two-p' in n]]"
     )
-    assert done.stdout.split() == [
-        "linspec_lstsq.conjugate_gradients",
-        "acme.two_point",
-        "True",
-        "True",
-    ], done.stderr
-    assert done.stderr.count("PluginWarning") == 1
-    assert "'acme:cg'" in done.stderr
-
-
-def test_a_solver_whose_own_import_fails_says_who_to_ask(site: Site) -> None:
-    """The table is sound, what it points to is not: the others stay, and so does the cause."""
-    site.install_copy("acme", "two-point")
-    (site.folder / "acme" / "two_point.py").write_text("import a_library_that_is_not_there\n")
-    said, works, listed = site.ask(
-        "[message(ls.solve, problem, 'two-point'), good(ls.solve(problem, 'cg')), ls.solvers(problem)]"
-    )
-    assert said.startswith("BrokenPlugin: least-squares/two-point, registered by acme:solvers")
-    assert "a_library_that_is_not_there" in said
-    assert "Update acme, or tell its authors" in said
-    assert works
-    assert "two-point" in listed
+    named = "linspec-two-point:two-point"
+    assert site.ask(providers) == ["acme:solvers", [named, "two-point"]]
+    assert site.ask(providers, LINSPEC_DISABLE_PLUGINS="acme") == [named, ["two-point"]]
+    states = site.ask("{i.identity: [i.status, i.error] for i in ls.plugins()}")
+    assert states["crash:solvers"][0] == "broken"
+    assert "a_library_that_is_not_there" in states["crash:solvers"][1]
+    assert states["acme:solvers"] == ["loaded", None]
+    said = site.run("-W", "always", "-c", "import linspec as ls\nfor _ in range(3): ls.solvers()")
+    assert said.count("PluginWarning") == 2
