@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from truths import adjusted, extended
 
 import linspec as ls
 from linspec import Status
@@ -49,20 +50,18 @@ def views(rho, p, q, seed, *, condition=1.0, rows=30):
     return Qx @ A, Qy @ B, np.linalg.inv(A), np.linalg.inv(B), rng
 
 
-def oracle(X, Y, ridge, x, y, **terms):
+def oracle(X, Y, x, y, **stated):
     """Residual, correlations of the weights and all exact correlations, by dense algebra, of preprocessed columns."""
-    w = terms.get("sample_weight", np.ones(len(X)))[:, None]
-    taken = [np.ones((len(X), 1))] if terms.get("center") else []
-    taken += [terms["confounds"]] if "confounds" in terms else []
-    X, Y = (np.sqrt(w) * M.astype(float) for M in (X, Y))
-    if taken:
-        B = np.linalg.qr(np.sqrt(w) * np.hstack(taken))[0]
-        X, Y = X - B @ (B.T @ X), Y - B @ (B.T @ Y)
-    if terms.get("scale"):
-        X, Y = (M / np.sqrt(np.sum(M**2, axis=0) / w.sum()) for M in (X, Y))
-    Sx, Sy, C = X.T @ X + ridge * np.eye(X.shape[1]), Y.T @ Y + ridge * np.eye(Y.shape[1]), X.T @ Y
-    Lx, Ly = np.linalg.cholesky(Sx), np.linalg.cholesky(Sy)
-    T = np.linalg.solve(Ly, np.linalg.solve(Lx, C).T).T
+    terms = {"center": False, **stated}
+    ridge, w, Z = (
+        terms.pop("ridge", 0.0),
+        terms.pop("sample_weight", np.ones(len(X))),
+        terms.pop("confounds", None),
+    )
+    Z = None if Z is None else extended(Z)
+    X, Y = (adjusted(extended(M), w, Z, **terms).entries.astype(float) for M in (X, Y))
+    Lx, Ly = (np.linalg.cholesky(M.T @ M + ridge * np.eye(M.shape[1])) for M in (X, Y))
+    T = np.linalg.solve(Ly, np.linalg.solve(Lx, X.T @ Y).T).T
     # canonical pairs within the spans
     U, V = np.linalg.qr(Lx.T @ x)[0], np.linalg.qr(Ly.T @ y)[0]
     P, rho, Qt = np.linalg.svd(U.T @ T @ V)
@@ -72,13 +71,12 @@ def oracle(X, Y, ridge, x, y, **terms):
 
 
 rng = np.random.default_rng(7)
-ROWS = 60
 CASES = {
     "plain": {},
     "ridge": {"ridge": 0.5},
     "weights, confounds, scale": {
-        "sample_weight": rng.integers(1, 4, ROWS).astype(float),
-        "confounds": rng.standard_normal((ROWS, 2)),
+        "sample_weight": rng.integers(1, 4, 60).astype(float),
+        "confounds": rng.standard_normal((60, 2)),
         "scale": True,
         "center": True,
     },
@@ -90,22 +88,21 @@ CASES = {
 @pytest.mark.parametrize("held", HELD)
 @pytest.mark.parametrize("name", CASES)
 def test_residual_and_bounds_are_those_of_dense_algebra(name, held):
-    case = dict(CASES[name])
-    rows, dtype = case.pop("rows", ROWS), case.pop("dtype", float)
+    terms = {"center": False, **CASES[name]}
+    rows, dtype = terms.pop("rows", 60), terms.pop("dtype", float)
     close = 1e-3 if dtype is np.float32 else 1e-7
     for seed in range(4):
         rng = np.random.default_rng(seed)
         X, Y = rng.standard_normal((rows, 14)).astype(dtype), rng.standard_normal((rows, 9)).astype(dtype)
         Y[:, :3] += X[:, :3]
-        terms = {"center": False} | {k: v for k, v in case.items() if k != "ridge"}
-        start = ls.solve(ls.CCA(X, Y, 3, ridge=case.get("ridge", 0.0), **terms), "direct")
+        start = ls.solve(ls.CCA(X, Y, 3, **terms), "direct")
         scales = [1.0 if s is None else s[:, None] for s in (start.x_scale, start.y_scale)]
         x, y = (
             W * scale * (1 + 0.05 * rng.standard_normal(W.shape))
             for W, scale in zip((start.x_weights, start.y_weights), scales, strict=True)
         )
-        found = judged(ls.CCA(X, Y, 3, ridge=case.get("ridge", 0.0), **terms), x, y, held)
-        residual, rho, exact = oracle(X, Y, case.get("ridge", 0.0), x, y, **terms)
+        found = judged(ls.CCA(X, Y, 3, **terms), x, y, held)
+        residual, rho, exact = oracle(X, Y, x, y, **terms)
         np.testing.assert_allclose(found.correlations, rho, atol=close)
         if held != "nothing":
             assert found.residual_kind == "exact"
@@ -114,15 +111,6 @@ def test_residual_and_bounds_are_those_of_dense_algebra(name, held):
         assert found.bounds is not None or held == "nothing"
         if found.bounds is not None:
             assert np.all(np.abs(exact[:, None] - rho).min(axis=0) <= found.bounds * (1 + close))
-
-
-@pytest.mark.parametrize("solver", ["gram", "direct"])
-def test_data_that_can_be_read_once_have_the_same_certificate(solver):
-    X, Y, *_ = views([0.9, 0.8, 0.5], 9, 7, 0)
-    found = ls.solve(ls.CCA(*(iter([M[:20], M[20:]]) for M in (X, Y)), 2, center=False), solver)
-    assert (found.status, found.residual_kind, found.passes) == (Status.CONVERGED, "exact", 1)
-    assert np.all(np.abs(found.correlations - [0.9, 0.8]) <= found.bounds + 1e-14)
-    assert found.residual < 1e-20
 
 
 def test_half_way_between_two_pairs_the_bound_is_the_distance():
@@ -148,7 +136,7 @@ def test_bounds_hold_beside_the_zeros_of_the_wider_view(p, q, share):
     wide, narrow = hidden + share * seen / np.linalg.norm(seen), np.eye(min(p, q), 1)
     x, y = (narrow, wide) if q > p else (wide, narrow)
     found = judged(ls.CCA(X, Y, 1, 1.0, center=False), x, y, "gram")
-    exact = oracle(X, Y, 1.0, x, y)[2]
+    exact = oracle(X, Y, x, y, ridge=1.0)[2]
     assert np.min(np.abs(exact - found.correlations[0])) <= found.bounds[0] * (1 + 1e-9)
 
 
@@ -241,23 +229,6 @@ def test_fewer_pairs_than_asked_are_incomplete_where_the_others_have_a_share_of_
     found = judged(ls.CCA(X, Y, 4, center=False), A[:, :2], B[:, :2], "gram")
     assert ("Larger correlations exist" in found.message) == missed
     assert found.converged != missed
-
-
-@pytest.mark.parametrize("solver", ["als", "lobpcg", "randomized", "direct"])
-def test_weights_have_unit_length_in_the_metric_of_the_columns_that_were_given(solver):
-    """With scaled columns, weights, confounds and a ridge, for solvers of every kind."""
-    rng = np.random.default_rng(0)
-    X, Y = rng.standard_normal((80, 6)) * np.arange(1, 7), rng.standard_normal((80, 4)) * 5
-    Y[:, 0] += X[:, 0]
-    w, Z = rng.integers(1, 4, 80).astype(float), rng.standard_normal((80, 1))
-    found = ls.solve(ls.CCA(X, Y, 2, ridge=2.0, scale=True, sample_weight=w, confounds=Z), solver, rng=0)
-    B = np.linalg.qr(np.sqrt(w)[:, None] * np.hstack([np.ones((80, 1)), Z]))[0]
-    for M, W in ((X, found.x_weights), (Y, found.y_weights)):
-        M = np.sqrt(w)[:, None] * M
-        M = M - B @ (B.T @ M)
-        deviations = np.sqrt(np.sum(M**2, axis=0) / w.sum())
-        lengths = np.sum((M @ W) ** 2, axis=0) + 2.0 * np.sum((deviations[:, None] * W) ** 2, axis=0)
-        np.testing.assert_allclose(lengths, 1, rtol=1e-9)
 
 
 @pytest.mark.parametrize("unit", [2.0**-60, 2.0**60, 2.0**190])

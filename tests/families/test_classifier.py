@@ -7,8 +7,6 @@ import pickle
 
 import numpy as np
 import pytest
-import scipy.sparse
-from backends import backends
 from scipy.special import logsumexp
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
@@ -19,7 +17,6 @@ from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
 N, FITTED, NEW = 400, slice(0, 300), slice(300, 400)
 NAMES = np.array(["elm", "ash", "oak", "fir"])
 PRIORS = [0.1, 0.2, 0.3, 0.4]
-BACKENDS = [backend for backend in backends() if backend.name != "products-only"]
 
 
 @pytest.fixture(scope="module")
@@ -33,13 +30,6 @@ def data():
         + 5.0
     )
     return X, NAMES[codes]
-
-
-@pytest.fixture(params=BACKENDS, ids=lambda backend: backend.name)
-def backend(request):
-    if reason := request.param.missing():
-        pytest.skip(reason)
-    return request.param
 
 
 def solved(X, y, solver="direct", **parameters):
@@ -80,36 +70,21 @@ def test_the_subspace_has_the_posterior_of_all_columns(data, solver, priors, cen
     )
 
 
-@pytest.mark.parametrize("peer", ["svd", "eigen", "lsqr"])
-def test_it_agrees_with_scikit_learn(data, peer):
+@pytest.mark.parametrize(
+    ("peer", "priors"), [("svd", None), ("eigen", None), ("lsqr", None), ("svd", PRIORS), ("svd", "uniform")]
+)
+def test_it_agrees_with_scikit_learn(data, peer, priors):
+    """With priors: its solver "svd". Others weight the covariances of the classes by the priors, not by their rows."""
     X, y = data
-    theirs = LinearDiscriminantAnalysis(solver=peer).fit(X[FITTED], y[FITTED])
+    given = [0.25] * 4 if priors == "uniform" else priors
+    theirs = LinearDiscriminantAnalysis(solver=peer, priors=given).fit(X[FITTED], y[FITTED])
     solution = solved(X[FITTED], y[FITTED])
     assert solution.classes.tolist() == theirs.classes_.tolist()
-    for classifier in both_ways(solution, X[FITTED], y[FITTED]):
+    for classifier in both_ways(solution, X[FITTED], y[FITTED], priors=priors):
         np.testing.assert_array_equal(classifier.predict(X[NEW]), theirs.predict(X[NEW]))
+        ours = [classifier]
         if peer == "svd":  # which divided the scatter by the degrees of freedom once
-            ours = [
-                classifier,
-                dataclasses.replace(classifier, covariance=classifier.covariance * 300 / 296),
-            ]
-            gaps = [np.abs(c.probabilities(X[NEW]) - theirs.predict_proba(X[NEW])).max() for c in ours]
-            assert min(gaps) < 1e-10
-        else:
-            np.testing.assert_allclose(
-                classifier.probabilities(X[NEW]), theirs.predict_proba(X[NEW]), atol=1e-10
-            )
-
-
-@pytest.mark.parametrize("priors", [PRIORS, [0.25] * 4], ids=["given", "uniform"])
-def test_it_agrees_with_scikit_learn_on_priors(data, priors):
-    """Its solver "svd", that is. Others weight the covariances of the classes by the priors, and not by their rows."""
-    X, y = data
-    theirs = LinearDiscriminantAnalysis(priors=priors).fit(X[FITTED], y[FITTED])
-    given = "uniform" if len(set(priors)) == 1 else priors
-    for classifier in both_ways(solved(X[FITTED], y[FITTED]), X[FITTED], y[FITTED], priors=given):
-        np.testing.assert_array_equal(classifier.predict(X[NEW]), theirs.predict(X[NEW]))
-        ours = [classifier, dataclasses.replace(classifier, covariance=classifier.covariance * 300 / 296)]
+            ours += [dataclasses.replace(classifier, covariance=classifier.covariance * 300 / 296)]
         gaps = [np.abs(c.probabilities(X[NEW]) - theirs.predict_proba(X[NEW])).max() for c in ours]
         assert min(gaps) < 1e-10
 
@@ -136,14 +111,13 @@ def test_the_ridge_is_the_shrinkage_of_scikit_learn(p):
     "make",
     [
         lambda codes: codes,
-        lambda codes: NAMES[codes],
         lambda codes: NAMES[codes].tolist(),
         lambda codes: codes.astype(float) * 2 - 3,
         lambda codes: codes > 1,
         lambda codes: NAMES[codes].astype("S3"),
         lambda codes: NAMES[codes].astype(object),
     ],
-    ids=["int", "str", "list", "float", "bool", "bytes", "object"],
+    ids=["int", "list of str", "float", "bool", "bytes", "object"],
 )
 def test_classes_come_back_as_they_were_given(data, make):
     X, y = data
@@ -210,25 +184,17 @@ def test_probabilities_that_underflow_have_logarithms():
 def test_targets_know_their_classes_until_they_are_changed(data):
     X, y = data
     H = targets.lda(y)
-    names, sizes = targets.classes_of(H)
-    assert names.tolist() == sorted(NAMES)
-    assert sizes.tolist() == [np.sum(y == name) for name in names]
-    assert targets.classes_of(pickle.loads(pickle.dumps(H)))[0].tolist() == names.tolist()
+    for given in (H, pickle.loads(pickle.dumps(H))):
+        names, sizes = targets.classes_of(given)
+        assert names.tolist() == sorted(NAMES)
+        assert sizes.tolist() == [np.sum(y == name) for name in names]
     assert targets.classes_of(ls.as_operator(H)) is not None
-    for other in (
-        H[:200],
-        H * 2,
-        H.T,
-        H.toarray(),
-        targets.opls(y),
-        targets.cca(y),
-        scipy.sparse.csr_array(H),
-    ):
+    changed = H.copy()
+    changed *= 2
+    for other in (H[:200], H * 2, H.T, H.toarray(), targets.opls(y), targets.cca(y), changed):
         assert targets.classes_of(other) is None
-    H *= 2
-    assert targets.classes_of(H) is None
     with pytest.raises(MissingCapability, match="unchanged"):
-        ls.solve(ls.Discriminant(X, H, ridge=1.0)).predict(X)
+        ls.solve(ls.Discriminant(X, changed, ridge=1.0)).predict(X)
 
 
 def test_classes_that_the_rows_separate_completely_need_a_ridge():
@@ -244,16 +210,15 @@ def test_classes_that_the_rows_separate_completely_need_a_ridge():
 def test_what_cannot_be_classified_is_said(data):
     X, y = data
     solution = solved(X, y)
-    with pytest.raises(InvalidProblem, match="got X alone"):
-        solution.classifier(X)
-    with pytest.raises(InvalidProblem, match="got y alone"):
-        solution.classifier(y=y)
-    with pytest.raises(InvalidProblem, match="equally many rows; got 400 and 10"):
-        solution.classifier(X, y[:10])
-    with pytest.raises(InvalidProblem, match="at least two classes"):
-        solution.classifier(X, ["ash"] * N)
-    with pytest.raises(InvalidProblem, match=r"class vector.*got shape \(400, 4\)"):
-        solution.classifier(X, np.eye(4)[np.arange(N) % 4])
+    for args, words in (
+        ((X,), "got X alone"),
+        ((None, y), "got y alone"),
+        ((X, y[:10]), "equally many rows; got 400 and 10"),
+        ((X, ["ash"] * N), "at least two classes"),
+        ((X, np.eye(4)[np.arange(N) % 4]), r"class vector.*got shape \(400, 4\)"),
+    ):
+        with pytest.raises(InvalidProblem, match=words):
+            solution.classifier(*args)
     with pytest.raises(InvalidProblem, match="X must have the 7 columns"):
         solution.predict(X[:, :3])
     for priors in ([1, 2], [1, 1, 1, 0], [1, 1, 1, np.nan], "frequent", 3):

@@ -11,14 +11,7 @@ from linspec.errors import InvalidProblem, NonFiniteData
 SWEEPING = {"cg": {"form": "implicit"}, "lsqr": {}, "nystrom-pcg": {"form": "implicit", "rank": 10}}
 """Solvers that take a start, with options to pass the data, so that passes count their work."""
 
-SOLVERS = sorted(SWEEPING)
-
-
-@pytest.fixture
-def data() -> tuple[np.ndarray, np.ndarray]:
-    """A matrix with unequal columns and two right-hand sides."""
-    rng = np.random.default_rng(0)
-    return rng.standard_normal((300, 60)) * np.geomspace(1, 1e-2, 60), rng.standard_normal((300, 2))
+each_solver = pytest.mark.parametrize("name", SWEEPING)
 
 
 def exact(A: np.ndarray, B: np.ndarray, ridge: float) -> np.ndarray:
@@ -29,7 +22,17 @@ def solve(name: str, problem: ls.LeastSquares, **named):
     return ls.solve(problem, name, rng=0, **SWEEPING[name], **named)
 
 
-@pytest.mark.parametrize("name", SOLVERS)
+"""Solvers that take a start, with options to pass the data, so that passes count their work."""
+
+
+@pytest.fixture
+def data() -> tuple[np.ndarray, np.ndarray]:
+    """A matrix with unequal columns and two right-hand sides."""
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((300, 60)) * np.geomspace(1, 1e-2, 60), rng.standard_normal((300, 2))
+
+
+@each_solver
 def test_the_answer_for_a_neighbouring_ridge_saves_passes(data, name: str):
     A, B = data
     near = solve(name, ls.LeastSquares(A, B, ridge=0.5))
@@ -40,7 +43,7 @@ def test_the_answer_for_a_neighbouring_ridge_saves_passes(data, name: str):
     np.testing.assert_allclose(warm.x, exact(A, B, 0.501), atol=1e-7 * np.abs(near.x).max() / 0.5)
 
 
-@pytest.mark.parametrize("name", SOLVERS)
+@each_solver
 def test_a_bad_start_changes_no_answer(data, name: str):
     A, B = data
     B = B.copy()
@@ -51,7 +54,7 @@ def test_a_bad_start_changes_no_answer(data, name: str):
     np.testing.assert_allclose(found.x, exact(A, B, 0.5), atol=1e-7)
 
 
-@pytest.mark.parametrize("name", SOLVERS)
+@each_solver
 def test_starts_of_paths(data, name: str):
     A, B = data
     ridges = (0.4, 0.5, 2.0)
@@ -66,7 +69,7 @@ def test_starts_of_paths(data, name: str):
     assert vector.x.shape == (3, 60)
 
 
-@pytest.mark.parametrize("name", SOLVERS)
+@each_solver
 @pytest.mark.parametrize("unit", [1.0, 1e55])
 def test_a_start_is_in_the_units_and_columns_of_the_data(data, name: str, unit: float):
     """Also where columns are scaled, an intercept is fitted, and entries are divided by a power of two."""

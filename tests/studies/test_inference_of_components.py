@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import signal
 from dataclasses import dataclass
 from typing import ClassVar
@@ -21,7 +20,6 @@ from linspec.errors import (
     MissingCapability,
     UnknownOption,
 )
-from linspec.studies.inference.bootstrap import drawn_solves
 from tests.studies.paired_problems import MCA, Agreement, Dense, Gram, related
 
 RNG = np.random.default_rng
@@ -34,12 +32,8 @@ def covariances(X, Y, k):
 
 def p_values(observed, chance):
     """(r + 1)/(n + 1) for sums of values from each component on, and as many leading values of each permutation."""
-    k = len(observed)
-    found = [
-        (1 + sum(row[: k - j].sum() >= observed[j:].sum() * (1 - 1e-9) for row in chance)) / (1 + len(chance))
-        for j in range(k)
-    ]
-    return np.array(found)
+    tails = [(observed[j:].sum(), chance[:, : len(observed) - j].sum(axis=1)) for j in range(len(observed))]
+    return np.array([(1 + np.sum(drawn >= tail * (1 - 1e-9))) / (1 + len(chance)) for tail, drawn in tails])
 
 
 # ---- permutation tests ------------------------------------------------------------------------------
@@ -58,16 +52,6 @@ def test_the_test_is_a_loop_over_permutations_by_hand():
     largest = ls.permutation_test(MCA(X, Y, k=3), Gram(), permutations=30, rng=7)
     by_hand = [(1 + np.sum(chance[:, 0] >= value)) / 31 for value in test.values]
     np.testing.assert_array_equal(largest.uncorrected, by_hand)
-
-
-@pytest.mark.slow(keep=0)
-def test_the_p_value_is_that_of_all_permutations():
-    """All 120 orders of five rows can be enumerated: a random sample of them agrees."""
-    X, Y = related(5, (2, 2), (1.5,), 3)
-    chance = [covariances(X, Y[list(order)], 1) for order in itertools.permutations(range(5))]
-    exact = np.mean([values[0] >= covariances(X, Y, 1)[0] * (1 - 1e-9) for values in chance])
-    test = ls.permutation_test(MCA(X, Y, k=1), Gram(), permutations=2000, rng=0)
-    assert test.p_values[0] == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 2000) + 1 / 2000)
 
 
 def test_three_views_are_permuted_each_in_its_own_order():
@@ -110,18 +94,18 @@ def test_one_component_too_many_is_rare(strengths, count):
 @pytest.mark.slow(keep=0)
 def test_what_confounds_share_is_not_found():
     """Both views depend on the confounds alone: with confounds, 5 % of the tests find something."""
-    found = {True: 0, False: 0}
+    found = np.zeros(2)
     for seed in range(60):
         rng = RNG(seed)
         Z = rng.standard_normal((25, 2))
         X, Y = (Z @ rng.standard_normal((2, 3)) + rng.standard_normal((25, 3)) for _ in range(2))
-        for given in found:
-            problem = MCA(X, Y, k=1, **({"confounds": Z} if given else {}))
-            found[given] += (
-                ls.permutation_test(problem, Gram(), permutations=19, rng=seed).p_values[0] <= 0.05
-            )
-    assert found[True] <= 3 + 4 * np.sqrt(60 * 0.05 * 0.95)
-    assert found[False] >= 40
+        tests = [
+            ls.permutation_test(MCA(X, Y, k=1, **given), Gram(), permutations=19, rng=seed)
+            for given in ({}, {"confounds": Z})
+        ]
+        found += [test.p_values[0] <= 0.05 for test in tests]
+    assert found[0] >= 40
+    assert found[1] <= 3 + 4 * np.sqrt(60 * 0.05 * 0.95)
 
 
 def test_constant_columns_and_large_means_change_nothing():
@@ -161,26 +145,27 @@ def test_classes_are_permuted():
 
 def test_what_cannot_be_tested_is_refused():
     X, Y = related(20, (3, 3), (1.0,), 8)
-    problem = MCA(X, Y, k=2)
-    slices = (X[i : i + 5] for i in range(0, 20, 5))
-    for given, says in {
-        ls.LeastSquares(X, Y): "LeastSquaresSolution, the answer of LeastSquares, declares none",
-        MCA(ls.Moments(X, Y, center=True), k=2): "got moments, which have none",
-        MCA(slices, Y, k=2): "slice by slice",
-        ls.Discriminant(X, ls.targets.opls(Y), confounds=X[:, 0]): "removes nothing from H; got confounds",
-    }.items():
-        with pytest.raises(InvalidProblem, match=says):
-            ls.permutation_test(given)
-    with pytest.raises(MissingCapability, match="needs row slices"):
-        ls.permutation_test(MCA(X, scipy.sparse.linalg.aslinearoperator(Y), k=2))
-    with pytest.raises(InvalidProblem, match="Leave it out"):
-        ls.permutation_test(problem, solution=ls.solve(problem, Gram()))
-    with pytest.raises(InvalidOption, match="one of largest, sum for permuted rows; got 'wilks'"):
-        ls.permutation_test(problem, Gram(), statistic="wilks")
-    with pytest.raises(UnknownOption, match="has no option 'form' for a CCA without a solver"):
-        ls.permutation_test(ls.CCA(X, Y, 2), form="dense")
-    with pytest.raises(BudgetTooSmall, match="one solve took"):
-        ls.permutation_test(problem, Gram(), max_seconds=1e-9)
+    problem, blocks = MCA(X, Y, k=2), (X[i : i + 5] for i in range(0, 20, 5))
+    products = MCA(X, scipy.sparse.linalg.aslinearoperator(Y), k=2)
+    with_confounds = ls.Discriminant(X, ls.targets.opls(Y), confounds=X[:, 0])
+    for of, named, error, says in (
+        (ls.LeastSquares(X, Y), {}, InvalidProblem, "the answer of LeastSquares, declares none"),
+        (MCA(ls.Moments(X, Y, center=True), k=2), {}, InvalidProblem, "got moments, which have none"),
+        (MCA(blocks, Y, k=2), {}, InvalidProblem, "slice by slice"),
+        (with_confounds, {}, InvalidProblem, "removes nothing from H; got confounds"),
+        (products, {}, MissingCapability, "needs row slices"),
+        (problem, {"solution": ls.solve(problem, Gram())}, InvalidProblem, "Leave it out"),
+        (
+            problem,
+            {"statistic": "wilks"},
+            InvalidOption,
+            "one of largest, sum for permuted rows; got 'wilks'",
+        ),
+        (ls.CCA(X, Y, 2), {"form": "dense"}, UnknownOption, "no option 'form' for a CCA without a solver"),
+        (problem, {"solver": Gram(), "max_seconds": 1e-9}, BudgetTooSmall, "one solve took"),
+    ):
+        with pytest.raises(error, match=says):
+            ls.permutation_test(of, **named)
 
 
 def test_solutions_that_have_not_converged_are_counted():
@@ -201,46 +186,17 @@ def test_a_draw_is_the_problem_on_the_rows_drawn():
     generator, values, vectors = RNG(4), [], []
     for _ in range(20):
         rows = np.repeat(np.arange(60), generator.multinomial(60, np.full(60, 1 / 60)))
-        U, s, _ = np.linalg.svd(
-            (X[rows] - X[rows].mean(axis=0)).T @ (Y[rows] - Y[rows].mean(axis=0)), full_matrices=False
-        )
+        A, B = (V[rows] - V[rows].mean(axis=0) for V in (X, Y))
+        U, s, _ = np.linalg.svd(A.T @ B, full_matrices=False)
         values.append(s[:1])
         vectors.append(U[:, :1] * np.sign(found.solution.x_weights[:, 0] @ U[:, 0]))
+    for drawn, ends, errors in (
+        (values, found.values, found.errors),
+        (vectors, found.weights["X"], found.weight_errors["X"]),
+    ):
+        np.testing.assert_allclose(ends, np.quantile(drawn, [0.025, 0.975], axis=0))
+        np.testing.assert_allclose(errors, np.std(drawn, axis=0, ddof=1))
     np.testing.assert_allclose(found.drawn, values)
-    np.testing.assert_allclose(found.values, np.quantile(values, [0.025, 0.975], axis=0))
-    np.testing.assert_allclose(found.errors, np.std(values, axis=0, ddof=1))
-    np.testing.assert_allclose(found.weights["X"], np.quantile(vectors, [0.025, 0.975], axis=0))
-    np.testing.assert_allclose(found.weight_errors["X"], np.std(vectors, axis=0, ddof=1))
-
-
-def general(problem, method, draws, seed):
-    return drawn_solves(
-        problem,
-        "gram",
-        solution=None,
-        draws=draws,
-        level=0.95,
-        method=method,
-        groups=None,
-        rng=seed,
-        options={},
-    )
-
-
-def test_of_a_cca_it_is_the_bootstrap_of_correlations():
-    """On the same draws: the same correlations, ties and percentiles of weights."""
-    X, Y = related(80, (5, 4), (2.0, 1.0), 13)
-    problem = ls.CCA(X, Y, k=2)
-    own, ours = (
-        ls.bootstrap(problem, "gram", draws=60, method="percentile", rng=3),
-        general(problem, "percentile", 60, 3),
-    )
-    np.testing.assert_array_equal(own.drawn, ours.drawn)
-    np.testing.assert_array_equal(own.correlations, ours.values)
-    np.testing.assert_array_equal(own.bias, ours.bias)
-    np.testing.assert_allclose(own.x_weights, ours.weights["X"], atol=1e-12)
-    np.testing.assert_allclose(own.y_weights, ours.weights["Y"], atol=1e-12)
-    np.testing.assert_allclose(own.gaps, ours.gaps, rtol=0.1)  # one rotation for both views, and one for each
 
 
 def test_a_problem_without_gaps_is_a_group():
@@ -269,28 +225,24 @@ def test_of_one_matrix_the_intervals_hold_the_singular_values():
 
 def test_what_cannot_be_drawn_is_refused():
     X, Y = related(20, (3, 3), (1.0,), 19)
-    problem = MCA(X, Y, k=2)
-    for given, says in {
-        ls.LeastSquares(X, Y): "declares none",
-        ls.get_problem("kernel-cca")(
-            X, Y, k=1, ridge=1.0
-        ): "KernelCCA has none, because its rows are not adjusted",
-        MCA(ls.Moments(X, Y, center=True), k=2): "got moments, which have none",
-        MCA((X[i : i + 5] for i in (0, 5, 10, 15)), Y, k=2): "slice by slice",
-        MCA(X, Y, k=2, sample_weight=np.full(20, 0.5)): r"got 0\.5 for row 0",
-    }.items():
-        with pytest.raises(InvalidProblem, match=says):
-            ls.bootstrap(given)
-    with pytest.raises(InvalidProblem, match="takes a problem such as"):
-        ls.bootstrap(X)  # type: ignore[arg-type]
-    with pytest.raises(InvalidProblem, match="solution must be a MCASolution; got SVDSolution"):
-        ls.bootstrap(problem, Gram(), solution=ls.solve(ls.SVD(X, 1)))
-    with pytest.raises(InvalidProblem, match="solution must be of the columns of the problem"):
-        ls.bootstrap(problem, Gram(), solution=ls.solve(MCA(X[:, :2], Y, k=1), Gram()))
-    with pytest.raises(InvalidOption, match="draws must be an integer >= 2"):
-        ls.bootstrap(problem, Gram(), draws=1)
-    with pytest.raises(InvalidOption, match="method must be one of"):
-        ls.bootstrap(problem, Gram(), method="bca")
+    problem, other = MCA(X, Y, k=2), ls.solve(MCA(X[:, :2], Y, k=1), Gram())
+    halves = MCA(X, Y, k=2, sample_weight=np.full(20, 0.5))
+    for of, named, error, says in (
+        (X, {}, InvalidProblem, "takes a problem such as"),
+        (ls.LeastSquares(X, Y), {}, InvalidProblem, "declares none"),
+        (ls.KernelCCA(X, Y, k=1, ridge=1.0), {}, InvalidProblem, "because its rows are not adjusted"),
+        (MCA(ls.Moments(X, Y, center=True), k=2), {}, InvalidProblem, "got moments, which have none"),
+        (MCA(iter([X[:9], X[9:]]), Y, k=2), {}, InvalidProblem, "slice by slice"),
+        (halves, {}, InvalidProblem, r"got 0\.5 for row 0"),
+        (problem, {"solution": ls.solve(ls.SVD(X, 1))}, InvalidProblem, "a MCASolution; got SVDSolution"),
+        (problem, {"solution": other}, InvalidProblem, "solution must be of the columns of the problem"),
+        (problem, {"draws": 1}, InvalidOption, "draws must be an integer >= 2; got 1"),
+        (problem, {"level": 95}, InvalidOption, "level must be between 0 and 1; got 95"),
+        (problem, {"groups": [1, 2]}, InvalidProblem, r"groups must have shape \(20,\)"),
+        (problem, {"method": "bca"}, InvalidOption, "method must be one of"),
+    ):
+        with pytest.raises(error, match=says):
+            ls.bootstrap(of, **named, **({"solver": Gram()} if isinstance(of, MCA) else {}))
 
 
 # ---- arrays of other libraries, and Ctrl-C -----------------------------------------------------------
@@ -309,14 +261,13 @@ class Interrupted(Gram):
         return super().iterate(problem, moments, context, start)
 
 
-@pytest.mark.parametrize("function", ["permutation_test", "bootstrap"])
-def test_ctrl_c_returns_what_there_is(function, ctrl_c):
+@pytest.mark.parametrize(("function", "whole"), [("permutation_test", 2), ("bootstrap", 3)])
+def test_ctrl_c_returns_what_there_is(function, whole, ctrl_c):
     """The fifth solve does not count, nor the first, of all rows; permutations solve that on centred rows again."""
     X, Y = related(30, (3, 3), (1.0,), 22)
     Interrupted.calls.clear()
-    call = getattr(ls, function)
+    call, name = getattr(ls, function), "permutations" if function == "permutation_test" else "draws"
     found = call(MCA(X, Y, k=2), Interrupted(), rng=0)
     assert found.interrupted
-    count = {"permutations": 2} if function == "permutation_test" else {"draws": 3}
-    assert len(found.drawn) == next(iter(count.values()))
-    np.testing.assert_array_equal(found.drawn, call(MCA(X, Y, k=2), Gram(), rng=0, **count).drawn)
+    assert len(found.drawn) == whole
+    np.testing.assert_array_equal(found.drawn, call(MCA(X, Y, k=2), Gram(), rng=0, **{name: whole}).drawn)
