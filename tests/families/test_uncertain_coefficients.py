@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from dataclasses import dataclass
-from functools import partial
-
 import numpy as np
 import pytest
 import scipy.sparse.linalg
@@ -14,57 +10,18 @@ import linspec as ls
 from linspec.iteration import Iterate
 from linspec.solving import Solver
 
-
-@dataclass(frozen=True, kw_only=True)
-class NormalEquations(Solver):
-    """The Gram matrix, inverted with no thought of its condition."""
-
-    def iterate(self, problem, moments, context, start):
-        AtA, AtB = moments.gram()[0]
-        M = AtA + problem.ridge * np.eye(len(AtA))
-        x = np.linalg.lstsq(M, AtB, rcond=0)[0]  # rounding may make M exactly singular
-        yield Iterate(0.0, lambda: {"x": x}, final=True)
+# not to have converged is an answer, too
+pytestmark = pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
 
 
-@dataclass(frozen=True, kw_only=True)
-class ConjugateGradients(Solver):
-    """Products alone, until the gradient is small."""
+def given(x, **known):
+    """A solver that returns these coefficients, and perhaps the rank that it has found."""
 
-    def iterate(self, problem, moments, context, start):
-        r = moments.products(None, np.eye(problem.B.shape[1]), onto=(0,))[1][0]
-        x = np.zeros_like(r)
-        d, first = r, np.sum(r * r, axis=0)
-        s = first
-        for _ in range(200):
-            if np.sqrt((s / first).max()) < 1e-9:
-                break
-            Sd = moments.gram_product(d) + problem.ridge * d
-            a = s / np.sum(d * Sd, axis=0)
-            x, r = x + a * d, r - a * Sd
-            before, s = s, np.sum(r * r, axis=0)
-            d = r + s / before * d
-        yield Iterate(0.0, lambda: {"x": x}, final=True)
+    class Given(Solver):
+        def iterate(self, problem, moments, context, start):
+            yield Iterate(0.0, lambda: {"x": x[:, None], **known}, final=True)
 
-
-@dataclass(frozen=True, kw_only=True)
-class SketchedSteps(Solver):
-    """Heavy-ball steps preconditioned by a sketch, which end at tol (after Epperly, Meier & Nakatsukasa 2024)."""
-
-    hands_over: bool = ls.option(False, "hand over the rank of the sketch")
-    tol: float | None = ls.tol_option(1e-8)
-
-    def iterate(self, problem, moments, context, start):
-        p, m = moments.widths
-        moments.sketch_rows = 12 * p
-        s, Vt = np.linalg.svd(moments.sketch()[0], full_matrices=False)[1:]
-        rank = int(np.sum(s > p * np.finfo(float).eps * s[0]))
-        N, scale = Vt[:rank].T / s[:rank], np.linalg.norm(moments.cross())
-        x, step, known = np.zeros((p, m)), 0.0, {"rank": rank} if self.hands_over else {}
-        while True:
-            g = moments.residual(x, -np.eye(m))[0][0]
-            yield Iterate(float(np.linalg.norm(g) / scale), partial(dict, x=x, **known))
-            step = 0.1 * step - 0.8 * (N @ (N.T @ g))
-            x = x + step
+    return Given()
 
 
 def planted(n, p, sigma, seed=0):
@@ -78,13 +35,6 @@ def planted(n, p, sigma, seed=0):
 
 def off(solution, x):
     return np.linalg.norm(np.ravel(solution.x) - x) / np.linalg.norm(x)
-
-
-def spectrum(p, short):
-    """Ones, and three short directions."""
-    sigma = np.ones(p)
-    sigma[-3:] = short
-    return sigma
 
 
 def polynomial(degree):
@@ -118,14 +68,16 @@ def with_copied_row(short):
     return A, x, A @ x
 
 
-JUDGED = [NormalEquations(), ConjugateGradients(), "direct", "sketch-precondition"]
 ITERATING = ["cg", "lsqr", "nystrom-pcg"]
+SOLVERS = ["direct", "sketch-precondition", *ITERATING, "ling"]
 HARD = [
-    *((planted, (2 * p, p, spectrum(p, s)), JUDGED) for p, s in itertools.product((30, 400), (1e-3, 1e-6))),
-    (planted, (60, 30, spectrum(30, 1e-10)), JUDGED),
-    *((planted, (160, 40, np.geomspace(1, s, 40)), [*ITERATING, "ling"]) for s in (1e-4, 1e-8, 1e-12)),
-    *((planted, (160, 40, spectrum(40, s)), [*ITERATING, "ling"]) for s in (1e-3, 1e-6)),
-    *((polynomial, (d,), ["auto", "direct", *ITERATING, "ling", "gd", "svrg"]) for d in (7, 13)),
+    *(
+        (planted, (2 * p, p, np.repeat([1, s], [p - 3, 3])), SOLVERS)
+        for p in (40, 400)
+        for s in (1e-3, 1e-6, 1e-10)
+    ),
+    *((planted, (160, 40, np.geomspace(1, s, 40)), SOLVERS) for s in (1e-4, 1e-8, 1e-12)),
+    *((polynomial, (d,), ["auto", *SOLVERS, "gd", "svrg"]) for d in (7, 13)),
     *((with_copy, (3 * p, p, 1e-6), ["auto", *ITERATING]) for p in (60, 1200)),
     # neither a Gram matrix nor a sketch is made: planted columns show the short direction
     pytest.param(with_copy, (6000, 2000, 1e-6), ["auto", *ITERATING], marks=pytest.mark.slow),
@@ -133,9 +85,6 @@ HARD = [
 ]
 
 
-@pytest.mark.filterwarnings(
-    "ignore::linspec.errors.ConvergenceWarning"
-)  # not to have converged is an answer, too
 @pytest.mark.parametrize(("make", "args", "solvers"), HARD, ids=lambda value: getattr(value, "__name__", ""))
 def test_coefficients_are_right_or_reported(make, args, solvers):
     """Some directions are so short that an iteration converges before it meets them."""
@@ -146,8 +95,6 @@ def test_coefficients_are_right_or_reported(make, args, solvers):
         found = ls.solve(ls.LeastSquares(A, b), solver, **options)
         right = off(found, x) < (0.02 if make is planted else 0.01)
         assert right or found.status is not ls.Status.CONVERGED, solver
-        if solvers is JUDGED:
-            assert found.status is ls.Status.CONVERGED or "coefficients" in found.message, solver
         if (make, solver) in ((with_copy, "auto"), (with_copied_row, "direct")):
             assert right
 
@@ -157,22 +104,25 @@ def test_null_directions_are_no_uncertainty(copies):
     """x of a solver that starts at zero has no part in the null space of A: it is the solution of least norm."""
     A, _, b = planted(120, 30, np.geomspace(1, 1e-1, 30))
     A = np.hstack([A, *(A[:, :10] for _ in range(copies))])
-    found = ls.solve(ls.LeastSquares(A, b), ConjugateGradients())
-    assert found.status is ls.Status.RANK_DEFICIENT
-    assert off(found, np.linalg.lstsq(A, b, rcond=None)[0]) < 1e-6
+    x = np.linalg.lstsq(A, b, rcond=None)[0]
+    for solver in (given(x), "cg"):
+        found = ls.solve(ls.LeastSquares(A, b), solver)
+        assert found.status is ls.Status.RANK_DEFICIENT
+        assert off(found, x) < 1e-6
 
 
-@pytest.mark.parametrize("hands_over", [False, True])
-@pytest.mark.parametrize("p", [60, 300])
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("p", [60, 400])
 @pytest.mark.parametrize("kappa", [1e2, 1e6, 1e8, 1e10, 1e12])
-def test_a_sketched_answer_is_judged_at_any_condition(kappa, p, hands_over):
-    """It is reported where it is wrong, and where it is right no condition number makes it suspicious."""
-    A, x, b = planted(20 * p, p, np.geomspace(1, 1 / kappa, p))
-    found = ls.solve(ls.LeastSquares(A, b), SketchedSteps(hands_over=hands_over), rng=0)
-    assert found.residual <= 1e-8
-    right = off(found, x) < (0.02 if found.status is ls.Status.CONVERGED else 0.005)
-    assert right == (found.status is ls.Status.CONVERGED), (found, off(found, x))
-    assert (off(found, x) > 0.02) == (kappa >= 1e8)
+def test_an_answer_is_judged_at_any_condition(kappa, p, known):
+    """It is reported where it is wrong along the shortest direction, and at no condition where it is right."""
+    (A, x, b), rank = planted(5 * p, p, np.geomspace(1, 1 / kappa, p)), {"rank": p} if known else {}
+    wrong = x + 0.1 * np.linalg.norm(x) * np.linalg.svd(A)[2][-1]
+    right, reported = (ls.solve(ls.LeastSquares(A, b), given(each, **rank), rng=0) for each in (x, wrong))
+    assert right.status is ls.Status.CONVERGED
+    assert reported.status is not ls.Status.CONVERGED
+    if reported.residual <= reported.tol:  # which says nothing about this direction
+        assert "coefficients" in reported.message
 
 
 def test_an_answer_as_exact_as_rounding_permits_is_not_suspected():

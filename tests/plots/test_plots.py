@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -156,45 +155,34 @@ BOOTSTRAP = ls.bootstrap(ls.CCA(ls.labelled(X, columns=NAMES), Y, k=2), draws=20
 @pytest.mark.parametrize("kind", ["weights", "loadings"])
 def test_intervals_have_the_ends_and_the_names_of_the_largest_columns(kind: str):
     ax = drawn(ls.plots.intervals(BOOTSTRAP, "X", component=1, count=5, kind=kind))
+    ends = (BOOTSTRAP.x_weights if kind == "weights" else BOOTSTRAP.x_loadings)[..., 1]
     P = BOOTSTRAP.solution.transform(X)
-    of = {
-        "weights": (BOOTSTRAP.solution.x_weights, BOOTSTRAP.x_weights),
-        "loadings": (np.corrcoef(X.T, P.T)[:9, 9:], BOOTSTRAP.x_loadings),
-    }
-    values, ends = (block[..., 1] for block in of[kind])
-    largest = np.argsort(-np.abs(values))[:5]
+    values = BOOTSTRAP.solution.x_weights if kind == "weights" else np.corrcoef(X.T, P.T)[:9, 9:]
+    largest = np.argsort(-np.abs(values[:, 1]))[:5]
     bars, points = ax.collections
-    segments = np.array(bars.get_segments())
-    np.testing.assert_allclose(segments[:, :, 0], ends[:, largest].T, atol=1e-12)
-    np.testing.assert_allclose(points.get_offsets()[:, 0], values[largest], atol=1e-10)
+    segments, (low, high) = np.array(bars.get_segments()), ends[:, largest]
+    np.testing.assert_allclose(segments[:, :, 0], np.transpose([low, high]), atol=1e-12)
+    np.testing.assert_allclose(points.get_offsets()[:, 0], values[largest, 1], atol=1e-10)
     np.testing.assert_array_equal(points.get_offsets()[:, 1], segments[:, 0, 1])
     assert [tick.get_text() for tick in ax.get_yticklabels()] == [NAMES[i] for i in largest]
-    low, high = ends[:, largest]
     hollow = [same_color(colour, "white") for colour in points.get_facecolor()]
     assert hollow == ((low <= 0) & (high >= 0)).tolist()
     assert ax.get_title(loc="left") == "pair 2, 5 largest of 9"
     assert ax.get_xlabel() == f"{kind[:-1]}, 95 % interval"
-    assert ax.yaxis_inverted()
 
 
 def test_leading_columns_stand_apart_by_sign():
-    solution = BOOTSTRAP.solution
-    ax = drawn(ls.plots.leading_columns(solution, "X", component=1, count=3))
-    w = solution.x_weights[:, 1]
-    order = np.argsort(w)
-    above = [i for i in order[::-1] if w[i] > 0][:3]
-    below = [i for i in order if w[i] < 0][:3][::-1]
-    bars = ax.patches
-    np.testing.assert_array_equal([bar.get_width() for bar in bars], w[[*above, *below]])
-    assert [tick.get_text() for tick in ax.get_yticklabels()] == [NAMES[i] for i in [*above, *below]]
-    places = np.array([bar.get_y() for bar in bars])
-    assert np.diff(places)[len(above) - 1] == 2 * np.diff(places)[0]  # a gap between the signs
-    assert len({bar.get_facecolor() for bar in bars}) == 2
-    assert ax.get_title(loc="left") == "pair 2"
+    ax = drawn(ls.plots.leading_columns(BOOTSTRAP.solution, "X", component=1, count=3))
+    w = BOOTSTRAP.solution.x_weights[:, 1]
+    above, below = [i for i in np.argsort(-w) if w[i] > 0][:3], [i for i in np.argsort(w) if w[i] < 0][:3]
+    order = [*above, *below[::-1]]
+    np.testing.assert_array_equal([bar.get_width() for bar in ax.patches], w[order])
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == [NAMES[i] for i in order]
+    places = np.diff([bar.get_y() for bar in ax.patches])
+    assert places[len(above) - 1] == 2 * places[0]  # a gap between the signs
+    assert len({bar.get_facecolor() for bar in ax.patches}) == 2
     path = ls.solve(ls.LeastSquares(X, Y[:, 0], [1.0, 10.0]))
     assert drawn(ls.plots.leading_columns(path, component=1)).get_title(loc="left") == "x1, ridge 10"
-    only = ls.solve(ls.SVD(np.diag([3.0, 2.0]), k=1))
-    assert len(drawn(ls.plots.leading_columns(only)).patches) == 1
 
 
 # ---- rows -------------------------------------------------------------------------------------
@@ -245,17 +233,16 @@ def test_a_ridge_path_shows_scores_of_test_rows_or_values_of_fitted_ones():
     problem, ridges = ls.CCA(X[:200], Y[:200], k=2), [10.0, 0.0, 1000.0]
     path = ls.ridge_path(problem, ridges, test=(X[200:], Y[200:]))
     ax = drawn(ls.plots.ridge_path(path))
-    curve = ax.get_lines()[0]
-    np.testing.assert_array_equal(curve.get_ydata(), path.totals[[1, 0, 2]])  # in the order of the ridges
-    np.testing.assert_array_equal(curve.get_xdata(), [0.0, 10.0, 1000.0])
+    np.testing.assert_array_equal(
+        ax.get_lines()[0].get_ydata(), path.totals[[1, 0, 2]]
+    )  # by size of the ridge
+    np.testing.assert_array_equal(ax.get_lines()[0].get_xdata(), [0.0, 10.0, 1000.0])
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["0", "10", "100", "1000"]
     assert ax.get_ylabel() == "total correlation captured, test rows"
     assert ax.texts[0].get_text() == f"best: {path.best_ridge[0]:g}"
-    ax = drawn(ls.plots.ridge_path(ls.ridge_path(problem, ridges)))
-    for i, curve in enumerate(ax.get_lines()[:2]):
-        np.testing.assert_array_equal(
-            curve.get_ydata(), [path.solutions[j].correlations[i] for j in (1, 0, 2)]
-        )
+    path = ls.ridge_path(problem, ridges)
+    ax, values = drawn(ls.plots.ridge_path(path)), [path.solutions[j].correlations for j in (1, 0, 2)]
+    np.testing.assert_array_equal([curve.get_ydata() for curve in ax.get_lines()[:2]], np.transpose(values))
 
 
 def test_of_many_coefficients_the_largest_have_a_name_and_the_others_are_grey():
@@ -270,48 +257,26 @@ def test_of_many_coefficients_the_largest_have_a_name_and_the_others_are_grey():
     assert len({line.get_color() for line in ax.get_lines()[8:12]}) == 1
 
 
-def of_folds(ridges, ks, splits=4):
-    """Make a result of cross-validation with planted scores: the best is the second ridge and k = 2."""
-    scores = rng.random((splits, len(ridges), len(ks))) / 100
-    scores[:, -1, 1] += 1
-    return SimpleNamespace(
-        scores=scores,
-        mean=scores.mean(axis=0),
-        standard_error=scores.std(axis=0, ddof=1) / np.sqrt(splits),
-        ridges=ridges,
-        ks=ks,
-        label="score",
-        best=SimpleNamespace(ridge=ridges[-1], k=ks[1]),
-        one_standard_error=SimpleNamespace(ridge=ridges[0], k=ks[1]),
-    )
-
-
-def test_cross_validation_shows_means_errors_and_the_chosen_settings():
-    found = of_folds((1.0, 10.0, 100.0), (1, 2))
+def test_cross_validation_shows_means_errors_folds_and_the_chosen_settings():
+    problem = ls.CCA(X, Y, k=2)
+    found = ls.cross_validate(problem, ridges=[1.0, 10.0, 100.0], ks=[1, 2], rng=0)
     ax = drawn(ls.plots.cross_validation(found))
     for k, bars in enumerate(ax.containers):
         np.testing.assert_array_equal(bars[0].get_ydata(), found.mean[:, k])
-        np.testing.assert_array_equal(bars[0].get_xdata(), found.ridges)
-        (segments,) = bars[2]
-        heights = [abs(b[1] - a[1]) / 2 for a, b in segments.get_segments()]
+        np.testing.assert_array_equal(bars[0].get_xdata(), [1.0, 10.0, 100.0])
+        heights = [abs(b[1] - a[1]) / 2 for a, b in bars[2][0].get_segments()]
         np.testing.assert_allclose(heights, found.standard_error[:, k])
     assert words(ax) == ["k = 1", "k = 2"]
     assert [text.get_text() for text in ax.texts] == ["best, k = 2", "within 1 s.e., k = 2"]
-    assert ax.get_ylabel() == "score, held-out rows"
-
-
-def test_cross_validation_of_one_ridge_is_over_k_and_of_one_k_has_its_folds():
-    found = of_folds((3.0,), (1, 2, 4))
+    found = ls.cross_validate(problem, ridges=[3.0], ks=[1, 2], rng=0)  # over k, with each fold
     ax = drawn(ls.plots.cross_validation(found))
-    np.testing.assert_array_equal(ax.containers[0][0].get_xdata(), [1, 2, 4])
     np.testing.assert_array_equal(ax.containers[0][0].get_ydata(), found.mean[0])
+    np.testing.assert_array_equal(ax.containers[0][0].get_xdata(), [1, 2])
     assert ax.get_xlabel() == "k"
-    splits = [line.get_ydata() for line in ax.get_lines() if line.get_linewidth() == 0.6]
-    np.testing.assert_array_equal(splits, found.scores[:, 0])
-    for method, label in (
-        ("folds", "mean squared error, held-out rows"),
-        ("gcv", "generalized cross-validation"),
-    ):
+    folds = [line.get_ydata() for line in ax.get_lines() if line.get_linewidth() == 0.6]
+    np.testing.assert_array_equal(folds, found.scores[:, 0])
+    labels = {"folds": "mean squared error, held-out rows", "gcv": "generalized cross-validation"}
+    for method, label in labels.items():
         found = ls.cross_validate(ls.LeastSquares(X, Y), ridges=[3.0, 900.0], method=method)
         ax = drawn(ls.plots.cross_validation(found, folds=False))
         np.testing.assert_array_equal(ax.containers[0][0].get_ydata(), found.mean[:, 0])
@@ -323,24 +288,23 @@ def test_cross_validation_of_one_ridge_is_over_k_and_of_one_k_has_its_folds():
 
 @pytest.mark.parametrize("against", ["passes", "seconds", "iterations"])
 def test_convergence_has_the_history_and_ends_in_the_certificate(against: str):
+    problem, options = ls.CCA(X, Y, 2), {"rng": 0, "form": "implicit"}
     runs = {
-        "short": ls.solve(ls.CCA(X, Y, 2), "als", rng=0, form="implicit", max_passes=6, tol=1e-14),
-        "long": ls.solve(ls.CCA(X, Y, 2), "als", rng=0, form="implicit"),
-        "exact": ls.solve(ls.CCA(X, Y, 2), "gram"),
+        "short": ls.solve(problem, "als", max_passes=6, tol=1e-14, **options),
+        "long": ls.solve(problem, "als", **options),
+        "exact": ls.solve(problem, "gram"),
     }
     ax = drawn(ls.plots.convergence(runs, against=against, tol=1e-6))
-    found = lines(ax)
+    found, column = lines(ax), "iteration" if against == "iterations" else against
     for name in ("short", "long"):
-        run = runs[name]
-        column = "iteration" if against == "iterations" else against
-        np.testing.assert_array_equal(found[name].get_ydata(), [*run.history["residual"], run.residual])
-        np.testing.assert_array_equal(found[name].get_xdata()[:-1], run.history[column])
-        assert found[name].get_xdata()[-1] >= getattr(run, against)
+        run, curve = runs[name], found[name]
+        np.testing.assert_array_equal(curve.get_ydata(), [*run.history["residual"], run.residual])
+        np.testing.assert_array_equal(curve.get_xdata()[:-1], run.history[column])
+        assert curve.get_xdata()[-1] >= getattr(run, against)
     assert found["exact"].get_marker() == "D"
     assert words(ax) == ["short", "long", "exact"]
-    ends = [line for line in ax.get_lines() if line.get_marker() == "o"]
-    hollow = [same_color(line.get_markerfacecolor(), "white") for line in ends]
-    assert hollow == [not runs["short"].converged, not runs["long"].converged] == [True, False]
+    ends = [line.get_markerfacecolor() for line in ax.get_lines() if line.get_marker() == "o"]
+    assert [same_color(colour, "white") for colour in ends] == [True, False]  # short has not converged
     assert ax.get_yscale() == "log"
     assert "tolerance" in {text.get_text() for text in ax.texts}
 
@@ -355,7 +319,6 @@ def test_curves_are_named_by_solvers_and_more_than_colours_differ_in_their_dashe
 
 
 LEAST_SQUARES = ls.solve(ls.LeastSquares(X, Y))
-PAIRED = ls.bootstrap(ls.SVD(X, k=2, center=True), draws=5, rng=0)
 
 
 @pytest.mark.parametrize(
@@ -369,8 +332,7 @@ PAIRED = ls.bootstrap(ls.SVD(X, k=2, center=True), draws=5, rng=0)
         ("loadings", [SOLUTION], {"component": 4}, InvalidOption, "component must be from 0 to 3"),
         ("loadings", [LEAST_SQUARES], {"data": X}, MissingCapability, "has no loadings"),
         ("loadings", [np.zeros((2, 2, 2))], {}, InvalidProblem, "p x k numbers"),
-        ("intervals", [PAIRED], {"kind": "loadings"}, InvalidProblem, "got ComponentBootstrap"),
-        ("intervals", [PAIRED], {"kind": "rows"}, InvalidOption, "one of weights, loadings; got 'rows'"),
+        ("intervals", [BOOTSTRAP, "X"], {"kind": "rows"}, InvalidOption, "weights, loadings; got 'rows'"),
         ("intervals", [BOOTSTRAP], {}, InvalidOption, "matrix must be one of 'X', 'Y'; got ''"),
         ("intervals", [SOLUTION, "X"], {}, InvalidProblem, r"that has weights; got CCASolution"),
         ("leading_columns", [X], {}, InvalidProblem, "an answer with weights of columns; got ndarray"),
@@ -386,9 +348,6 @@ PAIRED = ls.bootstrap(ls.SVD(X, k=2, center=True), draws=5, rng=0)
 def test_what_cannot_be_drawn_is_refused(name, args, options, error, words):
     with pytest.raises(error, match=words):
         getattr(ls.plots, name)(*args, **options)
-    pandas = pytest.importorskip("pandas")
-    with pytest.raises(InvalidProblem, match=r"table\.to_numpy\(\)"):
-        ls.plots.scores(pandas.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]}))
 
 
 # ---- matplotlib -------------------------------------------------------------------------------
@@ -414,6 +373,12 @@ print('matplotlib.pyplot' in sys.modules)
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.stdout.split() == ["[]", "False"], run.stderr
+
+
+def test_a_table_is_refused_with_its_remedy():
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(InvalidProblem, match=r"table\.to_numpy\(\)"):
+        ls.plots.scores(pandas.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]}))
 
 
 def test_pictures_without_matplotlib_name_the_extra(monkeypatch):
