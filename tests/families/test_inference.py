@@ -9,7 +9,6 @@ import scipy.stats
 
 import linspec as ls
 from linspec.errors import InvalidOption, InvalidProblem
-from linspec.studies.inference.bootstrap import gaps_of
 
 
 def planted(rng, n=200, p=5, q=4, rho=(0.8, 0.5)):
@@ -201,24 +200,6 @@ def test_pairs_that_rows_do_not_tell_apart_are_a_group():
     assert (np.diff(found.drawn, axis=1) <= 0).all()
     with pytest.raises(InvalidOption, match="alpha must be between 0 and 1"):
         found.groups(5)
-
-
-@pytest.mark.parametrize("gap", [0.0, 0.1, 0.4])
-@pytest.mark.slow(keep=1)
-def test_gaps_of_matrices_with_noise(gap):
-    """2 x 2 matrices with normal noise: ties are rejected at their level, and squared gaps are right on average."""
-    rng, sigma, rho = np.random.default_rng(19), 0.05, np.array([0.5 + gap, 0.5])
-    found = []
-    for _ in range(1500):
-        s = np.linalg.svd(np.diag(rho) + sigma * rng.standard_normal((2, 2)), compute_uv=False)
-        gaps, ties = gaps_of(s, np.diag(s) + sigma * rng.standard_normal((100, 2, 2)))
-        v = -((s[0] - s[1]) ** 2) / np.log(ties[0])
-        np.testing.assert_allclose(gaps[0] ** 2, max((s[0] - s[1]) ** 2 - v, 0), atol=1e-12)
-        found.append([ties[0] <= 0.05, (s[0] - s[1]) ** 2 - v])
-    rejected, squares = np.array(found).T
-    assert abs(squares.mean() - gap**2) <= 3 * squares.std() / np.sqrt(len(squares))
-    share = rejected.mean()
-    assert abs(share - 0.05) <= 3 * np.sqrt(0.05 * 0.95 / 1500) if gap == 0 else share > 0.05
 
 
 @pytest.mark.parametrize("method", ["corrected", "percentile"])
