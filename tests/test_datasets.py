@@ -186,14 +186,3 @@ def test_as_many_correlations_stand_out_as_there_are_topics() -> None:
     assert chance[1] < 0.5 < 0.65 < rho[5]
     assert rho[6] < 0.5 < chance[0]
     assert rho[6] < 1.05 * chance[1]
-
-
-def test_a_topic_gives_its_share_of_the_words() -> None:
-    """Columns that its rows have at least twice as often have them more often by strength x words a row."""
-    views = planted_word_views(0, **{**SMALL, "n": 20_000}, strength=(0.5, 0.1), counts=True)
-    for topic, share in enumerate(np.linspace(0.5, 0.1, 6)):
-        rows = views.topics == topic
-        for view in (views.X, views.Y):
-            inside, outside = (np.asarray(view[chosen].mean(axis=0)).ravel() for chosen in (rows, ~rows))
-            its = inside > 2 * outside
-            assert (inside - outside)[its].sum() == pytest.approx(30 * share, rel=0.1)

@@ -12,7 +12,6 @@ import sys
 
 import numpy as np
 import pytest
-import scipy.sparse
 import sklearn
 
 from linspec.arrays import to_host
@@ -96,15 +95,6 @@ def test_arrays_of_jax_are_borrowed(estimator, dispatches):
         assert type(rows) is np.ndarray
         np.testing.assert_array_equal(rows, getattr(wanted, method_of(estimator))(X))
         assert not hasattr(wanted, "score") or found.score(J, classes) == wanted.score(X, y)
-
-
-def test_sparse_tensors_of_torch_are_borrowed():
-    torch = pytest.importorskip("torch")
-    X = np.random.default_rng(0).standard_normal((30, 5)) * (np.arange(5) % 2)
-    wanted, found = PCA(2).fit(scipy.sparse.csr_array(X)), PCA(2).fit(torch.from_numpy(X).to_sparse())
-    np.testing.assert_array_equal(found.components_, wanted.components_)
-    rows = found.transform(torch.from_numpy(X).to_sparse())
-    np.testing.assert_array_equal(rows, wanted.transform(scipy.sparse.csr_array(X)))
 
 
 @pytest.mark.skipif(DISPATCHES, reason="this process keeps arrays where they are")

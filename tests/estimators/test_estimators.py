@@ -139,16 +139,6 @@ def test_folds_have_the_errors_of_scikit_learn(data, weighted, settings):
     assert found.alpha_ == ridges[int(np.argmin(squares))]
 
 
-def test_folds_that_do_not_count_are_left_out(data):
-    X, Y, _, _ = data
-    splits = [(np.arange(40), np.arange(40, 60)), (np.arange(40), np.arange(60, N))]
-    w = np.where(np.arange(N) < 60, 1.0, 0.0)
-    np.testing.assert_allclose(
-        RidgeCV((1.0, 100.0), cv=splits).fit(X, Y, w).errors_,
-        RidgeCV((1.0, 100.0), cv=splits[:1]).fit(X, Y).errors_,
-    )
-
-
 # ---- two views -------------------------------------------------------------------------------------
 
 
@@ -156,7 +146,6 @@ def test_cca_gives_variates_and_pairs(data):
     X, Y, _, _ = data
     cca = CCA(2)
     scores = cca.fit_transform(X, Y)
-    assert isinstance(scores, np.ndarray)
     P, Q = cca.transform(X, Y)
     np.testing.assert_array_equal(cca.transform(X), P)
     np.testing.assert_allclose(scores, P)
@@ -259,30 +248,34 @@ def test_files_and_slices_of_rows(data, estimator, tmp_path):
 
 
 def test_an_answer_that_has_not_converged_warns_once():
-    solver = PCA(2, solver="block-krylov", random_state=0, tol=1e-12, max_passes=3)
-    solver.set_params(solver_options={"form": "implicit"})
+    options = {
+        "solver": "block-krylov",
+        "solver_options": {"form": "implicit"},
+        "tol": 1e-12,
+        "max_passes": 3,
+    }
+    found = PCA(2, random_state=0, **options)
     with pytest.warns(ConvergenceWarning, match=r"PCA: block-krylov has not converged \(BUDGET\)") as caught:
-        solver.fit(COUNTS)
+        found.fit(COUNTS)
     assert [w.category for w in caught] == [ConvergenceWarning]
     assert caught[0].filename == __file__
-    assert not solver.solution_.converged
+    assert not found.solution_.converged
     for category in (TheirWarning, ls.errors.ConvergenceWarning):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", category)
-            solver.fit(COUNTS)
+            found.fit(COUNTS)
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_options_go_to_the_solver_that_is_named():
-    found = PCA(2, solver="spca", solver_options={"power_iterations": 5}, random_state=0, tol=1.0)
     by_hand = ls.solve(ls.SVD(COUNTS, 2, center=True), "spca", rng=0, power_iterations=5)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        np.testing.assert_array_equal(found.fit(COUNTS).components_, by_hand.Vh)
     instance = ls.get_solver("spca")(power_iterations=5)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        again = clone(PCA(2, solver=instance, random_state=0)).fit(COUNTS)
-    np.testing.assert_array_equal(again.components_, by_hand.Vh)
+    for named in (
+        {"solver": "spca", "solver_options": {"power_iterations": 5}, "tol": 1.0},
+        {"solver": instance},
+    ):
+        found = clone(PCA(2, random_state=0, **named)).fit(COUNTS)
+        np.testing.assert_array_equal(found.components_, by_hand.Vh)
 
 
 @pytest.mark.parametrize(
@@ -298,18 +291,6 @@ def test_options_go_to_the_solver_that_is_named():
 def test_parameters_are_checked_by_fit(estimator, y, error, match):
     with pytest.raises(error, match=match):
         estimator.fit(np.eye(4), y)
-
-
-def test_arguments_are_stored_unchanged_also_by_subclasses():
-    class Named(Ridge):
-        def __init__(self, alpha=1.0, name="a"):
-            super().__init__(alpha)
-            self.name = name
-
-    assert Named(3.0, "b").get_params() == {"alpha": 3.0, "name": "b"}
-    assert clone(Named(2.0)).get_params() == {"alpha": 2.0, "name": "a"}
-    alphas = [1.0, 2.0]
-    assert RidgeCV(alphas).alphas is alphas
 
 
 # ---- estimators that follow from the declared fields of a problem ----------------------------------
@@ -369,17 +350,8 @@ def test_examples(name):
     assert doctest.testmod(module).failed == 0
 
 
-@pytest.mark.parametrize(
-    ("code", "said"),
-    [
-        ("import sys, linspec as ls; ls.CCA, ls.solve, dir(ls); print('sklearn' in sys.modules)", "False"),
-        (
-            "import sys; sys.modules['sklearn'] = None; import linspec.estimators",
-            "linspec.estimators needs scikit-learn, which is not installed. Run: pip install 'linspec[sklearn]'",
-        ),
-    ],
-    ids=["not-loaded", "missing"],
-)
-def test_scikit_learn_is_loaded_on_demand(code, said):
+def test_without_scikit_learn_the_extra_is_named():
+    code = "import sys; sys.modules['sklearn'] = None; import linspec.estimators"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert said in run.stdout + run.stderr
+    words = "needs scikit-learn, which is not installed. Run: pip install 'linspec[sklearn]'"
+    assert f"linspec.estimators {words}" in run.stderr

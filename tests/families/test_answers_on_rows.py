@@ -11,7 +11,6 @@ import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
 from backends import backends
-from sklearn.decomposition import PCA
 from sklearn.linear_model import Ridge
 
 import linspec as ls
@@ -48,20 +47,6 @@ def views():
 
 
 # ---- components and least squares -------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_scores_and_reconstructions_are_those_of_pca(views, kind):
-    A, close = views[0], close_of(kind)
-    solution = ls.solve(ls.SVD(A[FITTED], k=3, center=True), "direct")
-    peer = PCA(3, svd_solver="full").fit(A[FITTED])
-    turned = np.sign(np.sum(peer.components_ * solution.Vh, axis=1))
-    scores, dtype = solution.transform(KINDS[kind](A[NEW])), np.float32 if kind == "float32" else np.float64
-    np.testing.assert_allclose(to_host(scores), peer.transform(A[NEW]) * turned, atol=close)
-    again = solution.inverse_transform(KINDS[kind](to_host(scores)))
-    expected = peer.inverse_transform(peer.transform(A[NEW]))
-    np.testing.assert_allclose(to_host(again), expected, atol=10 * close)
-    assert to_host(scores).dtype == to_host(again).dtype == dtype
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -217,16 +202,6 @@ def test_every_backend_predicts(views, backend):
         assert device_of(array) == device_of(like)
 
 
-def test_all_pairs_predict_as_ordinary_least_squares(views):
-    """With as many pairs as Y has columns the regression on variates is that on all columns: the rank theorem."""
-    X, Y = views
-    found = ls.solve(ls.CCA(X, Y), "direct")
-    Xc, Yc = X - X.mean(axis=0), Y - Y.mean(axis=0)
-    ordinary = Xc @ np.linalg.lstsq(Xc, Yc, rcond=None)[0] + Y.mean(axis=0)
-    np.testing.assert_allclose(found.predict(X), ordinary, atol=1e-11)
-    np.testing.assert_allclose(found.inverse_transform(Y=found.transform(Y=Y)), Y, atol=1e-11)
-
-
 def test_variates_that_are_left_out_predict_nothing():
     """A view without variance along some weights: their coefficients are zeros, not infinities."""
     rng = np.random.default_rng(0)
@@ -268,13 +243,10 @@ def test_what_cannot_be_answered_is_said(solution, views):
         (solution.inverse_transform, (X,), InvalidProblem, "the 3 columns of `transform`; got 8"),
         (without.predict, (X,), MissingCapability, "coefficients y_from_x"),
         (without.inverse_transform, (X[:, :3],), MissingCapability, "coefficients x_from_x"),
-        (solution.score, (Y, Y), InvalidProblem, "X must have the 8 columns of the training data; got 6"),
         (solution.score, (X[:10], Y[:9]), InvalidProblem, "equally many rows; got 10 and 9"),
-        (solution.score, (X[:0], Y[:0]), InvalidProblem, "must have rows"),
         (solution.score, (X, None), InvalidProblem, "rows of both views"),
         (solution.score, (bad, Y), NonFiniteData, "X must be finite; got nan at row 3, column 2"),
         (solution.score, (array_api_strict.asarray(X), Y), UnsupportedData, "one library and device"),
-        (solution.loadings, (), InvalidProblem, "got none"),
     ):
         with pytest.raises(error, match=words):
             method(*args)

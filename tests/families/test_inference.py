@@ -106,19 +106,17 @@ def test_the_table_counts_planted_pairs_beside_a_permutation_test():
 
 def test_what_the_distributions_need_is_refused_with_the_other_test():
     X, Y = planted(np.random.default_rng(5), 30)
-    full = ls.CCA(X, Y)
+    many = np.random.default_rng(0).standard_normal((30, 20))
     for problem, solution, words in (
-        (ls.CCA(X, Y, ridge=1.0), None, "ridge 0; got"),
-        (full, ls.solve(ls.CCA(X, Y, 2)), "all 4 pairs; got 2"),
-        (ls.CCA(X[:10], Y[:10]), None, "more than p \\+ q = 9 rows.*got 9"),
-        (ls.CCA(X[:, [0, 1, 2, 2]], Y), None, "views of full rank 4 and 4"),
-        (ls.CCA(X, Y, confounds=np.random.default_rng(0).standard_normal((30, 20))), None, "got 9"),
+        (ls.CCA(X, Y, ridge=1.0), None, "ridge 0; got.*permutation_test"),
+        (ls.CCA(X, Y), ls.solve(ls.CCA(X, Y, 2)), "all 4 pairs; got 2.*permutation_test"),
+        (ls.CCA(X[:10], Y[:10]), None, r"more than p \+ q = 9 rows.*got 9.*permutation_test"),
+        (ls.CCA(X[:, [0, 1, 2, 2]], Y), None, "views of full rank 4 and 4.*permutation_test"),
+        (ls.CCA(X, Y, confounds=many), None, "got 9.*permutation_test"),
+        (ls.CCA(X, Y, sample_weight=np.full(30, 0.5)), None, r"got 0\.5 for row 0"),
     ):
-        with pytest.raises(InvalidProblem, match=words) as refused:
+        with pytest.raises(InvalidProblem, match=f"(?s){words}"):
             ls.significance(problem, solution=solution)
-        assert "permutation_test" in str(refused.value)
-    with pytest.raises(InvalidProblem, match=r"got 0\.5 for row 0"):
-        ls.significance(ls.CCA(X, Y, sample_weight=np.full(30, 0.5)))
 
 
 # ---- structure --------------------------------------------------------------------------------------
@@ -127,37 +125,26 @@ def test_what_the_distributions_need_is_refused_with_the_other_test():
 @pytest.mark.parametrize("ridge", [0.0, 5.0])
 def test_cross_loadings_and_redundancy_are_their_formulas(ridge):
     rng = np.random.default_rng(6)
-    n = 80
-    X, Y = planted(rng, n)
-    Z, w = rng.standard_normal((n, 2)), rng.integers(0, 3, n)
+    X, Y = planted(rng, 80)
+    Z, w = rng.standard_normal((80, 2)), rng.integers(0, 3, 80)
     X, Y = X + Z @ rng.standard_normal((2, 5)) + 3.0, Y + Z @ rng.standard_normal((2, 4))
-    solution = ls.solve(ls.CCA(X, Y, 2, ridge=ridge, sample_weight=w, confounds=Z))
-    R = np.repeat(np.arange(n), w)
+    rows, R = {"confounds": Z, "sample_weight": w}, np.repeat(np.arange(80), w)
+    solution = ls.solve(ls.CCA(X, Y, 2, ridge=ridge, **rows))
     A, B = (residual(V[R], Z[R]) for V in (X, Y))
     P, Q = A @ solution.x_weights, B @ solution.y_weights
 
     def r(V, W):
-        return np.array([[v @ u / np.sqrt(v @ v * (u @ u)) for u in W.T] for v in V.T])
+        return V.T @ W / np.outer(np.linalg.norm(V, axis=0), np.linalg.norm(W, axis=0))
 
-    rows = {"confounds": Z, "sample_weight": w}
-    np.testing.assert_allclose(solution.loadings(Y=Y, **rows), r(B, Q), atol=1e-12)
-    for found, wanted in zip(solution.cross_loadings(X, Y, **rows), (r(A, Q), r(B, P)), strict=True):
-        np.testing.assert_allclose(found, wanted, atol=1e-12)
-    for found, wanted in zip(solution.redundancy(X, Y, **rows), (r(A, Q), r(B, P)), strict=True):
-        np.testing.assert_allclose(found, np.mean(wanted**2, axis=0), atol=1e-12)
-    extracted = solution.variance_extracted(X, **rows)
-    np.testing.assert_allclose(extracted, np.mean(r(A, P) ** 2, axis=0), atol=1e-12)
+    found = [*solution.cross_loadings(X, Y, **rows), solution.loadings(Y=Y, **rows)]
+    for own, wanted in zip(found, (r(A, Q), r(B, P), r(B, Q)), strict=True):
+        np.testing.assert_allclose(own, wanted, atol=1e-12)
+    extracted, redundancy = solution.variance_extracted(X, **rows), solution.redundancy(X, Y, **rows)
+    for own, of in zip((*redundancy, extracted), (r(A, Q), r(B, P), r(A, P)), strict=True):
+        np.testing.assert_allclose(own, np.mean(of**2, axis=0), atol=1e-12)
     # Stewart and Love's product is the share of variance for canonical pairs alone
     product = extracted * solution.correlations**2
-    assert np.allclose(product, solution.redundancy(X, Y, **rows)[0], rtol=1e-9) == (ridge == 0)
-
-
-def test_all_variates_explain_a_view_whole_and_constant_columns_do_not_count():
-    X, Y = planted(np.random.default_rng(7))
-    more = np.hstack([X[:, :4], np.full((len(X), 1), 2.0)])
-    solution = ls.solve(ls.CCA(more, scipy.sparse.csr_array(Y), 4))
-    np.testing.assert_allclose(solution.variance_extracted(more).sum(), 1, rtol=1e-10)
-    np.testing.assert_allclose(solution.variance_extracted(Y=Y).sum(), 1, rtol=1e-10)
+    assert np.allclose(product, redundancy[0], rtol=1e-9) == (ridge == 0)
 
 
 # ---- the bootstrap ----------------------------------------------------------------------------------

@@ -42,26 +42,19 @@ def planted(rng, n=200, p=8, q=6, rho=(0.9, 0.7)):
 
 def by_hand(X, Y, orders, statistic, center=True):
     """The stepwise test with nothing shared between permutations and steps: angles between spans of dense columns."""
-    if center:
-        X, Y = X - X.mean(axis=0), Y - Y.mean(axis=0)
-    Qx, Qy = scipy.linalg.orth(X), scipy.linalg.orth(Y)
+    Qx, Qy = (scipy.linalg.orth(V - V.mean(axis=0) * center) for V in (X, Y))
     P, rho, Qt = np.linalg.svd(Qx.T @ Qy)
     U, V = Qx @ P, Qy @ Qt.T
-    K = len(rho)
 
     def value(order, k):
         permuted = U[order][:, k:]
-        permuted = (
-            permuted - V[:, :k] @ np.linalg.lstsq(V[:, :k], permuted, rcond=None)[0]
-        )  # which the data lack, too
+        permuted -= V[:, :k] @ np.linalg.lstsq(V[:, :k], permuted, rcond=None)[0]  # which the data lack, too
         cosines = np.cos(scipy.linalg.subspace_angles(permuted, V[:, k:]))
         return 1 / np.prod(1 - cosines**2) if statistic == "wilks" else cosines.max() ** 2
 
-    counts = np.ones(K)
-    observed = [value(np.arange(len(X)), k) for k in range(K)]
-    for order in orders:
-        counts += [value(order, k) >= observed[k] for k in range(K)]
-    return rho, np.array(observed), counts / (1 + len(orders))
+    observed = np.array([value(np.arange(len(X)), k) for k in range(len(rho))])
+    drawn = np.array([[value(order, k) for k in range(len(rho))] for order in orders])
+    return rho, observed, (1 + np.sum(drawn >= observed, axis=0)) / (1 + len(orders))
 
 
 @pytest.mark.parametrize("statistic", ["wilks", "roy"])
@@ -186,29 +179,24 @@ def test_what_cannot_be_tested_is_said(monkeypatch):
     X, Y = planted(np.random.default_rng(0))
     products, bad = scipy.sparse.linalg.aslinearoperator, Y.copy()
     bad[7, 3] = np.inf
-    pairs, test = ls.CCA(X, Y), ls.permutation_test(ls.CCA(X, Y), permutations=1)
-    for call, args, named, error, words in (
-        (ls.permutation_test, (pairs,), {"permutations": 0}, InvalidOption, "an integer >= 1; got 0"),
-        (ls.permutation_test, (pairs,), {"statistic": "pillai"}, InvalidOption, "wilks, roy; got 'pillai'"),
-        (test.components, (5,), {}, InvalidOption, "alpha must be between 0 and 1; got 5"),
-        (ls.permutation_test, (X,), {}, InvalidProblem, "takes a problem such as .*; got ndarray"),
-        (
-            ls.permutation_test,
-            (ls.CCA(products(X), Y),),
-            {},
-            MissingCapability,
-            "entries of X cannot be read",
-        ),
-        (ls.permutation_test, (ls.CCA(X, bad),), {}, NonFiniteData, "Y must be .* inf at row 7, column 3"),
-        (ls.null_correlations, (ls.SVD(X, 2),), {}, InvalidProblem, r"takes a linspec\.CCA; got SVD"),
-        (ls.null_correlations, (ls.CCA(X, products(Y), 2),), {}, MissingCapability, "has no row slices"),
+    test = ls.permutation_test
+    for call, problem, named, error, words in (
+        (test, ls.CCA(X, Y), {"permutations": 0}, InvalidOption, "an integer >= 1; got 0"),
+        (test, ls.CCA(X, Y), {"statistic": "pillai"}, InvalidOption, "wilks, roy; got 'pillai'"),
+        (test, X, {}, InvalidProblem, "takes a problem such as .*; got ndarray"),
+        (test, ls.CCA(products(X), Y), {}, MissingCapability, "entries of X cannot be read"),
+        (test, ls.CCA(X, bad), {}, NonFiniteData, "Y must be finite; got inf at row 7, column 3"),
+        (ls.null_correlations, ls.SVD(X, 2), {}, InvalidProblem, r"takes a linspec\.CCA; got SVD"),
+        (ls.null_correlations, ls.CCA(X, products(Y), 2), {}, MissingCapability, "has no row slices"),
     ):
         with pytest.raises(error, match=words):
-            call(*args, **named)
+            call(problem, **named)
+    with pytest.raises(InvalidOption, match="alpha must be between 0 and 1; got 5"):
+        test(ls.CCA(X, Y), permutations=1).components(5)
     monkeypatch.setattr("linspec.cost.ALWAYS_AVAILABLE", 0)
     monkeypatch.setattr("linspec.process.machine.available_memory", lambda: 1000)
     with pytest.raises(NoSuitableSolver, match="1 kB are available"):
-        ls.permutation_test(pairs)
+        test(ls.CCA(X, Y))
 
 
 def test_max_seconds_ends_a_test_with_the_permutations_made(monkeypatch):

@@ -46,16 +46,13 @@ def polynomial(degree):
     return V, x, V @ x
 
 
-def with_copy(n, p, distance, seed=0):
+def with_copy(n, p, distance):
     """A sparse design, its last column a near copy of the first; x sets one against the other."""
-    rng = np.random.default_rng(seed)
-    S = scipy.sparse.random(n, p - 1, 6 / p, random_state=seed, format="csc")
-    S = S + scipy.sparse.eye_array(n, p - 1, format="csc")
-    C = S[:, [0]].copy()
-    C.data = C.data * (1 + distance * rng.standard_normal(len(C.data)))
-    x = np.zeros(p)
+    S = scipy.sparse.random(n, p - 1, 6 / p, random_state=0, format="csc") + scipy.sparse.eye_array(n, p - 1)
+    C = scipy.sparse.csc_array(S)[:, [0]]
+    C.data *= 1 + distance * np.random.default_rng(0).standard_normal(len(C.data))
+    A, x = scipy.sparse.csr_array(scipy.sparse.hstack([S, C])), np.zeros(p)
     x[[0, -1]] = 50, -50
-    A = scipy.sparse.csr_array(scipy.sparse.hstack([S, C]))
     return A, x, A @ x
 
 
@@ -138,14 +135,10 @@ def test_an_answer_as_exact_as_rounding_permits_is_not_suspected():
 def test_many_columns_of_moderate_condition_are_called_converged(products):
     """Also where the columns of an incidence matrix of comparisons depend: the sum of the coefficients is open."""
     p, rng = 1700, np.random.default_rng(0)
-    i, j = rng.integers(p, size=(2, 8 * p))
-    i, j = np.r_[i, np.arange(p - 1)], np.r_[j, np.arange(1, p)]
+    i, j = np.hstack([rng.integers(p, size=(2, 8 * p)), [np.arange(p - 1), np.arange(1, p)]])
     i, j = i[i != j], j[i != j]
-    rows = np.arange(len(i))
-    A = scipy.sparse.csr_array(
-        (np.repeat([1.0, -1.0], len(i)), (np.r_[rows, rows], np.r_[i, j])), shape=(len(i), p)
-    )
-    x = rng.standard_normal(p)
+    unit = scipy.sparse.eye_array(p, format="csr")
+    A, x = unit[i] - unit[j], rng.standard_normal(p)
     x -= x.mean()
     data = scipy.sparse.linalg.aslinearoperator(A) if products else A
     found = ls.solve(ls.LeastSquares(data, A @ x), "cg", rng=0)
@@ -166,17 +159,6 @@ def test_right_coefficients_of_float32_data_are_called_so(solver, delta):
     assert off(found, exact) < 1e-4
     assert found.converged
     assert found.residual <= found.tol
-    assert found.status is ls.Status.CONVERGED, found
-
-
-@pytest.mark.parametrize("solver", ["auto", "direct", "sketch-precondition"])
-def test_right_coefficients_of_a_large_residual_are_called_so(solver):
-    """A polynomial of degree 13 and noise: the gradient is far above 1e-8 of Aᵀb, which rounding does not let fall."""
-    V = np.vander(np.linspace(0, 1, 1000), 14)
-    b = V @ np.ones(14) + 0.1 * np.random.default_rng(3).standard_normal(1000)
-    found = ls.solve(ls.LeastSquares(V, b), solver, **({} if solver == "auto" else {"rng": 0}))
-    basis = np.polynomial.chebyshev.chebvander(np.linspace(-1, 1, 1000), 13)
-    assert np.allclose(V @ found.x, basis @ np.linalg.lstsq(basis, b, rcond=None)[0], atol=1e-8)
     assert found.status is ls.Status.CONVERGED, found
 
 

@@ -10,7 +10,6 @@ import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
 import scipy.stats
-from backends import backends
 from truths import adjusted, extended
 
 import linspec as ls
@@ -210,17 +209,6 @@ def test_a_number_of_folds_shuffles_and_keeps_groups_together():
     assert not np.array_equal(first, ls.cross_validate(problem, splitter=3, groups=groups, rng=1).scores)
     seen = ls.cross_validate(problem, splitter=3, groups=groups, rng=0).sizes
     assert sorted(seen) == [(78, 42), (81, 39), (81, 39)]  # whole groups of three rows, as many in each fold
-
-
-@pytest.mark.parametrize("backend", [b for b in backends() if b.readable], ids=lambda backend: backend.name)
-def test_data_of_any_kind_have_the_same_scores(backend):
-    if backend.missing():
-        pytest.skip(backend.missing())
-    X, Y = (np.round(4 * A) / 4 * (np.abs(A) > 2) for A in some_views())  # exact in float32, and sparse
-    data = [backend.wrap(A.astype(np.float64 if backend.float64 else np.float32)) for A in (X, Y)]
-    found = ls.cross_validate(ls.CCA(*data, 2), ridges=[5.0], ks=[2], splitter=LABELS, score="tcc")
-    exact = [of_cca(X, Y, ROWS["centred"], split, 5.0, 2) for split in splits_of(LABELS)]
-    np.testing.assert_allclose(found.scores.ravel(), exact, atol=1e-10)
 
 
 # ---- what is chosen ----

@@ -197,18 +197,6 @@ def test_a_direction_of_rounding_is_no_discriminant() -> None:
         assert score == pytest.approx(np.corrcoef(X[held] @ w, y[held])[0, 1] ** 2, abs=1e-6)
 
 
-def test_dependent_columns_are_no_rounding() -> None:
-    """Indicators of all groups add up to one; such columns are dropped. Two passes tell that they are dependent."""
-    rng = np.random.default_rng(2)
-    groups = rng.integers(4, size=N)
-    A = np.column_stack([rng.standard_normal((N, 2)), np.eye(4)[groups]])
-    b = A @ np.arange(6.0) + rng.standard_normal(N)
-    found = ls.cross_validate(ls.LeastSquares(A, b, center=True), splitter=FOLDS)
-    assert found.passes <= 3
-    assert not found.uncertain.any()
-    assert found.mean[0, 0] == pytest.approx(by_hand(A[:, :-1], b, center=True), rel=1e-9)
-
-
 @pytest.mark.parametrize("method", ["folds", "gcv"])
 def test_columns_that_say_nothing_predict_the_mean(method: str) -> None:
     b = np.random.default_rng(0).standard_normal((60, 1)) + 5.0
