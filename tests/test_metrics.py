@@ -147,10 +147,10 @@ def planted(angles, p=40, seed=0, mix=True):
     return W, Z
 
 
-def a_metric(p=40, condition=1e2, seed=3):
-    rng = np.random.default_rng(seed)
-    U = np.linalg.qr(rng.standard_normal((p, p)))[0]
-    root = (U * np.geomspace(1.0, math.sqrt(condition), p)) @ U.T
+def a_metric(p=40):
+    """A metric of condition 100, and the inverse of its root."""
+    U = np.linalg.qr(np.random.default_rng(3).standard_normal((p, p)))[0]
+    root = (U * np.geomspace(1.0, 10.0, p)) @ U.T
     return root @ root, np.linalg.inv(root)
 
 
@@ -235,7 +235,7 @@ A, B, U, V = a_pair(n=40)
 W2, Z2 = planted([0.4, 0.2])
 
 
-DISTANCE, AUC = metrics.subspace_distance, metrics.auc
+DISTANCE = metrics.subspace_distance
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,6 @@ DISTANCE, AUC = metrics.subspace_distance, metrics.auc
         (metrics.tcc, (A, B, U, V[:, :2]), "equally many columns; got 3 and 2"),
         (metrics.tcc, (A[:-1], B, U, V), "equally many rows"),
         (metrics.tcc, (A * np.nan, B, U, V), "X must be finite; got nan at row 0, column 0"),
-        (metrics.tcc, (A, B, U, V * np.inf), "y_weights"),
         (metrics.pcc, (A, B, U, V, U), "a CCASolution or a pair"),
         (metrics.pcc, (A, B, U, V, (0 * U, 0 * V)), "no correlation"),
         (DISTANCE, (W2, Z2[:-1]), "equally many rows"),
@@ -256,12 +255,9 @@ DISTANCE, AUC = metrics.subspace_distance, metrics.auc
         (DISTANCE, (W2, Z2, np.triu(np.ones((40, 40)))), "symmetric"),
         (DISTANCE, (W2, Z2, -np.eye(40)), "positive semidefinite"),
         (DISTANCE, (W2, Z2, lambda V: V[:, :1]), "metric must return"),
-        (AUC, (np.ones((3, 2)), np.ones((3, 1), dtype=bool)), r"shape \(3, 1\)"),
-        (AUC, (np.ones(3), [0, 3]), "distinct indices below 3"),
-        (AUC, (np.ones(3), [1, 0, 0]), "Convert a mask"),
-        (AUC, (np.ones(3), []), "distinct indices"),
-        (AUC, (np.ones(3), [0, 1, 2]), "must not contain every entry"),
-        (AUC, (np.array([1.0, np.nan]), [0]), "u must be finite"),
+        (metrics.auc, (np.ones((3, 2)), np.ones((3, 1), dtype=bool)), r"shape \(3, 1\)"),
+        (metrics.auc, (np.ones(3), [0, 3]), "distinct indices below 3"),
+        (metrics.auc, (np.ones(3), [0, 1, 2]), "must not contain every entry"),
         (metrics.f1, (np.ones(3), [0], 1.0), "threshold"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -122,21 +123,16 @@ def discriminant(X, _, stated):
 
 PAIRS = {"ridges": [*RIDGES, (5.0, 300.0)], "ks": KS}
 FAMILIES = {
-    "cca": (lambda X, Y, stated: ls.CCA(X, Y, 4, **stated), of_cca, ("tcc", "correlations"), PAIRS),
+    "cca": (lambda X, Y, stated: ls.CCA(X, Y, 4, **stated), of_cca, PAIRS),
     "least-squares": (
         lambda X, Y, stated: ls.LeastSquares(X, Y, **stated),
         of_least_squares,
-        ("mse", "r2"),
         {"ridges": RIDGES},
     ),
-    "svd": (
-        lambda X, Y, stated: ls.SVD(X, 4, **stated),
-        of_svd,
-        (None, "log-likelihood"),
-        {"ks": [1, 3, 8]},
-    ),
-    "discriminant": (discriminant, of_discriminant, (None,), {"ridges": RIDGES[1:], "ks": [1, 3]}),
+    "svd": (lambda X, Y, stated: ls.SVD(X, 4, **stated), of_svd, {"ks": [1, 3, 8]}),
+    "discriminant": (discriminant, of_discriminant, {"ridges": RIDGES[1:], "ks": [1, 3]}),
 }
+SCORES = {"cca": ["tcc", "correlations"], "least-squares": ["mse", "r2"], "svd": [None, "log-likelihood"]}
 
 
 @pytest.mark.parametrize("form", ["auto", "solve"])
@@ -144,20 +140,17 @@ FAMILIES = {
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.slow(keep=32)
 def test_scores_are_those_of_a_loop(family, name, form):
-    (make, oracle, scores, grid), stated = FAMILIES[family], ROWS[name]
-    problem, (X, Y) = make(*some_views(), stated), some_views()
-    X, close = next(iter(problem.matrices.values())).dense(), 1e-10 if form == "auto" else 1e-9
-    for score in scores:
-        options = {"solver": "direct"} if form == "solve" else {}
+    (make, oracle, grid), stated, (X, Y) = FAMILIES[family], ROWS[name], some_views()
+    problem, close = make(X, Y, stated), 1e-10 if form == "auto" else 1e-9
+    X, options = (
+        next(iter(problem.matrices.values())).dense(),
+        {"solver": "direct"} if form == "solve" else {},
+    )
+    cells = splits_of(LABELS), grid.get("ridges", [0.0]), grid.get("ks", [1])
+    for score in SCORES.get(family, [None]):
         found = ls.cross_validate(problem, splitter=LABELS, score=score, form=form, **grid, **options)
-        exact = [
-            [
-                [oracle(X, Y, stated, split, r, k, score) for k in grid.get("ks", [1])]
-                for r in grid.get("ridges", [0])
-            ]
-            for split in splits_of(LABELS)
-        ]
-        np.testing.assert_allclose(found.scores, exact, rtol=close, atol=close)
+        exact = [oracle(X, Y, stated, *cell, score) for cell in itertools.product(*cells)]
+        np.testing.assert_allclose(found.scores.ravel(), exact, rtol=close, atol=close)
         assert found.one_pass == (form == "auto")
         assert (found.passes == 1) == (form == "auto")
 
@@ -320,28 +313,25 @@ def test_what_cannot_be_is_refused_in_words(error, words, given):
 
 
 @pytest.mark.parametrize(
-    "missing",
-    [
-        [None, 1, 2, 3],
-        np.array([np.nan, 1, 2, 3]),
-        [np.nan, "1", "2", "3"],
-        np.array(["NaT", "2024-01-01", "2024-01-02", "2024-01-03"], dtype="M8[D]"),
-        "pandas",
-        "polars",
-        "pyarrow",
-    ],
-    ids=str,
+    "kind", ["none", "nan", "nan beside texts", "no time", "pandas", "polars", "pyarrow"]
 )
-def test_labels_that_are_missing_are_refused(missing):
-    (X, Y), labels = some_views(), missing * 30 if isinstance(missing, list) else np.tile(missing, 30)
-    if isinstance(missing, str):
-        library, values = pytest.importorskip(missing), [None, *LABELS[1:].tolist()]
-        labels = library.array(values) if missing == "pyarrow" else library.Series(values)
-    for given in ({"splitter": labels}, {"splitter": 3, "groups": labels}):
+def test_labels_that_are_missing_are_refused(kind):
+    (X, Y), labels = some_views(), [None, *LABELS[1:].tolist()]
+    if kind.startswith("nan"):
+        labels = [math.nan, *map(str if "texts" in kind else float, labels[1:])]
+    elif kind == "no time":
+        labels = np.array(["NaT", *(f"2024-01-0{i + 1}" for i in labels[1:])], dtype="M8[D]")
+    elif kind != "none":
+        library = pytest.importorskip(kind)
+        labels = library.array(labels) if kind == "pyarrow" else library.Series(labels)
+    problem = ls.LeastSquares(X, Y)
+    for call, of, given in (
+        (ls.cross_validate, problem, {"splitter": labels}),
+        (ls.cross_validate, problem, {"splitter": 3, "groups": labels}),
+        (ls.bootstrap, ls.CCA(X, Y, k=1), {"draws": 20, "groups": labels}),
+    ):
         with pytest.raises(InvalidProblem, match="none missing"):
-            ls.cross_validate(ls.LeastSquares(X, Y), **given)
-    with pytest.raises(InvalidProblem, match="none missing"):
-        ls.bootstrap(ls.CCA(X, Y, k=1), draws=20, groups=labels)
+            call(of, **given)
 
 
 def test_entries_that_are_not_finite_or_cannot_be_taken_are_refused():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from backends import backends
 
 import linspec as ls
 from linspec.errors import (
-    InvalidDeclaration,
     InvalidProblem,
 )
 from linspec.studies.inference.rows import with_columns_permuted
@@ -108,27 +106,9 @@ def test_what_confounds_explain_is_no_component():
 
 
 def test_weights_are_equal_rows_and_fractions_are_refused():
-    A, w = factors(0), RNG(0).integers(0, 3, N).astype(float)
-    weighted, repeated = (
-        ls.permutation_test(problem, "gram", permutations=20, rng=1).drawn
-        for problem in (
-            ls.SVD(A, k=3, center=True, sample_weight=w),
-            ls.SVD(np.repeat(A, w.astype(int), axis=0), k=3, center=True),
-        )
-    )
-    np.testing.assert_allclose(weighted, repeated)
+    A, w = factors(0), RNG(0).integers(0, 3, N)
+    problems = ls.SVD(A, 3, center=True, sample_weight=w), ls.SVD(np.repeat(A, w, axis=0), 3, center=True)
+    weighted, repeated = (ls.permutation_test(each, "gram", permutations=20, rng=1) for each in problems)
+    np.testing.assert_allclose(weighted.drawn, repeated.drawn)
     with pytest.raises(InvalidProblem, match="how many equal rows"):
         ls.permutation_test(ls.SVD(A, k=3, sample_weight=w / 2))
-
-
-def test_a_problem_of_one_matrix_that_permutes_rows_is_refused():
-    @dataclass(frozen=True, eq=False, repr=False)
-    class Plain(ls.SVD):
-        A: Any = ls.matrix("data")
-
-    with pytest.raises(
-        InvalidProblem, match=r"Plain has one, A\. Use linspec\.bootstrap .*permuted=\"columns\""
-    ):
-        ls.permutation_test(Plain(factors(0), 2))
-    with pytest.raises(InvalidDeclaration, match="permuted must be one of rows, columns; got 'entries'"):
-        ls.matrix("data", permuted="entries")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import linspec as ls
-from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
+from linspec.errors import InvalidOption, InvalidProblem
 from tests.studies.paired_problems import MCA, Agreement, Dense, related
 
 
@@ -50,30 +50,11 @@ def test_three_views_are_scored_by_the_correlations_of_their_pairs():
             np.testing.assert_allclose(found.scores[split, i], [by_hand[0], by_hand.sum()])
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class OfOneMatrix(ls.Solution):
-    x: Any = ls.field(shape="p")
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Scoreless(ls.Problem[OfOneMatrix]):
-    A: Any = ls.matrix("data")
-
-    name: ClassVar[str] = "scoreless"
-    tolerance: ClassVar[float] = 1e-6
-    solution: ClassVar[type[ls.Solution]] = OfOneMatrix
-
-    def certify(self, moments, arrays, tol):
-        raise NotImplementedError
-
-
 def test_what_has_no_score_is_refused():
     X, Y = related(20, (3, 3), (1.0,), 4)
-    halves = Unscored(X, Y, k=1, sample_weight=np.full(20, 0.5))
-    with pytest.raises(MissingCapability, match="no method score, and no weights of two matrices"):
-        ls.cross_validate(Scoreless(X))
     with pytest.raises(InvalidOption, match="score must be one of correlations for MCA; got 'mse'"):
         ls.cross_validate(MCA(X, Y, k=1), score="mse")
+    halves = Unscored(X, Y, k=1, sample_weight=np.full(20, 0.5))
     with pytest.raises(InvalidProblem, match=r"takes no weights, so it permutes rows|Round the weights"):
         ls.cross_validate(halves, score="score", solver="gram", rng=0)
 
