@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import doctest
-import importlib
 import pickle
-import pkgutil
 import subprocess
 import sys
 import warnings
@@ -311,14 +308,6 @@ def test_weights_and_groups_are_routed(data):
 
 
 # ---- the package -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "name", [module.name for module in pkgutil.iter_modules(linspec.estimators.__path__)]
-)
-def test_examples(name):
-    module = importlib.import_module(f"linspec.estimators.{name}")
-    assert doctest.testmod(module).failed == 0
 
 
 def test_without_scikit_learn_the_extra_is_named():

@@ -95,16 +95,26 @@ def test_scree_of_a_test_fills_what_is_more_than_chance(solver):
 # ---- loadings ---------------------------------------------------------------------------------
 
 
+def ticks(ax) -> list[str]:
+    return [tick.get_text() for tick in ax.get_yticklabels()]
+
+
 def test_a_map_of_loadings_has_the_correlations_and_the_names():
     names = [f"column {i}" for i in range(9)]
     ax = drawn(ls.plots.loadings(SOLUTION, data=X, names=names))
-    P = SOLUTION.transform(X)
-    expected = np.corrcoef(X.T, P.T)[:9, 9:]
+    expected = np.corrcoef(X.T, SOLUTION.transform(X).T)[:9, 9:]
     np.testing.assert_allclose(ax.images[0].get_array(), expected, atol=1e-10)
     low, high = ax.images[0].get_clim()
     assert low == -high == pytest.approx(-np.abs(expected).max())
-    assert [tick.get_text() for tick in ax.get_yticklabels()] == names
+    assert ticks(ax) == names
     assert ax.figure.axes[1].get_ylabel() == "correlation with the variate"
+    svd = ls.solve(ls.SVD(X, k=2))
+    np.testing.assert_array_equal(drawn(ls.plots.loadings(svd)).images[0].get_array(), svd.Vh.T)
+    Z = ls.labelled(Y[:60, :2], columns=["pulse", "pain"])
+    functions = ls.solve(ls.KernelCCA(X[:60, :2], Z, k=2, ridge=1.0))
+    ax = drawn(ls.plots.loadings(functions, view="Y", data=Z))
+    assert ticks(ax) == ["pulse", "pain"]
+    np.testing.assert_allclose(ax.images[0].get_array(), functions.loadings(Y=Z))
 
 
 def test_bars_have_the_largest_columns_first():
@@ -112,20 +122,10 @@ def test_bars_have_the_largest_columns_first():
     weights = SOLUTION.y_weights[:, 1]
     largest = np.argsort(-np.abs(weights))[:3]
     np.testing.assert_array_equal([bar.get_width() for bar in ax.patches], weights[largest])
-    assert [tick.get_text() for tick in ax.get_yticklabels()] == [str(i) for i in largest]
+    assert ticks(ax) == [str(i) for i in largest]
     assert len({bar.get_facecolor() for bar in ax.patches}) == len({*np.sign(weights[largest])})
     assert ax.get_title(loc="left") == "pair 2, the 3 largest of 7 columns"
     assert ax.get_xlabel() == "weight"
-
-
-def test_vectors_of_svd_are_columns_and_functions_of_two_views_have_loadings():
-    svd = ls.solve(ls.SVD(X, k=2))
-    np.testing.assert_array_equal(drawn(ls.plots.loadings(svd)).images[0].get_array(), svd.Vh.T)
-    Z = ls.labelled(Y[:60, :2], columns=["pulse", "pain"])
-    solution = ls.solve(ls.KernelCCA(X[:60, :2], Z, k=2, ridge=1.0))
-    ax = drawn(ls.plots.loadings(solution, view="Y", data=Z))
-    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["pulse", "pain"]
-    np.testing.assert_allclose(ax.images[0].get_array(), solution.loadings(Y=Z))
 
 
 def test_coefficients_of_several_targets_have_both_names():
@@ -158,7 +158,7 @@ def test_intervals_have_the_ends_and_the_names_of_the_largest_columns(kind: str)
     np.testing.assert_allclose(segments[:, :, 0], np.transpose([low, high]), atol=1e-12)
     np.testing.assert_allclose(points.get_offsets()[:, 0], values[largest, 1], atol=1e-10)
     np.testing.assert_array_equal(points.get_offsets()[:, 1], segments[:, 0, 1])
-    assert [tick.get_text() for tick in ax.get_yticklabels()] == [NAMES[i] for i in largest]
+    assert ticks(ax) == [NAMES[i] for i in largest]
     hollow = [same_color(colour, "white") for colour in points.get_facecolor()]
     assert hollow == ((low <= 0) & (high >= 0)).tolist()
     assert ax.get_title(loc="left") == "pair 2, 5 largest of 9"
@@ -171,7 +171,7 @@ def test_leading_columns_stand_apart_by_sign():
     above, below = [i for i in np.argsort(-w) if w[i] > 0][:3], [i for i in np.argsort(w) if w[i] < 0][:3]
     order = [*above, *below[::-1]]
     np.testing.assert_array_equal([bar.get_width() for bar in ax.patches], w[order])
-    assert [tick.get_text() for tick in ax.get_yticklabels()] == [NAMES[i] for i in order]
+    assert ticks(ax) == [NAMES[i] for i in order]
     places = np.diff([bar.get_y() for bar in ax.patches])
     assert places[len(above) - 1] == 2 * places[0]  # a gap between the signs
     assert len({bar.get_facecolor() for bar in ax.patches}) == 2
@@ -183,20 +183,21 @@ def test_leading_columns_stand_apart_by_sign():
 
 
 def test_scores_of_each_class_have_a_colour_and_a_marker():
-    Z = rng.standard_normal((N, 3))
-    ax = drawn(ls.plots.scores(Z, CLASSES, components=(2, 0)))
-    for name, cloud in zip(("ash", "elm", "oak"), ax.collections, strict=True):
-        np.testing.assert_array_equal(cloud.get_offsets(), Z[name == CLASSES][:, [2, 0]])
-    assert words(ax) == ["ash", "elm", "oak"]
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("component 3", "component 1")
-    ax = drawn(ls.plots.scores(Z[:, :1], CLASSES))  # one direction: a line for each class
-    for place, name in enumerate(("ash", "elm", "oak")):
-        points = ax.collections[place].get_offsets()
-        np.testing.assert_array_equal(points[:, 0], Z[name == CLASSES, 0])
+    Z, names = rng.standard_normal((N, 3)), ["ash", "elm", "oak"]
+    ax, line = (
+        drawn(ls.plots.scores(Z, CLASSES, components=(2, 0))),
+        drawn(ls.plots.scores(Z[:, :1], CLASSES)),
+    )
+    for place, name in enumerate(names):
+        cloud, points = ax.collections[place].get_offsets(), line.collections[place].get_offsets()
+        np.testing.assert_array_equal(cloud, Z[name == CLASSES][:, [2, 0]])
+        np.testing.assert_array_equal(
+            points[:, 0], Z[name == CLASSES, 0]
+        )  # one direction: a line for each class
         assert (np.abs(points[:, 1] - place) < 0.5).all()
-    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["ash", "elm", "oak"]
-    y = [None, float("nan"), *range(20), *range(20)]
-    ax = drawn(ls.plots.scores(Z[:42], y))
+    assert words(ax) == ticks(line) == names
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("component 3", "component 1")
+    ax = drawn(ls.plots.scores(Z[:42], [None, float("nan"), *range(20), *range(20)]))
     assert words(ax)[0] == "no class"
     assert len(ax.collections[0].get_offsets()) == 2
     looks = {(*c.get_facecolor()[0], c.get_paths()[0].vertices.tobytes()) for c in ax.collections}

@@ -91,26 +91,21 @@ def test_targets_of_classes_are_those_of_the_training_rows(unlabelled: bool):
     rng = np.random.default_rng(3)
     y = rng.permutation(np.repeat(["b", "a", "d", "c"], [40, 9, 7, 4]))
     X = rng.standard_normal((60, 6)) + rng.standard_normal((4, 6))[np.unique(y, return_inverse=True)[1]]
-    labels = y.astype(object)
-    if unlabelled:
-        labels[::7] = None
-    problem = ls.Discriminant(X, ls.targets.lda(labels), 2, ridge=3.0)
-    number = np.arange(60.0)[:, None]
-    fitted, scored = split(ls.CCA(number, number, k=1), 0.4, 8)  # equal seeds hold out the same rows
-    train, test = (np.rint(as_dense(A)[:, 0]).astype(int) for A in (fitted.X, scored.X))
-    one_hot = (labels[:, None] == np.unique(y)).astype(float)
-    F = X[train] - X[train].mean(axis=0)
+    labels = np.where(np.arange(60) % 7 == 0, None, y.astype(object)) if unlabelled else y
+    problem, number = ls.Discriminant(X, ls.targets.lda(labels), 2, ridge=3.0), np.arange(60.0)[:, None]
+    parts = split(ls.CCA(number, number, k=1), 0.4, 8)  # equal seeds hold out the same rows
+    train, test = (np.rint(as_dense(part.X)[:, 0]).astype(int) for part in parts)
+    one_hot, F = (labels[:, None] == np.unique(y)).astype(float), X[train] - X[train].mean(axis=0)
     C = F.T @ (one_hot[train] / np.sqrt(one_hot[train].sum(axis=0)))
     W = scipy.linalg.eigh(C @ C.T, F.T @ F + 3.0 * np.eye(6))[1][:, :-3:-1]
     P, T = (scipy.linalg.orth(Z - Z.mean(axis=0), rcond=1e-8) for Z in (X[test] @ W, one_hot[test]))
     wanted = pytest.approx(np.sum((P.T @ T) ** 2), rel=1e-9)  # Pillai's trace
     (entry,) = ls.compare(problem, "direct", held_out=0.4, rng=8).entries
-    assert entry.score == wanted
+    solved = ls.cross_validate(problem, splitter=[(train, test)], form="solve", solver="direct").scores
+    assert entry.score == wanted == solved.item()
     if not unlabelled:
         assert list(entry.solution.classes) == ["a", "b", "c", "d"]
         np.testing.assert_allclose(entry.solution.class_sizes, one_hot[train].sum(axis=0), rtol=1e-12)
-    solved = ls.cross_validate(problem, splitter=[(train, test)], form="solve", solver="direct").scores
-    assert solved.item() == wanted
 
 
 def test_rows_of_a_single_class_choose_nothing():
@@ -164,8 +159,7 @@ def test_a_solver_that_fails_has_a_row_and_harms_no_other(views):
 
 
 def test_an_interrupt_ends_the_series_with_what_there_is(views):
-    problem = ls.CCA(*views, k=1)
-    calls = []
+    calls, options = [], {"form": "implicit", "tol": 1e-12}
 
     def press(progress):
         calls.append(progress)
@@ -173,9 +167,9 @@ def test_an_interrupt_ends_the_series_with_what_there_is(views):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        ls.compare(problem, ["als"], callback=press, form="implicit", tol=1e-12)
+        ls.compare(ls.CCA(*views, k=1), ["als"], callback=press, **options)
     calls.clear()
-    found = ls.compare(problem, ["gram", "als", "direct"], callback=press, form="implicit", tol=1e-12)
+    found = ls.compare(ls.CCA(*views, k=1), ["gram", "als", "direct"], callback=press, **options)
     assert [entry.solver for entry in found.entries] == ["gram"]
     assert found.interrupted
 
@@ -190,16 +184,13 @@ def test_refusals_before_any_solve(views):
     precomputed = ls.KernelCCA(X @ X.T, X @ X.T, k=1, kernel_x="precomputed", ridge=1.0)
     for kind, match, of, named in (
         (InvalidProblem, "takes problems such as", X, {}),
-        (InvalidProblem, "at least one problem", [], {}),
         (UnknownName, "Did you mean 'gram'", problem, {"solvers": ["als", "grm"]}),
         (InvalidOption, "at least one; got none", problem, {"solvers": []}),
         (InvalidOption, "is no solver of cca", problem, {"solvers": [ls.get_solver("svd/gram")()]}),
         (UnknownOption, "has an option 'steps'", problem, {"solvers": ["gram", "als"], "steps": 3}),
         (InvalidOption, "above 0 and below 1; got 1.5", problem, {"held_out": 1.5}),
-        (InvalidProblem, "at least 2 rows", problem, {"held_out": 1e-3}),
         (InvalidProblem, "rows of X and Y", problem, {"held_out": (X,)}),
         (InvalidProblem, "must have 15 columns; got 20", problem, {"held_out": (X, X)}),
-        (InvalidProblem, "equally many rows", problem, {"held_out": (X[:9], Y[:8])}),
         (SweptOnce, "read once for each solver", problem, {"held_out": (iter([X[:9]]), Y[:9])}),
         (InvalidProblem, "k must be", ls.CCA(X[:30], Y[:30], k=15), {"held_out": 0.6}),
         (InvalidProblem, "SVDSolution has no score", ls.SVD(X, k=1), {"held_out": 0.2}),

@@ -77,21 +77,20 @@ def right_or_flagged(score: float, flagged: bool, truth: float) -> bool:
 def test_errors_of_least_squares_are_right(noise: float, mean: float, where: str, center: bool) -> None:
     A, b = planted(noise, mean, where)
     A = A[:, :3] if center else A
-    problem = ls.LeastSquares(A, b, center=center)
-    truth, by_formula = by_hand(A, b, center=center), gcv_by_hand(A, b, center=center)
-    for form, method, exact in (
-        ("auto", "folds", truth),
-        ("dense", "folds", truth),
-        ("auto", "gcv", by_formula),
+    problem, truth = ls.LeastSquares(A, b, center=center), by_hand(A, b, center=center)
+    formula: dict[str, Any] = {"method": "gcv"}
+    for options, exact in (
+        ({"splitter": FOLDS}, truth),
+        ({"splitter": FOLDS, "form": "dense"}, truth),
+        (formula, gcv_by_hand(A, b, center=center)),
     ):
-        options = {"splitter": FOLDS} if method == "folds" else {}
-        score, flagged, found = scored(problem, form=form, method=method, **options)
+        score, flagged, found = scored(problem, **options)
         assert right_or_flagged(score, flagged, exact)
         if noise == 1.0 and mean <= 1e4:  # ordinary data cost one pass, and no warning
             assert (found.passes, flagged) == (1, False)
-        if where == "b" and form == "auto":
+        if where == "b" and "form" not in options:
             assert not flagged
-        if where == "A" and center and noise >= 1e-3 and method == "folds":  # means are subtracted
+        if where == "A" and center and noise >= 1e-3 and options is not formula:  # means are subtracted
             assert (found.passes, flagged) == (1, False)
             assert score == pytest.approx(exact, rel=1e-7)
 
@@ -231,13 +230,10 @@ def test_confounds_count_by_what_they_span(family: str, form: str) -> None:
     Y += X[:, :2]
     for center, Z in ((True, E[:, [0, 0]] + E * np.array([0, 1e-7])), (False, E + 1e8)):
         spanning = np.column_stack([Z[:, 0], Z[:, 1] - Z[:, 0]])
-        one, other = (
-            ls.cross_validate(
-                FAMILIES[family](X, Y, center=center, confounds=given), splitter=FOLDS, form=way
-            )
-            for given, way in ((Z, form), (spanning, "solve"))
-        )
-        np.testing.assert_allclose(one.scores, other.scores, rtol=1e-6, atol=1e-6)
+        one, other = (FAMILIES[family](X, Y, center=center, confounds=given) for given in (Z, spanning))
+        found = ls.cross_validate(one, splitter=FOLDS, form=form).scores
+        wanted = ls.cross_validate(other, splitter=FOLDS, form="solve").scores
+        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
