@@ -25,9 +25,6 @@ Make = Callable[..., RegressionModel]
 each_model = pytest.mark.parametrize("make", MODELS, ids=lambda make: make.__name__)
 
 
-# ---- spectra ---------------------------------------------------------------------------------------
-
-
 @each_model
 def test_singular_values_fall_and_alpha_is_beta_along_the_right_singular_vectors(make: Make) -> None:
     model = make(3, n=N, p=P)
@@ -55,9 +52,6 @@ def test_spectra_and_coefficients_are_those_of_the_thesis() -> None:
     assert 2.0 < np.abs(model.beta).max() <= 2.5
 
 
-# ---- directions and coefficients -------------------------------------------------------------------
-
-
 def test_the_spiked_model_has_orthogonal_columns_in_the_order_of_their_lengths_and_of_either_sign() -> None:
     """QR alone gives the first column of every matrix a first entry of the opposite sign of R's."""
     models = [spiked_spectrum(seed, n=N, p=P) for seed in range(40)]
@@ -65,9 +59,6 @@ def test_the_spiked_model_has_orthogonal_columns_in_the_order_of_their_lengths_a
     np.testing.assert_allclose(models[0].A.T @ models[0].A, np.diag(d**2), atol=1e-13 * d[0] ** 2)
     np.testing.assert_array_equal(models[0].alpha, models[0].beta)
     assert 8 <= sum(model.A[0, 0] > 0 for model in models) <= 32
-
-
-# ---- seeds -----------------------------------------------------------------------------------------
 
 
 def test_noise_has_the_promised_deviation() -> None:
@@ -88,9 +79,6 @@ def test_a_seed_gives_the_same_model_and_a_generator_goes_on(make: Make) -> None
     assert not np.array_equal(first.draw(5), first.draw(rng))
 
 
-# ---- risks -----------------------------------------------------------------------------------------
-
-
 @each_model
 def test_risks_are_bias_and_variance_of_predictions(make: Make) -> None:
     model = make(4, n=N, p=P, sigma=1.7)
@@ -106,9 +94,6 @@ def test_risks_are_bias_and_variance_of_predictions(make: Make) -> None:
     assert model.risk(list(model.beta)) == 0.0
     A, ones = np.array([[2.0, 0.0], [0.0, 0.0]]), np.ones(2)  # a direction that is not there adds no risk
     assert RegressionModel(A, ones, np.array([2.0, 0.0]), ones, 1.0).ridge_risk(0.0) == 0.5
-
-
-# ---- arguments -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -130,8 +115,6 @@ def test_bad_arguments_are_refused_in_words(make: Any, options: dict[str, Any], 
     with pytest.raises((InvalidProblem, NonFiniteData), match=message):
         make(**({"n": 40, "p": 35} | options))
 
-
-# ---- pairs of views of words -----------------------------------------------------------------------
 
 SMALL = {"n": 3000, "p": 240, "q": 160, "shared": 6, "per_row": 30}
 

@@ -48,9 +48,6 @@ def exact(X, Y, W, V, ridge=0.0, center=False):
     return np.cos(scipy.linalg.subspace_angles(X @ W, Y @ V))
 
 
-# ------------------------------------------------------------------------------------------------ correlations
-
-
 @pytest.mark.parametrize("center", [False, True])
 @pytest.mark.parametrize("ridge", [0.0, (5.0, 200.0)])
 def test_tcc_is_the_sum_of_the_canonical_correlations_of_the_variates(array, ridge, center):
@@ -132,9 +129,6 @@ def test_pcc_is_a_ratio_on_the_same_rows(array):
     assert metrics.pcc(*data, *weights, U) == pytest.approx(1 / share, rel=1e-10)
 
 
-# ------------------------------------------------------------------------------------------------- subspaces
-
-
 def planted(angles, p=40, seed=0, mix=True):
     """Two bases with given principal angles, neither of them orthonormal."""
     k = len(angles)
@@ -199,9 +193,6 @@ def test_angles_in_a_metric_are_those_of_the_mapped_spans(kind, array):
     assert metrics.subspace_distance(u, v, S) == pytest.approx(0.8)
 
 
-# --------------------------------------------------------------------------------------------------- support
-
-
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.05, 0.5]))
 def test_support_scores_agree_with_scikit_learn(seed, threshold):
     rng = np.random.default_rng(seed)
@@ -228,8 +219,6 @@ def test_support_scores_of_a_block_are_the_means_of_those_of_its_columns(array):
     # In column 2 the support {1, 2} has 0.1, above one of the three others, and 0, which ties with one.
     assert metrics.auc(U, [1, 2]) == pytest.approx((1.0 + (1 + 0.5) / 6) / 2)
 
-
-# --------------------------------------------------------------------------------------------------- refusals
 
 A, B, U, V = a_pair(n=40)
 W2, Z2 = planted([0.4, 0.2])

@@ -48,9 +48,6 @@ def data():
     return X, Y, y, rng.integers(0, 4, N)
 
 
-# ---- principal components --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("whiten", [False, True])
 def test_pca_is_that_of_scikit_learn(data, whiten):
     X = data[0]
@@ -62,9 +59,6 @@ def test_pca_is_that_of_scikit_learn(data, whiten):
     scores = ours.transform(X)
     np.testing.assert_allclose(scores * signs, theirs.transform(X), atol=1e-7)
     np.testing.assert_allclose(ours.inverse_transform(scores), theirs.inverse_transform(scores * signs))
-
-
-# ---- regression ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("targets", ["vector", "matrix"])
@@ -130,9 +124,6 @@ def test_folds_have_the_errors_of_scikit_learn(data, weighted, settings):
     assert found.alpha_ == ridges[int(np.argmin(squares))]
 
 
-# ---- two views -------------------------------------------------------------------------------------
-
-
 def test_cca_gives_variates_and_pairs(data):
     X, Y, _, _ = data
     cca = CCA(2)
@@ -155,9 +146,6 @@ def test_kernel_cca_with_linear_kernels_is_cca(data):
     gram = KernelCCA(2, kernel_x="precomputed", kernel_y="linear", ridge=1.0)
     np.testing.assert_allclose(gram.fit(X @ X.T, Y).correlations_, CCA(2, ridge=1.0).fit(X, Y).correlations_)
     assert gram.__sklearn_tags__().input_tags.pairwise
-
-
-# ---- discriminants ---------------------------------------------------------------------------------
 
 
 def test_probabilities_are_those_of_scikit_learn(data):
@@ -195,9 +183,6 @@ def test_labels_of_which_a_row_has_several(data):
     assert found.classes_ is None
     with pytest.raises(MissingCapability, match="fit had a class for each row; it had a matrix of labels"):
         found.predict(X)
-
-
-# ---- what all have -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("estimator", [PCA(2), CCA(2), Discriminant(), Ridge(), RidgeCV()], ids=str)
@@ -261,9 +246,6 @@ def test_parameters_are_checked_by_fit(estimator, y, error, match):
         estimator.fit(np.eye(4), y)
 
 
-# ---- estimators that follow from the declared fields of a problem ----------------------------------
-
-
 def test_estimators_of_a_problem_have_the_answers_of_solve(data):
     X, Y, _, w = data
     found = linspec.estimators.of("cca")(n_components=2, ridge=1.0).fit(X, Y, sample_weight=w)
@@ -291,9 +273,6 @@ def test_a_class_of_a_problem_is_made_once_searched_and_pickled(data):
         linspec.estimators.of(np.ndarray)
 
 
-# ---- pipelines and searches ------------------------------------------------------------------------
-
-
 def test_weights_and_groups_are_routed(data):
     X, Y, _, w = data
     with sklearn.config_context(enable_metadata_routing=True):
@@ -305,9 +284,6 @@ def test_weights_and_groups_are_routed(data):
     np.testing.assert_allclose(line[0].components_, components.components_)
     by_hand = RidgeCV((0.1, 1e3), cv=GroupKFold(4)).fit(components.transform(X), Y, w, groups)
     np.testing.assert_allclose(line[1].errors_, by_hand.errors_)
-
-
-# ---- the package -----------------------------------------------------------------------------------
 
 
 def test_without_scikit_learn_the_extra_is_named():

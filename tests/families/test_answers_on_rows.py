@@ -46,9 +46,6 @@ def views():
     return np.where(X > 3, X, 0.0), np.where(Y < -2, Y, 0.0)
 
 
-# ---- components and least squares -------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("center", [False, True])
 @pytest.mark.parametrize("vector", [True, False], ids=["vector", "matrix"])
@@ -77,9 +74,6 @@ def test_square_paths_are_not_taken_for_matrices():
     assert (path.path, block.path) == (True, False)
     np.testing.assert_allclose(path.predict(A), path.x @ A.T, atol=1e-13)
     np.testing.assert_allclose(block.predict(A), A @ block.x, atol=1e-13)
-
-
-# ---- canonical pairs --------------------------------------------------------------------------------
 
 
 def on_variates(P, A, P_new, mean=True):

@@ -131,9 +131,6 @@ def test_probabilities_that_underflow_have_logarithms():
     np.testing.assert_allclose(np.diff(logs, axis=1), np.diff(decisions, axis=1), rtol=1e-12)
 
 
-# ---- where the classes are known --------------------------------------------------------------------
-
-
 def test_targets_know_their_classes_until_they_are_changed(data):
     X, y = data
     H = targets.lda(y)

@@ -23,8 +23,6 @@ def residual(V, Z):
     return V - D @ np.linalg.lstsq(D, V, rcond=None)[0]
 
 
-# ---- significance -----------------------------------------------------------------------------------
-
 ROWS = {
     "wilks": "Wilks' lambda",
     "pillai": "Pillai's trace",
@@ -119,9 +117,6 @@ def test_what_the_distributions_need_is_refused_with_the_other_test():
             ls.significance(problem, solution=solution)
 
 
-# ---- structure --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("ridge", [0.0, 5.0])
 def test_cross_loadings_and_redundancy_are_their_formulas(ridge):
     rng = np.random.default_rng(6)
@@ -145,9 +140,6 @@ def test_cross_loadings_and_redundancy_are_their_formulas(ridge):
     # Stewart and Love's product is the share of variance for canonical pairs alone
     product = extracted * solution.correlations**2
     assert np.allclose(product, redundancy[0], rtol=1e-9) == (ridge == 0)
-
-
-# ---- the bootstrap ----------------------------------------------------------------------------------
 
 
 class Given(np.random.Generator):

@@ -37,9 +37,6 @@ def planted(rng, n=200, p=8, q=6, rho=(0.9, 0.7)):
     return X @ rng.standard_normal((p, p)) + 5.0, Y @ rng.standard_normal((q, q)) - 2.0
 
 
-# ---- the statistics, by hand ------------------------------------------------------------------------
-
-
 def by_hand(X, Y, orders, statistic, center=True):
     """The stepwise test with nothing shared between permutations and steps: angles between spans of dense columns."""
     Qx, Qy = (scipy.linalg.orth(V - V.mean(axis=0) * center) for V in (X, Y))
@@ -95,9 +92,6 @@ def test_exact_ties_are_counted():
     assert test.p_values[0] == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 3000))
 
 
-# ---- what the test is for -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("draw", "replicates", "step"),
     [
@@ -117,9 +111,6 @@ def test_one_pair_too_many_is_rare(draw, replicates, step):
     assert scipy.stats.binomtest(int(found), replicates, 0.05, alternative="greater").pvalue > 1e-3
 
 
-# ---- kinds of data --------------------------------------------------------------------------------
-
-
 def test_dependent_and_constant_columns_change_nothing():
     X, Y = planted(np.random.default_rng(0))
     more = np.hstack([X, X[:, :2] + X[:, 2:4], np.full((len(X), 1), 0.1), np.zeros((len(X), 1))])
@@ -128,9 +119,6 @@ def test_dependent_and_constant_columns_change_nothing():
     np.testing.assert_array_equal(test.p_values, reference.p_values)
     empty = ls.permutation_test(ls.CCA(np.ones((20, 3)), Y[:20]), permutations=10, rng=0)
     assert (empty.components(), len(empty.p_values)) == (0, 0)
-
-
-# ---- wide data: variates of rows that were not fitted ------------------------------------------------
 
 
 def test_wide_data_are_refused_and_told_what_to_do():
@@ -156,9 +144,6 @@ def test_a_solution_is_tested_on_rows_that_were_set_aside():
         test.p_values, ls.permutation_test(variates, permutations=59, rng=0).p_values
     )
     assert test.components() == 2
-
-
-# ---- what chance alone gives ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("convert", [np.asarray, scipy.sparse.csr_array, array_api_strict.asarray])

@@ -49,9 +49,6 @@ def words(ax) -> list[str]:
     return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
-# ---- values -----------------------------------------------------------------------------------
-
-
 def ends(band, places: int) -> np.ndarray:
     """The lower and the upper end of a band at the places 1, 2, ..."""
     corners = band.get_paths()[0].vertices
@@ -90,9 +87,6 @@ def test_scree_of_a_test_fills_what_is_more_than_chance(solver):
     ):  # solved anew: the band is that of the largest value, which the others are compared with
         chance = np.quantile(test.drawn[:, 0], [0.05, 0.95])
         np.testing.assert_allclose(ends(ax.collections[0], 4), np.tile(chance, (4, 1)).T)
-
-
-# ---- loadings ---------------------------------------------------------------------------------
 
 
 def ticks(ax) -> list[str]:
@@ -139,9 +133,6 @@ def test_coefficients_of_several_targets_have_both_names():
     assert len({found[word].get_marker() for word in words(ax)}) == 4
 
 
-# ---- columns ----------------------------------------------------------------------------------
-
-
 NAMES = [f"gene {i}" for i in range(9)]
 BOOTSTRAP = ls.bootstrap(ls.CCA(ls.labelled(X, columns=NAMES), Y, k=2), draws=20, rng=0)
 
@@ -177,9 +168,6 @@ def test_leading_columns_stand_apart_by_sign():
     assert len({bar.get_facecolor() for bar in ax.patches}) == 2
     path = ls.solve(ls.LeastSquares(X, Y[:, 0], [1.0, 10.0]))
     assert drawn(ls.plots.leading_columns(path, component=1)).get_title(loc="left") == "x1, ridge 10"
-
-
-# ---- rows -------------------------------------------------------------------------------------
 
 
 def test_scores_of_each_class_have_a_colour_and_a_marker():
@@ -219,9 +207,6 @@ def test_arrays_and_series_of_other_libraries_are_drawn():
     ax = drawn(ls.plots.scores(strict.asarray(X), polars.Series("tree", CLASSES)))
     assert sum(len(cloud.get_offsets()) for cloud in ax.collections) == N
     assert (words(ax), ax.get_legend().get_title().get_text()) == (["ash", "elm", "oak"], "tree")
-
-
-# ---- ridges and folds -------------------------------------------------------------------------
 
 
 def test_a_ridge_path_shows_scores_of_test_rows_or_values_of_fitted_ones():
@@ -264,9 +249,6 @@ def test_cross_validation_shows_means_errors_folds_and_the_chosen_settings():
         ax = drawn(ls.plots.cross_validation(found, folds=False))
         np.testing.assert_array_equal(ax.containers[0][0].get_ydata(), found.mean[:, 0])
         assert ax.get_ylabel() == label
-
-
-# ---- runs -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("against", ["passes", "seconds", "iterations"])
@@ -324,9 +306,6 @@ LEAST_SQUARES = ls.solve(ls.LeastSquares(X, Y))
 def test_what_cannot_be_drawn_is_refused(name, args, options, error, words):
     with pytest.raises(error, match=words):
         getattr(ls.plots, name)(*args, **options)
-
-
-# ---- matplotlib -------------------------------------------------------------------------------
 
 
 def test_axes_that_are_given_are_used_and_dressed():

@@ -31,9 +31,6 @@ def views() -> tuple[np.ndarray, np.ndarray]:
     return z + rng.standard_normal((N, 20)), z + rng.standard_normal((N, 15))
 
 
-# ---- rows that no solver sees -----------------------------------------------------------------
-
-
 def test_the_score_is_that_of_rows_that_were_not_fitted(views):
     X, Y = views
     (F, H), (G, J) = (
@@ -130,9 +127,6 @@ def test_confounds_of_the_held_out_rows(views):
         ls.compare(problem, "gram", held_out=(X[:50], Y[:50]))
 
 
-# ---- what is run ------------------------------------------------------------------------------
-
-
 def test_figures_are_those_of_the_solutions(views):
     problem, options = ls.CCA(*views, k=2), {"rng": 1, "tol": 1e-4, "form": "implicit"}
     found = ls.compare(problem, ["als", "gram"], **options)
@@ -174,9 +168,6 @@ def test_an_interrupt_ends_the_series_with_what_there_is(views):
     assert found.interrupted
 
 
-# ---- what is refused before any solve ---------------------------------------------------------
-
-
 def test_refusals_before_any_solve(views):
     X, Y = views
     problem, begun = ls.CCA(X, Y, k=1), []
@@ -200,9 +191,6 @@ def test_refusals_before_any_solve(views):
         with pytest.raises(kind, match=match):
             ls.compare(of, callback=begun.append, **named)
     assert begun == []
-
-
-# ---- how it is shown --------------------------------------------------------------------------
 
 
 def test_a_comparison_is_shown_as_a_table(views):

@@ -35,8 +35,6 @@ def splits_of(labels):
     return [(np.flatnonzero(labels != fold), np.flatnonzero(labels == fold)) for fold in np.unique(labels)]
 
 
-# ---- the loop, written out ----
-
 DRAW = np.random.default_rng(2)
 ROWS = {
     "centred": {"center": True},
@@ -155,9 +153,6 @@ def test_scores_are_those_of_a_loop(family, name, form):
         assert (found.passes == 1) == (form == "auto")
 
 
-# ---- splits ----
-
-
 def test_a_fold_ten_million_times_larger_costs_no_digit():
     larger = np.where(LABELS == 2, 1e7, 1.0)[:, None]
     X, Y = (A * larger for A in some_views())
@@ -202,9 +197,6 @@ def test_a_number_of_folds_shuffles_and_keeps_groups_together():
     assert not np.array_equal(first, ls.cross_validate(problem, splitter=3, groups=groups, rng=1).scores)
     seen = ls.cross_validate(problem, splitter=3, groups=groups, rng=0).sizes
     assert sorted(seen) == [(78, 42), (81, 39), (81, 39)]  # whole groups of three rows, as many in each fold
-
-
-# ---- what is chosen ----
 
 
 def test_rules_choose_the_best_and_the_simplest_within_one_standard_error():
@@ -279,9 +271,6 @@ def test_random_signs_estimate_the_trace_and_say_how_well(monkeypatch, name, p):
     assert found.passes >= 3  # a solve, its fitted values, and the right-hand sides
     with pytest.raises(MissingCapability, match="one standard error"):
         _ = found.one_standard_error
-
-
-# ---- what is refused ----
 
 
 @pytest.mark.parametrize(

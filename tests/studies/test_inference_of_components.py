@@ -36,9 +36,6 @@ def p_values(observed, chance):
     return np.array([(1 + np.sum(drawn >= tail * (1 - 1e-9))) / (1 + len(chance)) for tail, drawn in tails])
 
 
-# ---- permutation tests ------------------------------------------------------------------------------
-
-
 def test_the_test_is_a_loop_over_permutations_by_hand():
     X, Y = related(40, (5, 4), (1.0,), 0)
     test = ls.permutation_test(MCA(X, Y, k=3), Gram(), permutations=30, statistic="sum", rng=7)
@@ -132,9 +129,6 @@ def test_solutions_that_have_not_converged_are_counted():
     assert "3 of 3 permutations have not converged" in str(said[-1].message)
 
 
-# ---- bootstrap --------------------------------------------------------------------------------------
-
-
 def test_a_draw_is_the_problem_on_the_rows_drawn():
     """By hand: repeated rows, NumPy's singular vectors, signs matched to those of all rows."""
     X, Y = related(60, (4, 3), (2.0,), 12)
@@ -183,9 +177,6 @@ def test_what_cannot_be_drawn_is_refused():
     ):
         with pytest.raises(error, match=says):
             ls.bootstrap(of, **named, **({"solver": Gram()} if isinstance(of, MCA) else {}))
-
-
-# ---- arrays of other libraries, and Ctrl-C -----------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)

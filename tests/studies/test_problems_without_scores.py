@@ -59,9 +59,6 @@ def test_what_has_no_score_is_refused():
         ls.cross_validate(halves, score="score", solver="gram", rng=0)
 
 
-# ---- ridge paths ------------------------------------------------------------------------------------
-
-
 def test_test_rows_without_a_method_are_scored_by_correlations():
     views = related(80, (4, 3, 3), (1.5,), 6)
     fitted, rest = ([V[rows] for V in views] for rows in (slice(40), slice(40, None)))

@@ -208,9 +208,6 @@ def test_columns_that_say_nothing_predict_the_mean(method: str) -> None:
         assert method == "gcv" or np.ptp(A) > 0 or np.allclose(scores, exact)
 
 
-# ---- confounds, and columns that are constant in training ---------------------------------------------
-
-
 FAMILIES = {
     "least-squares": ls.LeastSquares,
     "svd": lambda X, Y, **given: ls.SVD(np.hstack([X, Y]), k=2, **given),
