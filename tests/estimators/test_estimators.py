@@ -24,15 +24,7 @@ from sklearn.pipeline import make_pipeline
 import linspec as ls
 import linspec.estimators
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
-from linspec.estimators import (
-    CCA,
-    PCA,
-    ConvergenceWarning,
-    Discriminant,
-    KernelCCA,
-    Ridge,
-    RidgeCV,
-)
+from linspec.estimators import CCA, PCA, ConvergenceWarning, Discriminant, KernelCCA, Ridge, RidgeCV
 
 N, P = 80, 6
 COUNTS = scipy.sparse.random_array((120, 40), density=0.1, rng=np.random.default_rng(1), format="csr")

@@ -13,9 +13,7 @@ import scipy.stats
 from backends import backends
 
 import linspec as ls
-from linspec.errors import (
-    InvalidProblem,
-)
+from linspec.errors import InvalidProblem
 from linspec.studies.inference.rows import with_columns_permuted
 
 RNG = np.random.default_rng
