@@ -193,13 +193,8 @@ def test_files_and_slices_of_rows(data, estimator, tmp_path):
 
 
 def test_an_answer_that_has_not_converged_warns_once():
-    options = {
-        "solver": "block-krylov",
-        "solver_options": {"form": "implicit"},
-        "tol": 1e-12,
-        "max_passes": 3,
-    }
-    found = PCA(2, random_state=0, **options)
+    found = PCA(2, solver="block-krylov", random_state=0, tol=1e-12, max_passes=3)
+    found.set_params(solver_options={"form": "implicit"})
     with pytest.warns(ConvergenceWarning, match=r"PCA: block-krylov has not converged \(BUDGET\)") as caught:
         found.fit(COUNTS)
     assert [w.category for w in caught] == [ConvergenceWarning]

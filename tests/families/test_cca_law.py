@@ -40,23 +40,16 @@ def views(rho, p, q, seed, *, condition=1.0, rows=30):
     W = np.linalg.qr(rng.standard_normal((p + q + rows, p + q)))[0]
     every = np.pad(np.asarray(rho, dtype=float), (0, q - len(rho)))
     Qx, Qy = W[:, :p], W[:, :q] * every + W[:, p:] * np.sqrt(1 - every**2)
-    A, B = (
-        np.linalg.qr(rng.standard_normal((m, m)))[0]
-        * np.geomspace(1, 1 / condition, m)
-        @ np.linalg.qr(rng.standard_normal((m, m)))[0]
-        for m in (p, q)
-    )
+    turns = [np.linalg.qr(rng.standard_normal((m, m)))[0] for m in (p, p, q, q)]
+    A, B = (U * np.geomspace(1, 1 / condition, len(U)) @ V for U, V in (turns[:2], turns[2:]))
     return Qx @ A, Qy @ B, np.linalg.inv(A), np.linalg.inv(B), rng
 
 
 def oracle(X, Y, x, y, **stated):
     """Residual, correlations of the weights and all exact correlations, by dense algebra, of preprocessed columns."""
     terms = {"center": False, **stated}
-    ridge, w, Z = (
-        terms.pop("ridge", 0.0),
-        terms.pop("sample_weight", np.ones(len(X))),
-        terms.pop("confounds", None),
-    )
+    ridge, w = terms.pop("ridge", 0.0), terms.pop("sample_weight", np.ones(len(X)))
+    Z = terms.pop("confounds", None)
     Z = None if Z is None else extended(Z)
     X, Y = (adjusted(extended(M), w, Z, **terms).entries.astype(float) for M in (X, Y))
     Lx, Ly = (np.linalg.cholesky(M.T @ M + ridge * np.eye(M.shape[1])) for M in (X, Y))

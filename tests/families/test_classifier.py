@@ -22,11 +22,8 @@ def data():
     """Rows of four classes that overlap, unequally many, with means far from zero."""
     rng = np.random.default_rng(0)
     codes = rng.choice(4, N, p=[0.4, 0.3, 0.2, 0.1])
-    X = (
-        1.5 * rng.standard_normal((4, 7))[codes]
-        + rng.standard_normal((N, 7)) @ rng.standard_normal((7, 7))
-        + 5.0
-    )
+    X = 1.5 * rng.standard_normal((4, 7))[codes] + 5.0
+    X += rng.standard_normal((N, 7)) @ rng.standard_normal((7, 7))
     return X, NAMES[codes]
 
 

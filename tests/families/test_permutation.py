@@ -140,9 +140,8 @@ def test_a_solution_is_tested_on_rows_that_were_set_aside():
     solution = ls.solve(ls.CCA(X[:200], Y[:200], k=4, ridge=500.0), "gram")
     test = ls.permutation_test(ls.CCA(X[200:], Y[200:]), solution=solution, permutations=59, rng=0)
     variates = ls.CCA(*solution.transform(X[200:], Y[200:]))
-    np.testing.assert_array_equal(
-        test.p_values, ls.permutation_test(variates, permutations=59, rng=0).p_values
-    )
+    of_variates = ls.permutation_test(variates, permutations=59, rng=0)
+    np.testing.assert_array_equal(test.p_values, of_variates.p_values)
     assert test.components() == 2
 
 
@@ -189,9 +188,8 @@ def test_max_seconds_ends_a_test_with_the_permutations_made(monkeypatch):
     X, Y = noise(np.random.default_rng(0))
     looks = itertools.count()
     monkeypatch.setattr("time.perf_counter", lambda: float(next(looks)))
-    with pytest.warns(
-        ConvergenceWarning, match=r"max_seconds=10 ended it after 9 of 50 permutations.* 0\.1\."
-    ):
+    words = r"max_seconds=10 ended it after 9 of 50 permutations.* 0\.1\."
+    with pytest.warns(ConvergenceWarning, match=words):
         ended = ls.permutation_test(ls.CCA(X, Y), permutations=50, max_seconds=10, rng=3)
     monkeypatch.undo()
     whole = ls.permutation_test(ls.CCA(X, Y), permutations=9, max_seconds=np.inf, rng=3)

@@ -39,10 +39,8 @@ def off(solution, x):
 
 def polynomial(degree):
     """Every size of singular value occurs, and a short run meets the large ones alone."""
-    V, x = (
-        np.vander(np.linspace(0, 1, 200), degree + 1),
-        np.random.default_rng(degree).standard_normal(degree + 1),
-    )
+    V = np.vander(np.linspace(0, 1, 200), degree + 1)
+    x = np.random.default_rng(degree).standard_normal(degree + 1)
     return V, x, V @ x
 
 

@@ -82,9 +82,7 @@ def test_scree_of_a_test_fills_what_is_more_than_chance(solver):
     assert same_color(hollow.get_markerfacecolor(), "white")
     beside = drawn(ls.plots.scree(SOLUTION, null=test))
     np.testing.assert_array_equal(lines(beside)["p ≤ 0.05"].get_ydata(), SOLUTION.correlations[:count])
-    if (
-        solver is not None
-    ):  # solved anew: the band is that of the largest value, which the others are compared with
+    if solver is not None:  # the band is that of the largest value, which the others are compared with
         chance = np.quantile(test.drawn[:, 0], [0.05, 0.95])
         np.testing.assert_allclose(ends(ax.collections[0], 4), np.tile(chance, (4, 1)).T)
 
@@ -172,16 +170,12 @@ def test_leading_columns_stand_apart_by_sign():
 
 def test_scores_of_each_class_have_a_colour_and_a_marker():
     Z, names = rng.standard_normal((N, 3)), ["ash", "elm", "oak"]
-    ax, line = (
-        drawn(ls.plots.scores(Z, CLASSES, components=(2, 0))),
-        drawn(ls.plots.scores(Z[:, :1], CLASSES)),
-    )
+    ax = drawn(ls.plots.scores(Z, CLASSES, components=(2, 0)))
+    line = drawn(ls.plots.scores(Z[:, :1], CLASSES))
     for place, name in enumerate(names):
         cloud, points = ax.collections[place].get_offsets(), line.collections[place].get_offsets()
         np.testing.assert_array_equal(cloud, Z[name == CLASSES][:, [2, 0]])
-        np.testing.assert_array_equal(
-            points[:, 0], Z[name == CLASSES, 0]
-        )  # one direction: a line for each class
+        np.testing.assert_array_equal(points[:, 0], Z[name == CLASSES, 0])
         assert (np.abs(points[:, 1] - place) < 0.5).all()
     assert words(ax) == ticks(line) == names
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("component 3", "component 1")
@@ -213,10 +207,9 @@ def test_a_ridge_path_shows_scores_of_test_rows_or_values_of_fitted_ones():
     problem, ridges = ls.CCA(X[:200], Y[:200], k=2), [10.0, 0.0, 1000.0]
     path = ls.ridge_path(problem, ridges, test=(X[200:], Y[200:]))
     ax = drawn(ls.plots.ridge_path(path))
-    np.testing.assert_array_equal(
-        ax.get_lines()[0].get_ydata(), path.totals[[1, 0, 2]]
-    )  # by size of the ridge
-    np.testing.assert_array_equal(ax.get_lines()[0].get_xdata(), [0.0, 10.0, 1000.0])
+    curve = ax.get_lines()[0]  # in the order of the ridges
+    np.testing.assert_array_equal(curve.get_ydata(), path.totals[[1, 0, 2]])
+    np.testing.assert_array_equal(curve.get_xdata(), [0.0, 10.0, 1000.0])
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["0", "10", "100", "1000"]
     assert ax.get_ylabel() == "total correlation captured, test rows"
     assert ax.texts[0].get_text() == f"best: {path.best_ridge[0]:g}"

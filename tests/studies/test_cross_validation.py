@@ -56,9 +56,8 @@ def both(A, split, stated, *, scale=True):
     inside, Z = np.zeros(len(A)), stated.get("confounds")
     inside[training] = weights_of(stated)[training]
     scale = scale and stated.get("scale", False)
-    part = adjusted(
-        extended(A), inside, None if Z is None else extended(Z), center=stated["center"], scale=scale
-    )
+    Z = None if Z is None else extended(Z)
+    part = adjusted(extended(A), inside, Z, center=stated["center"], scale=scale)
     left = (np.sqrt(weights_of(stated))[:, None] * part.rows).astype(float)
     return left[training], left[held_out]
 
@@ -140,10 +139,8 @@ SCORES = {"cca": ["tcc", "correlations"], "least-squares": ["mse", "r2"], "svd":
 def test_scores_are_those_of_a_loop(family, name, form):
     (make, oracle, grid), stated, (X, Y) = FAMILIES[family], ROWS[name], some_views()
     problem, close = make(X, Y, stated), 1e-10 if form == "auto" else 1e-9
-    X, options = (
-        next(iter(problem.matrices.values())).dense(),
-        {"solver": "direct"} if form == "solve" else {},
-    )
+    X = next(iter(problem.matrices.values())).dense()
+    options = {"solver": "direct"} if form == "solve" else {}
     cells = splits_of(LABELS), grid.get("ridges", [0.0]), grid.get("ks", [1])
     for score in SCORES.get(family, [None]):
         found = ls.cross_validate(problem, splitter=LABELS, score=score, form=form, **grid, **options)
@@ -166,7 +163,7 @@ def test_a_fold_ten_million_times_larger_costs_no_digit():
 def test_splitters_of_scikit_learn_and_labels():
     selection = pytest.importorskip("sklearn.model_selection")
     X, Y = some_views()
-    groups, y = np.arange(120) // 7, np.arange(120) % 3
+    problem, groups, y = ls.LeastSquares(X, Y, center=True), np.arange(120) // 7, np.arange(120) % 3
     never = np.where(np.arange(120) < 30, -1, LABELS)  # these rows are in every training set
     for splitter, given in (
         (selection.KFold(5), {}),
@@ -177,9 +174,7 @@ def test_splitters_of_scikit_learn_and_labels():
         (selection.PredefinedSplit(never), {}),
         (never, {}),
     ):
-        found = ls.cross_validate(
-            ls.LeastSquares(X, Y, center=True), ridges=[1.0], splitter=splitter, **given
-        )
+        found = ls.cross_validate(problem, ridges=[1.0], splitter=splitter, **given)
         by_peer = selection.PredefinedSplit(never) if splitter is never else splitter
         splits = list(by_peer.split(X, y, given.get("groups")))
         exact = [of_least_squares(X, Y, ROWS["centred"], split, 1.0) for split in splits]
@@ -205,9 +200,7 @@ def test_rules_choose_the_best_and_the_simplest_within_one_standard_error():
     i, j = np.unravel_index(np.argmax(mean), mean.shape)
     assert found.best == ((RIDGES[i], RIDGES[i]), KS[j])
     least = mean[i, j] - np.std(found.scores[:, i, j], ddof=1) / 2
-    k, ridge = min(
-        (k, -ridge) for a, ridge in enumerate(RIDGES) for b, k in enumerate(KS) if mean[a, b] >= least
-    )
+    k, ridge = min((KS[b], -RIDGES[a]) for a, b in np.argwhere(mean >= least))
     assert found.one_standard_error == ((-ridge, -ridge), k)
     solution = found.solve("one-standard-error", "gram")
     again = ls.solve(ls.CCA(*some_views(), k, ridge=-ridge), "gram")

@@ -25,11 +25,8 @@ class Unscored(ls.CCA):
 def test_scores_by_fields_are_those_that_cca_names(center, score, named):
     (X, Y), rng = related(60, (5, 4), (2.0, 1.0), 0), np.random.default_rng(0)
     grid = {"ks": [1, 2, 3], "ridges": [1.0, (2.0, 3.0)], "form": "solve", "rng": 0}
-    rows = {
-        "sample_weight": rng.integers(0, 3, 60),
-        "confounds": rng.standard_normal((60, 2)),
-        "center": center,
-    }
+    rows = {"sample_weight": rng.integers(0, 3, 60), "confounds": rng.standard_normal((60, 2))}
+    rows["center"] = center
     expected = ls.cross_validate(ls.CCA(X, Y, k=3, **rows), score=named, **grid)
     found = ls.cross_validate(Unscored(X, Y, k=3, **rows), score=score, solver="gram", **grid)
     np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-9)
@@ -64,9 +61,8 @@ def test_test_rows_without_a_method_are_scored_by_correlations():
     fitted, rest = ([V[rows] for V in views] for rows in (slice(40), slice(40, None)))
     path = ls.ridge_path(Agreement(fitted, 2), [1.0, 100.0], solver=Dense(), test=rest)
     splitter = [(np.arange(40), np.arange(40, 80))]
-    scores = ls.cross_validate(
-        Agreement(views, 2), ridges=[1.0, 100.0], splitter=splitter, solver=Dense()
-    ).scores
+    given = {"ridges": [1.0, 100.0], "splitter": splitter, "solver": Dense()}
+    scores = ls.cross_validate(Agreement(views, 2), **given).scores
     np.testing.assert_allclose(path.totals, scores[0, :, 0])
 
 

@@ -254,11 +254,8 @@ def test_what_confounds_leave_is_right_or_flagged(family: str) -> None:
 @pytest.mark.parametrize("form", ["auto", "dense"])
 def test_copies_and_indicators_are_no_rounding(family: str, form: str) -> None:
     rng = np.random.default_rng(4)
-    X, Y, groups = (
-        rng.standard_normal((N, 4)),
-        rng.standard_normal((N, 2)),
-        np.eye(3)[rng.integers(3, size=N)],
-    )
+    X, Y = rng.standard_normal((N, 4)), rng.standard_normal((N, 2))
+    groups = np.eye(3)[rng.integers(3, size=N)]
     copies, Z = X[:, [0, 1, 0]], np.column_stack([X[:, 3], groups, X[:, 3]])
     assert not scored(FAMILIES[family](copies, Y, center=True, confounds=Z), splitter=FOLDS, form=form)[1]
     for columns in (copies, np.column_stack([X, groups]), np.column_stack([X, X[:, 3], groups[:, :1]])):
