@@ -1,4 +1,4 @@
-"""Scores against exact oracles: QR of the variates, explicit projectors, planted angles, scikit-learn."""
+"""Scores against exact oracles: principal angles of SciPy, planted angles, scikit-learn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classes predicted in discriminant subspaces. The oracles are the formulas in all columns, and scikit-learn."""
+"""Classes predicted in discriminant subspaces. The oracle is the formula in all columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Number of components: one permutation by hand, enumeration, false-positive rates, planted pairs, honest refusals."""
+"""Number of components: each permutation by hand, false-positive rates, and what is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Permutation tests and bootstrap intervals by solving again, against enumeration, loops by hand, and CCA's own."""
+"""Permutation tests and bootstrap intervals by solving again, against loops by hand."""
 
 from __future__ import annotations
 

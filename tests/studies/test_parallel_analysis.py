@@ -1,4 +1,4 @@
-"""Principal components beside those of permuted columns, against NumPy, enumeration, planted factors and pure noise."""
+"""Principal components beside those of permuted columns, against NumPy, enumeration and planted factors."""
 
 from __future__ import annotations
 
