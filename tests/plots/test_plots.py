@@ -293,6 +293,7 @@ LEAST_SQUARES = ls.solve(ls.LeastSquares(X, Y))
         ("variates", [X, Y], {}, InvalidProblem, "two n x k arrays"),
         ("ridge_path", [SOLUTION], {}, InvalidProblem, "several ridges"),
         ("cross_validation", [SOLUTION], {}, InvalidProblem, "scores of all settings"),
+        ("convergence", [[]], {}, InvalidProblem, "at least one"),
         ("convergence", [SOLUTION], {"against": "days"}, InvalidOption, "passes, seconds, iterations"),
     ],
 )
