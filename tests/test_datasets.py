@@ -25,22 +25,14 @@ Make = Callable[..., RegressionModel]
 each_model = pytest.mark.parametrize("make", MODELS, ids=lambda make: make.__name__)
 
 
-def ridge_hat(model: RegressionModel, ridge: float) -> np.ndarray:
-    """The matrix that takes y to the predictions of ridge regression."""
-    U, d, _ = np.linalg.svd(model.A, full_matrices=False)
-    return U * (d**2 / (d**2 + ridge)) @ U.T
-
-
-# ---- spectra ---------------------------------------------------------------------------------------
-
-
 @each_model
-def test_the_matrix_has_the_singular_values_in_decreasing_order(make: Make) -> None:
+def test_singular_values_fall_and_alpha_is_beta_along_the_right_singular_vectors(make: Make) -> None:
     model = make(3, n=N, p=P)
-    d = model.singular_values
+    _, d, Vt = np.linalg.svd(model.A, full_matrices=False)
     assert model.A.shape == (N, P)
-    assert np.all(np.diff(d) <= 0)
-    np.testing.assert_allclose(np.linalg.svd(model.A, compute_uv=False), d, atol=1e-13 * d[0])
+    assert np.all(np.diff(model.singular_values) <= 0)
+    np.testing.assert_allclose(model.singular_values, d, atol=1e-13 * d[0])
+    np.testing.assert_allclose(np.abs(Vt @ model.beta), np.abs(model.alpha), atol=1e-8)
 
 
 def test_spectra_and_coefficients_are_those_of_the_thesis() -> None:
@@ -60,32 +52,13 @@ def test_spectra_and_coefficients_are_those_of_the_thesis() -> None:
     assert 2.0 < np.abs(model.beta).max() <= 2.5
 
 
-# ---- directions and coefficients -------------------------------------------------------------------
-
-
-def test_the_spiked_model_has_orthogonal_columns_in_the_order_of_their_lengths() -> None:
-    model = spiked_spectrum(1, n=N, p=P)
-    gram = model.A.T @ model.A
-    np.testing.assert_allclose(
-        gram, np.diag(model.singular_values**2), atol=1e-13 * model.singular_values[0] ** 2
-    )
-    np.testing.assert_array_equal(model.alpha, model.beta)
-
-
-@each_model
-def test_alpha_is_beta_in_the_basis_of_the_right_singular_vectors(make: Make) -> None:
-    model = make(2, n=N, p=P)
-    _, _, Vt = np.linalg.svd(model.A, full_matrices=False)
-    np.testing.assert_allclose(np.abs(Vt @ model.beta), np.abs(model.alpha), atol=1e-8)
-
-
-def test_directions_prefer_no_sign() -> None:
+def test_the_spiked_model_has_orthogonal_columns_in_the_order_of_their_lengths_and_of_either_sign() -> None:
     """QR alone gives the first column of every matrix a first entry of the opposite sign of R's."""
-    positive = sum(spiked_spectrum(seed, n=50, p=45).A[0, 0] > 0 for seed in range(40))
-    assert 8 <= positive <= 32
-
-
-# ---- seeds -----------------------------------------------------------------------------------------
+    models = [spiked_spectrum(seed, n=N, p=P) for seed in range(40)]
+    d = models[0].singular_values
+    np.testing.assert_allclose(models[0].A.T @ models[0].A, np.diag(d**2), atol=1e-13 * d[0] ** 2)
+    np.testing.assert_array_equal(models[0].alpha, models[0].beta)
+    assert 8 <= sum(model.A[0, 0] > 0 for model in models) <= 32
 
 
 def test_noise_has_the_promised_deviation() -> None:
@@ -101,62 +74,36 @@ def test_a_seed_gives_the_same_model_and_a_generator_goes_on(make: Make) -> None
     np.testing.assert_array_equal(first.A, again.A)
     np.testing.assert_array_equal(first.beta, again.beta)
     assert not np.array_equal(first.A, other.A)
-    rng = np.random.default_rng(0)
-    assert not np.array_equal(first.draw(rng), first.draw(rng))
-    np.testing.assert_array_equal(first.draw(5), first.draw(np.random.default_rng(5)))
-
-
-# ---- risks -----------------------------------------------------------------------------------------
+    rng = np.random.default_rng(5)
+    np.testing.assert_array_equal(first.draw(5), first.draw(rng))
+    assert not np.array_equal(first.draw(5), first.draw(rng))
 
 
 @each_model
-@pytest.mark.parametrize("ridge", [0.0, 1.0, 100.0, 1e6])
-def test_the_risk_of_ridge_regression_is_that_of_its_hat_matrix(make: Make, ridge: float) -> None:
-    """Bias and variance of the predictions H y, without any formula for their sum."""
+def test_risks_are_bias_and_variance_of_predictions(make: Make) -> None:
     model = make(4, n=N, p=P, sigma=1.7)
-    H = ridge_hat(model, ridge)
-    exact = (1.7**2 * np.sum(H * H) + np.sum((H @ model.mean - model.mean) ** 2)) / N
-    assert model.ridge_risk(ridge) == pytest.approx(exact, rel=1e-9)
-
-
-def test_a_direction_that_is_not_there_adds_no_risk() -> None:
-    model = RegressionModel(
-        np.array([[2.0, 0.0], [0.0, 0.0]]), np.ones(2), np.array([2.0, 0.0]), np.ones(2), 1.0
-    )
-    assert model.ridge_risk(0.0) == 0.5
-
-
-def test_the_risk_of_coefficients_is_the_mean_square_of_what_they_miss() -> None:
-    model = flat_spectrum(0, n=N, p=P)
-    rng = np.random.default_rng(1)
-    x = rng.standard_normal((P, 3))
-    np.testing.assert_allclose(
-        model.risk(x), np.mean((model.A @ x - model.mean[:, None]) ** 2, axis=0), rtol=1e-12
-    )
-    assert model.risk(x[:, 1]) == pytest.approx(model.risk(x)[1], rel=1e-12)
-    assert isinstance(model.risk(x[:, 1]), float)
-    assert model.risk(model.beta) == 0.0
+    U, d, _ = np.linalg.svd(model.A, full_matrices=False)
+    for ridge in (0.0, 1.0, 100.0, 1e6):
+        H = U * (d**2 / (d**2 + ridge)) @ U.T
+        exact = (1.7**2 * np.sum(H * H) + np.sum((H @ model.mean - model.mean) ** 2)) / N
+        assert model.ridge_risk(ridge) == pytest.approx(exact, rel=1e-9)
+    x = np.random.default_rng(1).standard_normal((P, 3))
+    missed = np.mean((model.A @ x - model.mean[:, None]) ** 2, axis=0)
+    np.testing.assert_allclose(model.risk(x), missed, rtol=1e-12)
+    assert model.risk(x[:, 1]) == pytest.approx(missed[1], rel=1e-12)
     assert model.risk(list(model.beta)) == 0.0
-
-
-# ---- arguments -------------------------------------------------------------------------------------
+    A, ones = np.array([[2.0, 0.0], [0.0, 0.0]]), np.ones(2)  # a direction that is not there adds no risk
+    assert RegressionModel(A, ones, np.array([2.0, 0.0]), ones, 1.0).ridge_risk(0.0) == 0.5
 
 
 @pytest.mark.parametrize(
     ("make", "options", "message"),
     [
         (steep_spectrum, {"p": 29}, "n ≥ p ≥ 30; got n=40, p=29"),
-        (steep_spectrum, {"p": 50}, "n ≥ p ≥ 30; got n=40, p=50"),
         (spiked_spectrum, {"n": 60, "p": 44}, "n ≥ p ≥ 45"),
         (steep_spectrum, {"tail": (5.0, 18.0)}, r"lowest ≤ highest < 17.92; got \(5.0, 18.0\)"),
-        (steep_spectrum, {"tail": (-1.0, 3.0)}, r"tail must be two numbers, 0 ≤ .*; got \(-1.0, 3.0\)"),
-        (flat_spectrum, {"sigma": "1"}, "sigma must be a finite number of at least 0; got '1'"),
         (flat_spectrum, {"sigma": np.inf}, "sigma must be a finite number"),
-        (
-            lambda n, p: flat_spectrum(0, n=n, p=p).ridge_risk(-1.0),
-            {},
-            "ridge must be a finite number of at least 0; got -1.0",
-        ),
+        (lambda n, p: flat_spectrum(0, n=n, p=p).ridge_risk(-1.0), {}, "at least 0; got -1.0"),
         (lambda n, p: flat_spectrum(0, n=n, p=p).risk(np.zeros(9)), {}, r"\(35,\).*got \(9,\)"),
         (planted_word_views, {"p": 119, "q": 160, "shared": 6}, "20 columns for each topic"),
         (planted_word_views, {"p": 240, "q": 160, "shared": 0}, "at least 1"),
@@ -169,54 +116,38 @@ def test_bad_arguments_are_refused_in_words(make: Any, options: dict[str, Any], 
         make(**({"n": 40, "p": 35} | options))
 
 
-# ---- pairs of views of words -----------------------------------------------------------------------
-
 SMALL = {"n": 3000, "p": 240, "q": 160, "shared": 6, "per_row": 30}
 
 
 def ridge_correlations(X: Any, Y: Any, ridge: float) -> np.ndarray:
-    """Singular values of Sx^(-1/2) C Sy^(-1/2), from eigenvalue decompositions of the dense Gram matrices."""
-
-    def root(A: np.ndarray) -> np.ndarray:
-        values, vectors = np.linalg.eigh(A.T @ A + ridge * np.eye(A.shape[1]))
-        return vectors / np.sqrt(values) @ vectors.T
-
+    """Singular values of Sx^(-1/2) C Sy^(-1/2), by Cholesky factors of the dense Gram matrices."""
     X, Y = X.toarray(), Y.toarray()
-    return np.linalg.svd(root(X) @ (X.T @ Y) @ root(Y), compute_uv=False)
+    Lx, Ly = (np.linalg.cholesky(A.T @ A + ridge * np.eye(A.shape[1])) for A in (X, Y))
+    return np.linalg.svd(np.linalg.solve(Lx, np.linalg.solve(Ly, Y.T @ X).T), compute_uv=False)
 
 
 def test_views_of_words_have_the_shape_and_the_entries_asked_for() -> None:
-    views = planted_word_views(0, **SMALL)
-    assert views.X.shape == (3000, 240)
-    assert views.Y.shape == (3000, 160)
+    views, often = (planted_word_views(0, **SMALL, counts=counts) for counts in (False, True))
+    assert (views.X.shape, views.Y.shape, views.topics.shape) == ((3000, 240), (3000, 160), (3000,))
     for view in (views.X, views.Y):
         view.check_format(full_check=True)
         assert view.has_canonical_format
-        assert view.format == "csr"
-        assert view.indices.dtype == np.int32
+        assert (view.format, view.indices.dtype) == ("csr", np.int32)
         lengths = np.diff(view.indptr)
         assert np.all((lengths > 0) & (lengths <= 30))
         assert np.all(view.data == 1)
-    assert views.topics.shape == (3000,)
     assert set(views.topics) == set(range(6))
-
-
-def test_counts_have_the_same_words_and_add_up_to_the_words_a_row() -> None:
-    once, often = (planted_word_views(0, **SMALL, counts=counts) for counts in (False, True))
-    np.testing.assert_array_equal(once.X.indices, often.X.indices)
+    np.testing.assert_array_equal(views.X.indices, often.X.indices)
     np.testing.assert_array_equal(np.asarray(often.Y.sum(axis=1)).ravel(), 30)
     assert often.X.data.max() > 1
 
 
 def test_a_seed_means_the_same_views_and_the_dtype_changes_nothing_else() -> None:
-    first, again, single = (
-        planted_word_views(seed, **SMALL, dtype=dtype)
-        for seed, dtype in ((3, np.float64), (np.random.default_rng(3), "float64"), (3, np.float32))
-    )
-    assert single.X.dtype == np.float32
-    for other in (again, single):
-        for mine, theirs in ((first.X, other.X), (first.Y, other.Y)):
-            np.testing.assert_array_equal(mine.toarray(), theirs.toarray())
+    first = planted_word_views(3, **SMALL)
+    again = planted_word_views(np.random.default_rng(3), **SMALL, dtype=np.float32)
+    assert again.X.dtype == np.float32
+    for mine, theirs in ((first.X, again.X), (first.Y, again.Y)):
+        np.testing.assert_array_equal(mine.toarray(), theirs.toarray())
     assert (planted_word_views(4, **SMALL).X != first.X).nnz > 0
 
 
@@ -238,14 +169,3 @@ def test_as_many_correlations_stand_out_as_there_are_topics() -> None:
     assert chance[1] < 0.5 < 0.65 < rho[5]
     assert rho[6] < 0.5 < chance[0]
     assert rho[6] < 1.05 * chance[1]
-
-
-def test_a_topic_gives_its_share_of_the_words() -> None:
-    """Columns that its rows have at least twice as often have them more often by strength x words a row."""
-    views = planted_word_views(0, **{**SMALL, "n": 20_000}, strength=(0.5, 0.1), counts=True)
-    for topic, share in enumerate(np.linspace(0.5, 0.1, 6)):
-        rows = views.topics == topic
-        for view in (views.X, views.Y):
-            inside, outside = (np.asarray(view[chosen].mean(axis=0)).ravel() for chosen in (rows, ~rows))
-            its = inside > 2 * outside
-            assert (inside - outside)[its].sum() == pytest.approx(30 * share, rel=0.1)

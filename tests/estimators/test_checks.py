@@ -11,7 +11,7 @@ import pytest
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 import linspec as ls
-from linspec.estimators import CCA, PCA, Discriminant, KernelCCA, KernelRidge, Ridge, RidgeCV
+from linspec.estimators import CCA, PCA, Discriminant, KernelCCA, KernelRidge, Ridge, RidgeCV, of
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::linspec.errors.ConvergenceWarning", "ignore::linspec.errors.AccuracyWarning"
@@ -52,18 +52,19 @@ EVERY_TARGET = [Discriminant(target=name) for name in ("opls", "cca", "hsl", "hs
 
 def expected(estimator):
     """The checks that fail, and why."""
-    if type(estimator) is CCA:
-        return BY_NAME
-    if type(estimator) is KernelCCA:
-        return EQUAL_ROWS
-    return {"stochastic-appgrad": WEIGHTS, "lobpcg": NOT_UNIQUE}.get(estimator.solver, {})
+    by_class = {CCA: BY_NAME, KernelCCA: EQUAL_ROWS}
+    by_solver = {"stochastic-appgrad": WEIGHTS, "lobpcg": NOT_UNIQUE}
+    return by_class.get(type(estimator)) or by_solver.get(getattr(estimator, "solver", ""), {})
 
 
 @parametrize_with_checks(
-    [PCA(), Pairs(n_components=1), Ridge(), RidgeCV(), Discriminant(), KernelCCA(), KernelRidge()],
+    [
+        *(PCA(), Pairs(n_components=1), Ridge(), RidgeCV(), Discriminant(), KernelCCA(), KernelRidge()),
+        *(of("svd")(), of("least-squares")()),
+    ],
     expected_failed_checks=expected,
 )
-@pytest.mark.slow(keep=160)
+@pytest.mark.slow(keep=200)
 def test_checks(estimator, check):
     check(estimator)
 

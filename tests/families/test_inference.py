@@ -9,7 +9,6 @@ import scipy.stats
 
 import linspec as ls
 from linspec.errors import InvalidOption, InvalidProblem
-from linspec.studies.inference.bootstrap import excess_of, gaps_of
 
 
 def planted(rng, n=200, p=5, q=4, rho=(0.8, 0.5)):
@@ -23,8 +22,6 @@ def residual(V, Z):
     D = np.column_stack([np.ones(len(Z)), Z])
     return V - D @ np.linalg.lstsq(D, V, rcond=None)[0]
 
-
-# ---- significance -----------------------------------------------------------------------------------
 
 ROWS = {
     "wilks": "Wilks' lambda",
@@ -107,61 +104,42 @@ def test_the_table_counts_planted_pairs_beside_a_permutation_test():
 
 def test_what_the_distributions_need_is_refused_with_the_other_test():
     X, Y = planted(np.random.default_rng(5), 30)
-    full = ls.CCA(X, Y)
+    many = np.random.default_rng(0).standard_normal((30, 20))
     for problem, solution, words in (
-        (ls.CCA(X, Y, ridge=1.0), None, "ridge 0; got"),
-        (full, ls.solve(ls.CCA(X, Y, 2)), "all 4 pairs; got 2"),
-        (ls.CCA(X[:10], Y[:10]), None, "more than p \\+ q = 9 rows.*got 9"),
-        (ls.CCA(X[:, [0, 1, 2, 2]], Y), None, "views of full rank 4 and 4"),
-        (ls.CCA(X, Y, confounds=np.random.default_rng(0).standard_normal((30, 20))), None, "got 9"),
+        (ls.CCA(X, Y, ridge=1.0), None, "ridge 0; got.*permutation_test"),
+        (ls.CCA(X, Y), ls.solve(ls.CCA(X, Y, 2)), "all 4 pairs; got 2.*permutation_test"),
+        (ls.CCA(X[:10], Y[:10]), None, r"more than p \+ q = 9 rows.*got 9.*permutation_test"),
+        (ls.CCA(X[:, [0, 1, 2, 2]], Y), None, "views of full rank 4 and 4.*permutation_test"),
+        (ls.CCA(X, Y, confounds=many), None, "got 9.*permutation_test"),
+        (ls.CCA(X, Y, sample_weight=np.full(30, 0.5)), None, r"got 0\.5 for row 0"),
     ):
-        with pytest.raises(InvalidProblem, match=words) as refused:
+        with pytest.raises(InvalidProblem, match=f"(?s){words}"):
             ls.significance(problem, solution=solution)
-        assert "permutation_test" in str(refused.value)
-    with pytest.raises(InvalidProblem, match=r"got 0\.5 for row 0"):
-        ls.significance(ls.CCA(X, Y, sample_weight=np.full(30, 0.5)))
-
-
-# ---- structure --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("ridge", [0.0, 5.0])
 def test_cross_loadings_and_redundancy_are_their_formulas(ridge):
     rng = np.random.default_rng(6)
-    n = 80
-    X, Y = planted(rng, n)
-    Z, w = rng.standard_normal((n, 2)), rng.integers(0, 3, n)
+    X, Y = planted(rng, 80)
+    Z, w = rng.standard_normal((80, 2)), rng.integers(0, 3, 80)
     X, Y = X + Z @ rng.standard_normal((2, 5)) + 3.0, Y + Z @ rng.standard_normal((2, 4))
-    solution = ls.solve(ls.CCA(X, Y, 2, ridge=ridge, sample_weight=w, confounds=Z))
-    R = np.repeat(np.arange(n), w)
+    rows, R = {"confounds": Z, "sample_weight": w}, np.repeat(np.arange(80), w)
+    solution = ls.solve(ls.CCA(X, Y, 2, ridge=ridge, **rows))
     A, B = (residual(V[R], Z[R]) for V in (X, Y))
     P, Q = A @ solution.x_weights, B @ solution.y_weights
 
     def r(V, W):
-        return np.array([[v @ u / np.sqrt(v @ v * (u @ u)) for u in W.T] for v in V.T])
+        return V.T @ W / np.outer(np.linalg.norm(V, axis=0), np.linalg.norm(W, axis=0))
 
-    rows = {"confounds": Z, "sample_weight": w}
-    np.testing.assert_allclose(solution.loadings(Y=Y, **rows), r(B, Q), atol=1e-12)
-    for found, wanted in zip(solution.cross_loadings(X, Y, **rows), (r(A, Q), r(B, P)), strict=True):
-        np.testing.assert_allclose(found, wanted, atol=1e-12)
-    for found, wanted in zip(solution.redundancy(X, Y, **rows), (r(A, Q), r(B, P)), strict=True):
-        np.testing.assert_allclose(found, np.mean(wanted**2, axis=0), atol=1e-12)
-    extracted = solution.variance_extracted(X, **rows)
-    np.testing.assert_allclose(extracted, np.mean(r(A, P) ** 2, axis=0), atol=1e-12)
+    found = [*solution.cross_loadings(X, Y, **rows), solution.loadings(Y=Y, **rows)]
+    for own, wanted in zip(found, (r(A, Q), r(B, P), r(B, Q)), strict=True):
+        np.testing.assert_allclose(own, wanted, atol=1e-12)
+    extracted, redundancy = solution.variance_extracted(X, **rows), solution.redundancy(X, Y, **rows)
+    for own, of in zip((*redundancy, extracted), (r(A, Q), r(B, P), r(A, P)), strict=True):
+        np.testing.assert_allclose(own, np.mean(of**2, axis=0), atol=1e-12)
     # Stewart and Love's product is the share of variance for canonical pairs alone
     product = extracted * solution.correlations**2
-    assert np.allclose(product, solution.redundancy(X, Y, **rows)[0], rtol=1e-9) == (ridge == 0)
-
-
-def test_all_variates_explain_a_view_whole_and_constant_columns_do_not_count():
-    X, Y = planted(np.random.default_rng(7))
-    more = np.hstack([X[:, :4], np.full((len(X), 1), 2.0)])
-    solution = ls.solve(ls.CCA(more, scipy.sparse.csr_array(Y), 4))
-    np.testing.assert_allclose(solution.variance_extracted(more).sum(), 1, rtol=1e-10)
-    np.testing.assert_allclose(solution.variance_extracted(Y=Y).sum(), 1, rtol=1e-10)
-
-
-# ---- the bootstrap ----------------------------------------------------------------------------------
+    assert np.allclose(product, redundancy[0], rtol=1e-9) == (ridge == 0)
 
 
 class Given(np.random.Generator):
@@ -181,15 +159,12 @@ def test_a_draw_is_the_cca_of_the_rows_drawn():
     found = ls.bootstrap(ls.CCA(X, Y, 2), "gram", draws=3, method="percentile", rng=Given(counts))
     loaded = []
     for drawn, w in zip(found.drawn, counts, strict=True):
-        R = np.repeat(np.arange(60), w)
-        A, B = (V[R] - V[R].mean(axis=0) for V in (X, Y))
+        A, B = (V - V.mean(axis=0) for V in (X[np.repeat(np.arange(60), w)], Y[np.repeat(np.arange(60), w)]))
         U, rho, _ = np.linalg.svd(np.linalg.qr(A)[0].T @ np.linalg.qr(B)[0])
         np.testing.assert_allclose(drawn, rho[:2], atol=1e-10)
-        P = np.linalg.qr(A)[0] @ U[:, :2]
-        L = np.array([[np.corrcoef(a, v)[0, 1] for v in P.T] for a in A.T])
+        L = np.corrcoef(A.T, (np.linalg.qr(A)[0] @ U[:, :2]).T)[:5, 5:]
         loaded.append(L * np.sign(np.sum(L * found.solution.loadings(X), axis=0)))
-    ends = np.quantile(loaded, [0.025, 0.975], axis=0)
-    np.testing.assert_allclose(found.x_loadings, ends, atol=1e-9)
+    np.testing.assert_allclose(found.x_loadings, np.quantile(loaded, [0.025, 0.975], axis=0), atol=1e-9)
     np.testing.assert_allclose(found.bias, found.drawn.mean(axis=0) - found.solution.correlations)
 
 
@@ -206,61 +181,6 @@ def test_pairs_that_rows_do_not_tell_apart_are_a_group():
         found.groups(5)
 
 
-@pytest.mark.parametrize("gap", [0.0, 0.1, 0.4])
-@pytest.mark.slow(keep=1)
-def test_gaps_of_matrices_with_noise(gap):
-    """2 x 2 matrices with normal noise: ties are rejected at their level, and squared gaps are right on average."""
-    rng, sigma, rho = np.random.default_rng(19), 0.05, np.array([0.5 + gap, 0.5])
-    found = []
-    for _ in range(1500):
-        s = np.linalg.svd(np.diag(rho) + sigma * rng.standard_normal((2, 2)), compute_uv=False)
-        gaps, ties = gaps_of(s, np.diag(s) + sigma * rng.standard_normal((100, 2, 2)))
-        v = -((s[0] - s[1]) ** 2) / np.log(ties[0])
-        np.testing.assert_allclose(gaps[0] ** 2, max((s[0] - s[1]) ** 2 - v, 0), atol=1e-12)
-        found.append([ties[0] <= 0.05, (s[0] - s[1]) ** 2 - v])
-    rejected, squares = np.array(found).T
-    assert abs(squares.mean() - gap**2) <= 3 * squares.std() / np.sqrt(len(squares))
-    share = rejected.mean()
-    assert abs(share - 0.05) <= 3 * np.sqrt(0.05 * 0.95 / 1500) if gap == 0 else share > 0.05
-
-
-def test_intervals_follow_the_units_and_signs_of_columns():
-    rng, scale = np.random.default_rng(20), np.array([2.0, -0.5, 8.0, 1.0])
-    X, Y = planted(rng, 100, 4, 3, (0.6, 0.55))
-    one, other = (ls.bootstrap(ls.CCA(A, Y, 2), "gram", draws=20, rng=0) for A in (X, X * scale))
-    sign = np.sign(np.sum(one.solution.y_weights * other.solution.y_weights, axis=0))
-    for name, factor in (
-        ("x_weights", 1 / scale),
-        ("x_loadings", np.sign(scale)),
-        ("y_loadings", np.ones(3)),
-    ):
-        ends = getattr(one, name) * sign * factor[:, None]
-        np.testing.assert_allclose(getattr(other, name), np.sort(ends, axis=0), rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(other.ties, one.ties, rtol=1e-6)
-    np.testing.assert_allclose(other.correlations, one.correlations, rtol=1e-8)
-
-
-@pytest.mark.parametrize("gap", [0.05, 0.1])
-def test_singular_vectors_hold_their_coverage_where_values_are_close(gap):
-    """Matrices diag(.5 + gap, .5) with normal noise of .05: a fixed combination of the entries of the first vector."""
-    rng, sigma, rho = np.random.default_rng(21), 0.05, np.array([0.5 + gap, 0.5])
-    inside = []
-    for _ in range(400):
-        U, s, _ = np.linalg.svd(np.diag(rho) + sigma * rng.standard_normal((2, 2)))
-        M, angle = np.diag(s) + sigma * rng.standard_normal((100, 2, 2)), rng.uniform(0, 2 * np.pi)
-        a = U.T @ [np.cos(angle), np.sin(angle)] * np.sign(U[0, 0])  # in the frame of the vectors found
-        covered = []
-        for excess in (excess_of(s, gaps_of(s, M)[0]), np.zeros(2)):
-            first = np.linalg.svd(M - np.diag(excess))[0][:, :, 0]
-            first *= np.where(first[:, :1] < 0, -1.0, 1.0)
-            low, high = np.quantile(first @ a, [0.025, 0.975])
-            covered.append(low <= np.cos(angle) <= high)
-        inside.append(covered)
-    corrected, plain = np.mean(inside, axis=0)
-    assert abs(corrected - 0.95) <= 3 * np.sqrt(0.05 * 0.95 / 400)
-    assert plain < corrected
-
-
 @pytest.mark.parametrize("method", ["corrected", "percentile"])
 def test_pairs_that_a_draw_lacks_count_as_zero(method):
     """A column with one entry, which half of the draws leave out: then there is one pair."""
@@ -270,11 +190,7 @@ def test_pairs_that_a_draw_lacks_count_as_zero(method):
     found = ls.bootstrap(ls.CCA(X, Y, 2), "gram", draws=4, method=method, rng=Given(counts))
     assert (found.drawn[1::2, 1] == 0).all()
     assert (found.drawn[::2, 1] > 0).all()
-    for ends in (
-        found.x_loadings,
-        found.x_weights,
-        found.y_weights,
-    ):  # of two equal draws, and two without the pair
+    for ends in (found.x_loadings, found.x_weights, found.y_weights):  # of two draws with, and two without
         np.testing.assert_array_equal(np.abs(ends[:, :, 1]).min(axis=0), 0)
 
 
@@ -305,54 +221,26 @@ def test_corrected_intervals_hold_what_percentiles_miss():
     assert percentiles <= 16
 
 
-def test_a_bootstrap_refuses_what_it_cannot_draw():
-    X, Y = planted(np.random.default_rng(14), 40)
-    problem = ls.CCA(X, Y, 1)
-    with pytest.raises(InvalidOption, match="draws must be an integer >= 2; got 1"):
-        ls.bootstrap(problem, draws=1)
-    with pytest.raises(InvalidOption, match="level must be between 0 and 1; got 95"):
-        ls.bootstrap(problem, level=95)
-    with pytest.raises(InvalidProblem, match=r"groups must have shape \(40,\)"):
-        ls.bootstrap(problem, groups=[1, 2])
-    with pytest.raises(InvalidProblem, match="got moments"):
-        ls.bootstrap(ls.CCA(ls.Moments(X, Y, center=True), k=1))
-    with pytest.raises(InvalidProblem, match=r"got 0\.5 for row 0"):
-        ls.bootstrap(ls.CCA(X, Y, 1, sample_weight=np.full(40, 0.5)))
-
-
-# ---- permutation tests of many columns ---------------------------------------------------------------
-
-
 def test_agreement_has_the_lengths_that_its_docstring_states():
-    """One pair by NumPy on the same draws: with the lengths over the rows of the draw, and near exact cosines."""
-    n, draws, rng = 400, 20, np.random.default_rng(0)
-    shared = rng.standard_normal((n, 1))
+    """One pair by NumPy on the same draws, with the lengths over the rows of the draw."""
+    n, rng = 400, np.random.default_rng(0)
+    shared, generator, stated = rng.standard_normal((n, 1)), np.random.default_rng(7), []
     views = shared + rng.standard_normal((n, 4)), shared + 3 * rng.standard_normal((n, 3))
 
-    def centred(w):
-        return [A - w @ A / w.sum() for A in views]
-
     def pair(w):
-        roots = [np.linalg.qr(np.sqrt(w)[:, None] * A) for A in centred(w)]
+        """Weighted columns about their means, and the weights of the first pair."""
+        A = [np.sqrt(w)[:, None] * (V - w @ V / n) for V in views]
+        roots = [np.linalg.qr(M) for M in A]
         U, _, Vt = np.linalg.svd(roots[0].Q.T @ roots[1].Q)
-        return np.linalg.solve(roots[0].R, U[:, 0]), np.linalg.solve(roots[1].R, Vt[0])
+        return A, [np.linalg.solve(roots[0].R, U[:, 0]), np.linalg.solve(roots[1].R, Vt[0])]
 
-    def product(i, u, v, w):
-        A = centred(w)[i]
-        return (A @ u) @ (w * (A @ v))
-
-    generator, ones = np.random.default_rng(7), np.ones(n)
-    whole, cosines, stated = pair(ones), [], []
-    for _ in range(draws):
-        w = generator.multinomial(n, np.full(n, 1 / n)).astype(float)
-        drawn = pair(w)
-        for found, rows in ((cosines, ones), (stated, w)):
-            parts = [
-                product(i, whole[i], drawn[i], ones)
-                / np.sqrt(product(i, whole[i], whole[i], ones) * product(i, drawn[i], drawn[i], rows))
-                for i in (0, 1)
-            ]
-            found.append(abs(sum(parts)) / 2)
-    test = ls.bootstrap(ls.CCA(*views, k=1), "gram", draws=draws, method="percentile", rng=7)
+    A, whole = pair(np.ones(n))
+    for _ in range(20):
+        B, drawn = pair(generator.multinomial(n, np.full(n, 1 / n)).astype(float))
+        cosines = [
+            (M @ u) @ (M @ v) / np.linalg.norm(M @ u) / np.linalg.norm(D @ v)
+            for M, D, u, v in zip(A, B, whole, drawn, strict=True)
+        ]
+        stated.append(abs(sum(cosines)) / 2)
+    test = ls.bootstrap(ls.CCA(*views, k=1), "gram", draws=20, method="percentile", rng=7)
     np.testing.assert_allclose(test.agreement, min(np.mean(stated), 1.0), rtol=1e-8)
-    assert np.abs(np.array(stated) / cosines - 1).max() < 4 / np.sqrt(n)

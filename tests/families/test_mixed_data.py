@@ -65,9 +65,7 @@ def test_confounds_of_an_operator_leave_every_column(*, center: bool) -> None:
     for seed in range(8):
         draw = np.random.default_rng(seed)
         t = draw.standard_normal((600, 1))
-        A = draw.standard_normal((600, 12)) + 2 * t
-        found = ls.solve(
-            ls.LeastSquares(aslinearoperator(A), A @ np.ones(12), center=center, confounds=t), "cg"
-        )
+        A, stated = draw.standard_normal((600, 12)) + 2 * t, {"center": center, "confounds": t}
+        found = ls.solve(ls.LeastSquares(aslinearoperator(A), A @ np.ones(12), **stated), "cg")
         assert found.status is ls.Status.CONVERGED
         assert np.abs(found.x - 1).max() <= 1e-6

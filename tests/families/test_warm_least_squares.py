@@ -11,14 +11,7 @@ from linspec.errors import InvalidProblem, NonFiniteData
 SWEEPING = {"cg": {"form": "implicit"}, "lsqr": {}, "nystrom-pcg": {"form": "implicit", "rank": 10}}
 """Solvers that take a start, with options to pass the data, so that passes count their work."""
 
-SOLVERS = sorted(SWEEPING)
-
-
-@pytest.fixture
-def data() -> tuple[np.ndarray, np.ndarray]:
-    """A matrix with unequal columns and two right-hand sides."""
-    rng = np.random.default_rng(0)
-    return rng.standard_normal((300, 60)) * np.geomspace(1, 1e-2, 60), rng.standard_normal((300, 2))
+each_solver = pytest.mark.parametrize("name", SWEEPING)
 
 
 def exact(A: np.ndarray, B: np.ndarray, ridge: float) -> np.ndarray:
@@ -29,7 +22,17 @@ def solve(name: str, problem: ls.LeastSquares, **named):
     return ls.solve(problem, name, rng=0, **SWEEPING[name], **named)
 
 
-@pytest.mark.parametrize("name", SOLVERS)
+"""Solvers that take a start, with options to pass the data, so that passes count their work."""
+
+
+@pytest.fixture
+def data() -> tuple[np.ndarray, np.ndarray]:
+    """A matrix with unequal columns and two right-hand sides."""
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((300, 60)) * np.geomspace(1, 1e-2, 60), rng.standard_normal((300, 2))
+
+
+@each_solver
 def test_the_answer_for_a_neighbouring_ridge_saves_passes(data, name: str):
     A, B = data
     near = solve(name, ls.LeastSquares(A, B, ridge=0.5))
@@ -40,33 +43,29 @@ def test_the_answer_for_a_neighbouring_ridge_saves_passes(data, name: str):
     np.testing.assert_allclose(warm.x, exact(A, B, 0.501), atol=1e-7 * np.abs(near.x).max() / 0.5)
 
 
-@pytest.mark.parametrize("name", SOLVERS)
+@each_solver
 def test_a_bad_start_changes_no_answer(data, name: str):
-    A, B = data
-    B = B.copy()
-    B[:, 1] = 0.0  # its answer is zero, whatever the start
+    A, B = data[0], data[1] * [1.0, 0.0]  # the answer of the second is zero, whatever the start
     start = np.random.default_rng(1).standard_normal((60, 2))
     found = solve(name, ls.LeastSquares(A, B, ridge=0.5), start=start)
     assert found.converged
     np.testing.assert_allclose(found.x, exact(A, B, 0.5), atol=1e-7)
 
 
-@pytest.mark.parametrize("name", SOLVERS)
+@each_solver
 def test_starts_of_paths(data, name: str):
     A, B = data
     ridges = (0.4, 0.5, 2.0)
     path = solve(name, ls.LeastSquares(A, B, ridge=ridges))
     again = solve(name, ls.LeastSquares(A, B, ridge=ridges), start=path)
-    assert again.iterations == 0
     np.testing.assert_array_equal(again.x, path.x)
     one = solve(name, ls.LeastSquares(A, B, ridge=(0.5, 0.5)), start=path.x[1])
-    assert one.iterations == 0
     vector = solve(name, ls.LeastSquares(A, B[:, 0], ridge=ridges), start=path.x[:, :, 0])
-    assert vector.iterations == 0
+    assert again.iterations == one.iterations == vector.iterations == 0
     assert vector.x.shape == (3, 60)
 
 
-@pytest.mark.parametrize("name", SOLVERS)
+@each_solver
 @pytest.mark.parametrize("unit", [1.0, 1e55])
 def test_a_start_is_in_the_units_and_columns_of_the_data(data, name: str, unit: float):
     """Also where columns are scaled, an intercept is fitted, and entries are divided by a power of two."""
@@ -90,14 +89,11 @@ def test_without_a_ridge_what_the_data_do_not_see_of_a_start_stays():
 def test_refusals(data):
     A, B = data
     problem, path = ls.LeastSquares(A, B), ls.LeastSquares(A, B, ridge=(1.0, 2.0))
-    for of, start, text in (
-        (problem, 3, "got 3"),
-        (problem, {}, "got {}"),
-        (problem, np.ones(60), r"shape \(60, 2\); got \(60,\)"),
-        (problem, np.ones((2, 60, 2)), r"got \(2, 60, 2\)"),
-        (path, np.ones((3, 60, 2)), r"\(60, 2\) or \(2, 60, 2\); got \(3, 60, 2\)"),
+    for of, start, error, text in (
+        (problem, 3, InvalidProblem, "got 3"),
+        (problem, np.ones(60), InvalidProblem, r"shape \(60, 2\); got \(60,\)"),
+        (path, np.ones((3, 60, 2)), InvalidProblem, r"\(60, 2\) or \(2, 60, 2\); got \(3, 60, 2\)"),
+        (problem, np.full((60, 2), np.nan), NonFiniteData, "the x of start"),
     ):
-        with pytest.raises(InvalidProblem, match=text):
+        with pytest.raises(error, match=text):
             ls.solve(of, "cg", start=start)
-    with pytest.raises(NonFiniteData, match="the x of start"):
-        ls.solve(problem, "cg", start=np.full((60, 2), np.nan))
