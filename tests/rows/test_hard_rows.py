@@ -66,6 +66,7 @@ CASES: dict[str, tuple[Any, Callable[[Any], Any], Any, float, float]] = {
     "units of columns": (mixed, np.asarray, None, 1e-12, 1e-12),
     "bytes": (np.rint(noise * 20), small, None, 1e-15, 1e-5),
     "float32": (thousand, single, None, 1e-12, 1e-5),
+    "float32 in a sparse matrix": (thousand, lambda M: scipy.sparse.csr_array(single(M)), None, 1e-6, 1e-5),
 }
 
 
@@ -87,6 +88,9 @@ def test_no_digits_are_lost_to_means(case: str) -> None:
     found = Moments([rows_of(wrap(M))], pre).gram()[0][0]
     product = Moments([rows_of(wrap(M))], pre).products(V)[0][0]
     R = Moments([rows_of(wrap(M))], pre).triangle()
+    image = Moments([rows_of(wrap(M))], pre).operator().matmat(V)
+    exact = (Z if w is None else Z * np.sqrt(w)[:, None]) @ V
+    assert np.abs(image - exact).max() < thin * np.abs(exact).max()
     assert np.abs((found - G) / units / units[:, None]).max() < held
     assert np.abs((product - G @ V) / units[:, None]).max() < thin * np.abs(G @ V / units[:, None]).max()
     assert np.abs((R.T @ R - G) / units / units[:, None]).max() < 1e-11
