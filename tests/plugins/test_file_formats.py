@@ -114,6 +114,10 @@ def load_svmlight(path: Path) -> Any:
     return pytest.importorskip("sklearn.datasets").load_svmlight_file(str(path))
 
 
+def run(*arguments: object) -> Any:
+    return CliRunner().invoke(main, list(map(str, arguments)))
+
+
 def entries(values: Any) -> np.ndarray:
     if hasattr(values, "dense"):
         return np.asarray(values.dense())
@@ -134,19 +138,18 @@ def test_both_doors_read_what_another_program_reads(tmp_path: Path, suffix: str)
     assert scipy.sparse.issparse(command.stored_array) == (write in (of_market, of_svmlight))
 
 
-@pytest.mark.parametrize("suffix", [*FORMATS, *(f"{suffix}.gz" for suffix in PACKED)])
+@pytest.mark.parametrize("suffix", [*FORMATS, ".csv.gz", ".svm.gz"])
 def test_files_of_a_pattern_are_one_matrix(tmp_path: Path, suffix: str) -> None:
+    """In the order of the numbers in their names."""
     write, peer, names = FORMATS[suffix.removesuffix(".gz")]
     for name in ("day1", "day2", "day10"):
         path = write(tmp_path / f"{name}{suffix.removesuffix('.gz')}")
         wanted = peer(path)
         if suffix.endswith(".gz"):
             packed(path)
-    pattern = str(tmp_path / f"day*{suffix}")
-    opened, command = ls.open_rows(pattern), read(pattern)
-    for found in (opened, command):
+    for found in (ls.open_rows(tmp_path / f"day*{suffix}"), read(f"{tmp_path}/day*{suffix}")):
         np.testing.assert_allclose(entries(found), np.vstack([wanted] * 3), rtol=1e-15)
-    assert opened.column_names == command.column_names == names
+        assert found.column_names == names
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
@@ -164,16 +167,6 @@ def test_columns_by_place(tmp_path: Path, suffix: str) -> None:
         ls.open_rows(path, columns=["c9"])
     if names is not None:
         assert ls.open_rows(path, columns=["c4", 1]).column_names == ("c4", "c1")
-
-
-def test_labels_of_svmlight_are_parts(tmp_path: Path) -> None:
-    path = of_svmlight(tmp_path / "a.svm")
-    labels = load_svmlight(path)[1]
-    np.testing.assert_array_equal(ls.open_rows(path, part="labels").dense()[:, 0], labels)
-    classes = ls.open_rows(path, part="classes").dense()
-    np.testing.assert_array_equal(classes, labels[:, None] == [0, 1, 2])
-    with pytest.raises(InvalidProblem, match="'labels' and 'classes'; got 'names'"):
-        ls.open_rows(path, part="names")
 
 
 def test_answers_have_the_names_of_a_text_file(tmp_path: Path) -> None:
@@ -266,7 +259,7 @@ def test_tables_have_no_parts_and_arrays_no_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [suffix for suffix in FORMATS if suffix != ".npy"])
-def test_what_is_damaged_is_refused_by_both_doors(tmp_path: Path, suffix: str) -> None:
+def test_what_is_damaged_is_refused_by_every_door(tmp_path: Path, suffix: str) -> None:
     path = FORMATS[suffix][0](tmp_path / f"a{suffix}")
     if path.is_dir():
         (path / "zarr.json").write_bytes(b"{")
@@ -275,9 +268,33 @@ def test_what_is_damaged_is_refused_by_both_doors(tmp_path: Path, suffix: str) -
     for opening in (ls.open_rows, ls.as_operator):
         with pytest.raises(LinspecError, match=f"a{suffix}"):
             opening(path)
-    result = CliRunner().invoke(main, ["solve", "svd", str(path), "-k", "1"])
+    result = run("solve", "svd", path, "-k", "1")
     assert result.exit_code == 2, result.output
     assert f"a{suffix}" in result.stderr
+
+
+def test_the_command_reads_parts_columns_patterns_and_folders(tmp_path: Path) -> None:
+    """A folder of Parquet files is one matrix; what begins with an underscore is none of them."""
+    of_hdf5(tmp_path / "a.h5ad")
+    (tmp_path / "days").mkdir()
+    for i in range(2):
+        of_parquet(tmp_path / f"days/{i}.parquet")
+    (tmp_path / "days/_SUCCESS").touch()
+    twice = np.vstack([A, A])
+    for name, M in ("a.h5ad:X", A), ("days/*.parquet:c1,c3", twice[:, [1, 3]]), ("days", twice):
+        result = run("solve", "svd", tmp_path / name, "-k", 2, "--center", "--out", tmp_path / "r.npz")
+        assert f"FileRows({len(M)} x {M.shape[1]}, float64)" in result.output
+        exact = np.linalg.svd(M - M.mean(axis=0), compute_uv=False)[:2]
+        np.testing.assert_allclose(ls.load_solution(tmp_path / "r.npz").S, exact, rtol=1e-8)
+    for name, said in {
+        "a.h5ad:nothing": "no part 'nothing'",
+        "days/*.parquet:c9": "no column is called 'c9'",
+        "none*.parquet": "no file fits the pattern",
+        "": "cannot be read as the rows of one matrix",
+    }.items():
+        result = run("solve", "svd", f"{tmp_path}/{name}", "-k", 1)
+        assert result.exit_code == 2
+        assert said in result.stderr
 
 
 def test_a_package_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -342,13 +359,13 @@ def test_a_format_of_a_plugin_serves_the_command(tmp_path: Path) -> None:
     path = tmp_path / "a.words"
     path.write_text("\n".join(["a b c d e kind", *rows]) + "\n")
     given = ["solve", "discriminant", str(path), "--columns", "a..e", "--target-column", "kind"]
-    result = CliRunner().invoke(main, [*given, "--out", str(tmp_path / "r.npz")])
+    result = run(*given, "--out", tmp_path / "r.npz")
     assert result.exit_code == 0, result.output
     exact = ls.solve(ls.Discriminant(A, ls.targets.lda(kinds)))
     saved = ls.load_solution(tmp_path / "r.npz")
     np.testing.assert_allclose(saved.eigenvalues, exact.eigenvalues, rtol=1e-9)
     assert saved.column_names["X"] == tuple("abcde")
-    result = CliRunner().invoke(main, ["solve", "svd", str(tmp_path / "a.xlsx"), "-k", "1"])
+    result = run("solve", "svd", tmp_path / "a.xlsx", "-k", 1)
     assert result.exit_code == 2
     (tmp_path / "a.xlsx").write_bytes(b"PK")
-    assert ".words" in CliRunner().invoke(main, ["solve", "svd", str(tmp_path / "a.xlsx"), "-k", "1"]).stderr
+    assert ".words" in run("solve", "svd", tmp_path / "a.xlsx", "-k", 1).stderr
