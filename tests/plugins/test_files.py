@@ -47,9 +47,8 @@ def write_sparse(group: Any, matrix: Any) -> None:
     group.attrs["shape"] = list(matrix.shape)
     for part in ("data", "indices", "indptr"):
         values = getattr(matrix, part)
-        make(part, shape=values.shape, dtype=values.dtype, chunks=(max(1, min(100, values.size)),))[:] = (
-            values
-        )
+        chunks = {"chunks": (min(100, values.size),)} if values.size else {}
+        make(part, shape=values.shape, dtype=values.dtype, **chunks)[:] = values
 
 
 def write_zarr(path: Path, A: Any, **more: Any) -> str:
