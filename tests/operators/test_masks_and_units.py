@@ -69,10 +69,3 @@ def test_masks_and_units_are_refused_at_every_door(door, kind):
         (UnsupportedData, InvalidProblem), match=r"masked|unit|dtype object|real numbers|must be an array"
     ):
         through(MARKED[kind](plain))
-
-
-def test_the_error_names_the_argument_and_the_remedy():
-    with pytest.raises(UnsupportedData, match=r"^X must be plain numbers, not masked.*filled"):
-        as_operator(np.ma.masked_array(M, M > 1), "X")
-    with pytest.raises(UnsupportedData, match=r"^confounds must be plain numbers.*with unit"):
-        ls.SVD(M, k=1, confounds=M.view(WithUnit))

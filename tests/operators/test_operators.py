@@ -19,7 +19,6 @@ from linspec import as_operator
 from linspec.arrays import Home, host_dtype, to_host
 from linspec.blocks import base
 from linspec.errors import BrokenPlugin, InvalidProblem, MissingCapability, UnsupportedData
-from linspec.operators import CombinedColumns, SparseOperator
 
 N, P = 37, 6
 RNG = np.random.default_rng(0)
@@ -91,12 +90,14 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---- kinds of data ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_data(kind: str, dtype: str) -> None:
+    if dtype == "float16" and kind not in {"c-order", "f-order", "every-other"}:
+        pytest.skip("half precision is a dtype of NumPy alone")
     X = M.astype(dtype)
     A = as_operator(make(kind, X))
-    assert A.dtype == np.dtype(dtype)
+    assert A.dtype == np.result_type(dtype, np.float32)
     assert not check_operator(A, entries=X)
     image = A.matmat(A.home.blocks.place(np.eye(P)))
     assert (host_dtype(image), Home.of(image)) == (A.dtype, A.home)
@@ -127,21 +128,6 @@ def test_rows_are_chosen_as_numpy_chooses_them(kind: str, chosen: Any) -> None:
         np.testing.assert_array_equal(to_host(entries), M[chosen])
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "int8"])
-@pytest.mark.parametrize("kind", SPARSE)
-def test_kinds_of_sparse_data_become_the_same_rows(kind: str, dtype: str) -> None:
-    """The compressed rows of the entries, as NumPy finds them one row after the other."""
-    X = (10 * M).astype(dtype)
-    A = as_operator(make(kind, X))
-    rows, columns = np.nonzero(X)
-    assert type(A) is SparseOperator
-    stored = X.dtype if kind.startswith("csr") else A.dtype  # which holds sums of duplicates
-    assert (A.matrix.format, A.matrix.dtype, A.shape) == ("csr", stored, X.shape)
-    np.testing.assert_array_equal(A.matrix.indptr, np.searchsorted(rows, np.arange(N + 1)))
-    np.testing.assert_array_equal(A.matrix.indices, columns)
-    np.testing.assert_array_equal(A.matrix.data, X[rows, columns])
-
-
 @pytest.mark.parametrize("kind", ["c-order", "f-order", "strict-device1", "csr-array", "csc-matrix"])
 @pytest.mark.parametrize(
     "dtype", ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
@@ -158,54 +144,15 @@ def test_integers_are_multiplied_exactly(kind: str, dtype: str) -> None:
     assert np.array_equal(to_host(A.dense()), exact)
 
 
-def test_half_precision_is_held_exactly() -> None:
-    X = np.linspace(-9, 9, N * P).reshape(N, P).astype(np.float16)
-    A = as_operator(X)
-    assert A.dtype == np.float32
-    assert np.array_equal(A.dense(), X.astype(np.float32))
-    assert not check_operator(A, entries=X)
-
-
 @pytest.mark.parametrize("layout", [np.asarray, np.asfortranarray])
 def test_sums_over_many_rows_are_kept_in_float64(layout: Any) -> None:
     """A float32 sum of 2,000,000 equal numbers is off in the second digit; sums of stretches are not."""
     x = layout(np.full((2_000_000, 2), 0.1, np.float32))
-    for A in (as_operator(x), CombinedColumns(as_operator(x), np.zeros(2))):
-        total = A.rmatmat(np.ones((len(x), 1), np.float32))
-        np.testing.assert_allclose(total, len(x) * float(np.float32(0.1)), rtol=3e-5)
-
-
-@pytest.mark.parametrize("dtype, limit", [("float64", 1e-11), ("float32", 4e-7)])
-@pytest.mark.parametrize("kind", ["c-order", "every-other", "strict-device1"])
-@pytest.mark.usefixtures("small_blocks")
-def test_columns_less_their_means_lose_nothing_to_large_means(kind: str, dtype: str, limit: float) -> None:
-    """Means 10,000 times the spread: what is left after the centring is as exact as the entries."""
-    X = (RNG.standard_normal((N, P)) + 1e4).astype(dtype)
-    mean = X.astype(np.longdouble).mean(axis=0)
-    exact = (X - mean).astype(np.float64)
-    A = CombinedColumns(as_operator(make(kind, X)), mean.astype(np.float64))
-    V, U = RNG.standard_normal((P, 3)), RNG.standard_normal((N, 3)).astype(dtype).astype(float)
-    some = A.rows(slice(3, 20))
-    for found, wanted in (
-        (A.dense(), exact),
-        (A.matmat(A.home.place(V)), exact @ V),
-        (A.rmatmat(A.home.place(U, dtype)), exact.T @ U),
-        (some.matmat(A.home.place(V)), exact[3:20] @ V),
-        (some.rmatmat(A.home.place(U[3:20], dtype)), exact[3:20].T @ U[3:20]),
-    ):
-        assert np.linalg.norm(to_host(found) - wanted) < limit * np.linalg.norm(wanted)
+    total = as_operator(x).rmatmat(np.ones((len(x), 1), np.float32))
+    np.testing.assert_allclose(total, len(x) * float(np.float32(0.1)), rtol=3e-5)
 
 
 # ---- what is refused --------------------------------------------------------------------------
-
-
-class Frame:
-    """Looks like a data frame."""
-
-    shape = (2, 2)
-
-    def to_numpy(self) -> Any:
-        return np.ones((2, 2))
 
 
 REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
@@ -213,7 +160,6 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "objects": (np.ones((2, 2), object), UnsupportedData, r"hold numbers; got dtype .*\. Convert it to float64"),
     "one dimension": (np.ones(3), InvalidProblem, "have two dimensions; got 1"),
     "no array": ({1: 2}, UnsupportedData, r"be an array, .*dict\. Pass .*numpy.asarray"),
-    "a frame": (Frame(), UnsupportedData, r"be an array, .*Frame\. Pass .*to_numpy"),
 }  # fmt: skip
 
 
@@ -292,29 +238,26 @@ def test_an_authors_operator_gets_checked_blocks() -> None:
 # ---- adapters of plugins ----------------------------------------------------------------------
 
 
-class Cargo:
-    """Data that only a plugin knows."""
-
-
 def test_the_first_adapter_that_matches_adapts(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    class Cargo:
+        """Data that only a plugin knows."""
 
     def adapter(name: str, answer: bool, made: Any) -> ls.OperatorSpec:
         matches = lambda data: (asked.append(name), answer)[1]  # noqa: E731
         return ls.OperatorSpec(name=name, matches=matches, adapt=lambda data: made, summary="Cargo.")
 
-    specs = (
-        adapter("no", answer=False, made=None),
-        adapter("yes", answer=True, made=as_operator(M)),
-        adapter("late", answer=True, made=None),
-    )
-    monkeypatch.setattr("linspec.registry.operator_adapters", lambda: specs)
-    np.testing.assert_array_equal(as_operator(Cargo()).dense(), M)
-    assert asked == ["no", "yes"]
-    specs = (adapter("acme", answer=True, made=M),)
-    said = r"operator/acme must make a linspec\.LinearOperator of Cargo; got ndarray"
-    with pytest.raises(BrokenPlugin, match=said):
-        as_operator(Cargo())
+    asked: list[str] = []
+    first, late = adapter("no", answer=False, made=None), adapter("late", answer=True, made=None)
+    for made in (as_operator(M), M):
+        specs = (first, adapter("yes", answer=True, made=made), late)
+        monkeypatch.setattr("linspec.registry.operator_adapters", lambda specs=specs: specs)
+        if made is M:
+            said = r"operator/yes must make a linspec\.LinearOperator of Cargo; got ndarray"
+            with pytest.raises(BrokenPlugin, match=said):
+                as_operator(Cargo())
+        else:
+            np.testing.assert_array_equal(as_operator(Cargo()).dense(), M)
+    assert asked == ["no", "yes"] * 2
 
 
 def test_a_registered_adapter_is_found() -> None:

@@ -111,15 +111,6 @@ def test_an_iterator_of_pairs_is_read_once() -> None:
         y.matmat(np.ones((Q, 1)))
 
 
-def test_least_squares_of_pairs() -> None:
-    pairs = Pairs()
-    for source in (pairs, pairs.slices()):
-        found = ls.solve(ls.LeastSquares(*ls.paired(source, names=("A", "B"))), "cg")
-        np.testing.assert_allclose(found.x, np.linalg.lstsq(X, Y)[0], rtol=1e-6, atol=1e-8)
-        assert pairs.calls == found.passes or source is not pairs
-    assert pairs.most == 1
-
-
 def test_one_half_alone() -> None:
     pairs = Pairs()
     x, y = ls.paired(pairs)

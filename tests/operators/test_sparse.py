@@ -118,22 +118,6 @@ def test_products_with_a_matrix_and_its_transpose_are_exact(name: str, data: st.
     np.testing.assert_array_equal(U, U_before)
 
 
-@pytest.mark.parametrize(("dtype", "k"), [(np.float32, 3), (np.float64, 1), (np.float64, 40)])
-def test_large_products_agree_with_dense_ones_to_the_same_bits(dtype: Any, k: int) -> None:
-    """Large enough for several threads and blocks."""
-    rng = np.random.default_rng(0)
-    X = sparse.random_array((60_000, 60), density=0.3, format="csr", dtype=dtype, rng=rng)
-    V, U = (rng.standard_normal((rows, k)).astype(dtype) for rows in (60, 60_000))
-    exact, tolerance = dense(X).T @ U, 100 * float(np.finfo(dtype).eps)
-    operator = SparseOperator(X, dtype)
-    assert len(next(iter(operator.in_blocks().blocks())).edges(0)) > 2
-    first, *others = (operator.rmatmat(U) for _ in range(3))
-    assert np.linalg.norm(first - exact) <= tolerance * np.linalg.norm(exact)
-    for other in others:
-        np.testing.assert_array_equal(other, first)
-    np.testing.assert_allclose(operator.matmat(V), dense(X) @ V, rtol=tolerance, atol=tolerance * 30)
-
-
 @pytest.mark.parametrize("threads", [1, 2])
 def test_float32_sums_over_many_rows_are_better_than_float32(threads: int) -> None:
     """Two hundred thousand equal numbers: the rounding errors of a running float32 sum do not average out."""
@@ -174,15 +158,6 @@ def test_gram_matrices_and_their_cost(name: str, data: st.DataObject) -> None:
     copy = G.copy()
     copy.sum_duplicates()
     assert copy.nnz == G.nnz
-
-
-def test_a_large_gram_matrix_on_several_threads() -> None:
-    A = sparse.random_array((20_000, 300), density=0.02, format="csr", rng=np.random.default_rng(7))
-    several = mock.patch.object(sparse_loops, "WORK_PER_THREAD", 2**15)
-    with several, mock.patch.object(machine, "cpu_count", return_value=3):
-        assert sparse_loops.pair_count(A) > 3 * sparse_loops.WORK_PER_THREAD
-        G = sparse_loops.gram(A)
-    np.testing.assert_allclose(G.toarray(), A.toarray().T @ A.toarray(), rtol=1e-12, atol=1e-12)
 
 
 @given(data=st.data())

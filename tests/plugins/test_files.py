@@ -16,8 +16,7 @@ import scipy.sparse
 from backends import check_operator
 
 import linspec as ls
-from linspec.errors import AccuracyWarning, InvalidProblem, NonFiniteData
-from linspec.operators import RowFiles
+from linspec.errors import AccuracyWarning, InvalidProblem
 
 pytest.importorskip("linspec_files")
 
@@ -428,20 +427,6 @@ def test_a_file_with_other_variables_is_named(tmp_path: Path) -> None:
     assert found.column_names == ("gene4", "gene2")
 
 
-def test_files_are_stated_before_they_are_opened(tmp_path: Path) -> None:
-    (tmp_path / "a.h5").write_bytes(b"any")
-    (tmp_path / "b.parquet").write_bytes(b"any")
-    formats = r"must have one format; got files of the formats \.h5, \.parquet"
-    for path, said in (
-        (tmp_path / "*.npy", "no file fits the pattern"),
-        (tmp_path / "a.zarr", "there is no such file"),
-        ([tmp_path / "a.h5", tmp_path / "b.parquet"], formats),
-    ):
-        with pytest.raises(InvalidProblem, match=said):
-            ls.open_rows(path)
-    assert RowFiles(("a.ZARR",)).suffix == ".zarr"
-
-
 def test_chunks_that_are_not_there_are_told(tmp_path: Path) -> None:
     path = write_zarr(tmp_path / "a.zarr", DENSE)
     (tmp_path / "a.zarr/c/3/1").unlink()
@@ -476,13 +461,6 @@ def test_a_file_that_changes_between_passes_is_refused(kind: str, tmp_path: Path
         with pytest.raises(InvalidProblem, match=r"has changed since|cannot be read"):
             operator.matmat(np.eye(P))
         file.unlink(missing_ok=True)
-
-
-def test_an_entry_that_is_not_finite_is_named(tmp_path: Path) -> None:
-    A = DENSE.copy()
-    A[777, 5] = np.nan
-    with pytest.raises(NonFiniteData, match="nan at row 777, column 5"):
-        ls.solve(ls.SVD(write_zarr(tmp_path / "a.zarr", A), k=2))
 
 
 # ---- threads, processes and memory ------------------------------------------------------------
