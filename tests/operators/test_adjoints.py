@@ -176,9 +176,3 @@ def test_an_empty_answer_is_incomplete_if_there_is_something(family: str, center
     constant = np.ones_like(A) * np.arange(1.0, 5.0)
     for data in (0 * A, Operator(0 * A), scipy.sparse.csr_array(0 * A), *([constant] if center else [])):
         assert solved(problem(family, data, center=center), Nothing()).status is not ls.Status.INCOMPLETE
-
-
-def test_orthogonal_views_have_no_pairs() -> None:
-    signs = np.array([[1, 1, 1, 1], [1, 1, -1, -1], [1, -1, 1, -1], [1, -1, -1, 1]], dtype=float)
-    X, Y = signs[:, :2], signs[:, 2:]
-    assert solved(ls.CCA(X, Y, 1, ridge=0.1, center=False), Nothing()).status is not ls.Status.INCOMPLETE

@@ -85,11 +85,6 @@ def test_views_of_one_map(tmp_path: Path, order: str) -> None:
         assert moments.passes == 1
 
 
-def test_many_columns_in_column_order(tmp_path: Path) -> None:
-    X = RNG.standard_normal((60, 50))
-    check(mapped(tmp_path, X, order="F")[10:, ::-1], X[10:, ::-1])
-
-
 def test_changes_to_a_private_map_survive(tmp_path: Path) -> None:
     """A release would drop the very pages that hold them."""
     private = mapped(tmp_path, M, mode="c")

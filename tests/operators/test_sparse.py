@@ -118,21 +118,6 @@ def test_products_with_a_matrix_and_its_transpose_are_exact(name: str, data: st.
     np.testing.assert_array_equal(U, U_before)
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_float32_sums_over_many_rows_are_better_than_float32(threads: int) -> None:
-    """Two hundred thousand equal numbers: the rounding errors of a running float32 sum do not average out."""
-    n, tenth = 200_000, np.float32(0.1)
-    A, exact = sparse.csr_array(np.full((n, 3), tenth)), n * float(tenth)
-    naive = abs(float(np.cumsum(np.full(n, tenth), dtype=np.float32)[-1]) - exact) / exact
-    with mock.patch.object(machine, "cpu_count", return_value=threads):
-        AtU = SparseOperator(A, np.float32).rmatmat(np.ones((n, 4), np.float32))
-    error = np.max(np.abs(AtU - exact)) / exact
-    assert error < naive / 4
-    # The bound of recursive summation over a stretch, in the unit roundoff of float32.
-    assert error < sparse_loops.SHORTEST_STRETCH * 2.0**-24
-    np.testing.assert_allclose(sparse_loops.gram(A).toarray(), exact * float(tenth), rtol=1e-11)
-
-
 def test_this_scipy_has_the_loops() -> None:
     """Where this fails the results are still right, but the products take more memory and time."""
     assert sparse_loops.csr_matvecs is not None

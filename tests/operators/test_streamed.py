@@ -89,25 +89,6 @@ def test_a_generator_may_fill_one_buffer_again_and_again() -> None:
     np.testing.assert_allclose(found, A[:322].T @ (A[:322] @ V), rtol=1e-12, atol=1e-12)
 
 
-# ---- precision --------------------------------------------------------------------------------
-
-
-def test_single_precision_is_added_up_in_double() -> None:
-    """A quarter of a million float32 rows: far nearer to the exact sum than a sum in float32 is."""
-    pieces = [(1 + 0.1 * RNG.standard_normal((50, 4))).astype(np.float32) for _ in range(5000)]
-    v = np.ones((4, 1))
-    exact, running = np.zeros((4, 1)), np.zeros((4, 1), np.float32)
-    for piece in pieces:
-        exact += piece.astype(np.float64).T @ (piece.astype(np.float64) @ v)
-        running += piece.T @ (piece @ v.astype(np.float32))
-    found = Moments(iter(pieces), form="implicit").products(v)[0]
-    error, drift = (np.abs(x / exact - 1).max() for x in (found, running))
-    assert error < 1e-6
-    assert error < drift / 5
-    held = Moments(iter(pieces)).dense()[0] @ v
-    assert np.abs(held / exact - 1).max() < 1e-13
-
-
 # ---- solvers ----------------------------------------------------------------------------------
 
 

@@ -56,34 +56,6 @@ def slices(A: Any) -> Any:
 # ---- answers ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("center", [True, False], ids=["centred", "about zero"])
-@pytest.mark.parametrize(
-    "solver",
-    ["cca/gram", "cca/direct", "svd/gram", "svd/direct", "least-squares/direct", "discriminant/direct"],
-)
-def test_weights_are_repeated_rows(solver: str, center: bool) -> None:
-    X, Y, _, w = data()
-    y, R = np.random.default_rng(5).integers(0, 3, N), np.repeat(np.arange(N), w.astype(int))
-
-    def stated(X: Any, Y: Any, y: Any, **given: Any) -> Any:
-        given |= {"center": center, "scale": True}
-        H = ls.targets.lda(y, sample_weight=given.get("sample_weight"))
-        return {
-            "cca": lambda: ls.CCA(X, Y, 3, ridge=1.0, **given),
-            "svd": lambda: ls.SVD(X, 4, **given),
-            "least-squares": lambda: ls.LeastSquares(X, Y, ridge=1.0, **given),
-            "discriminant": lambda: ls.Discriminant(X, H, 2, ridge=1.0, **given),
-        }[solver.partition("/")[0]]()
-
-    found = ls.solve(stated(X, Y, y, sample_weight=w), solver)
-    wanted = ls.solve(stated(X[R], Y[R], y[R]), solver)
-    assert found.passes == wanted.passes
-    for field in (*found.layout.arrays, found.layout.value or "x"):
-        one, other = getattr(found, field), getattr(wanted, field)
-        if one is not None and field != "U":
-            np.testing.assert_allclose(one, other, atol=1e-11 * np.abs(other).max())
-
-
 @pytest.mark.parametrize("solver", ["gram", "lobpcg", "als"])
 def test_what_an_earlier_solve_has_read_of_slices_is_not_taken_for_weighted(solver: str) -> None:
     """`als` counts the rows of a callable and keeps their means; they are no weighted means, and know no confounds."""
@@ -95,17 +67,6 @@ def test_what_an_earlier_solve_has_read_of_slices_is_not_taken_for_weighted(solv
     wanted = ls.solve(ls.CCA(X, Y, 2, **options), "direct")
     np.testing.assert_allclose(found.correlations, wanted.correlations, rtol=1e-5)
     np.testing.assert_allclose(found.x_mean, wanted.x_mean, rtol=1e-12)
-
-
-def test_an_iterator_with_weights_confounds_and_scale_is_read_once() -> None:
-    """One triangle has means, slopes and lengths of columns."""
-    X, Y, Z, w = data()
-    options = {"ridge": 1.0, "sample_weight": w, "confounds": Z, "scale": True}
-    found = ls.solve(ls.CCA(slices(X)(), slices(Y)(), 3, **options), "direct")
-    wanted = ls.solve(ls.CCA(X, Y, 3, **options), "direct")
-    assert found.passes == 1.0
-    np.testing.assert_allclose(found.x_weights, wanted.x_weights, atol=1e-10)
-    np.testing.assert_allclose(found.x_slopes, wanted.x_slopes, atol=1e-10)
 
 
 BESIDE: dict[str, tuple[Any, tuple[str, ...]]] = {
@@ -153,16 +114,6 @@ def test_a_solver_of_a_third_party_needs_to_know_nothing() -> None:
     np.testing.assert_allclose(found.S, np.linalg.svd(residual(X, Z, w))[1][:2], rtol=1e-10)
     # products, of which the first learns means and slopes, and the certificate
     assert found.passes == 400 + 1
-
-
-def test_minibatches_reach_the_answer_where_some_rows_outweigh_all_others() -> None:
-    X, Y, Z, w = data(n=2000)
-    w = w * np.where(np.arange(2000) % 97 == 0, 200.0, 1.0)
-    problem = ls.LeastSquares(X, Y, ridge=1.0, sample_weight=w, confounds=Z, center=True)
-    exact = ls.solve(problem, "direct")
-    found = ls.solve(problem, "svrg", rng=0, tol=1e-6, max_passes=400)
-    assert found.converged
-    np.testing.assert_allclose(found.x, exact.x, atol=1e-4 * np.abs(exact.x).max())
 
 
 def test_every_ridge_of_a_path_has_weights_confounds_and_scale() -> None:
@@ -332,19 +283,6 @@ def test_permutations_of_rows_that_count_are_those_of_repeated_rows() -> None:
     for function in (ls.permutation_test, ls.null_correlations):
         with pytest.raises(errors.InvalidProblem, match=r"got 0\.5 for row 0"):
             function(ls.CCA(X, Y, 2, sample_weight=np.full(120, 0.5)), permutations=2)
-
-
-@pytest.mark.slow
-def test_the_level_of_the_test_holds_beside_many_confounds() -> None:
-    """Without a pair the least p-value is uniform: 200 data sets, 20 confounds in 60 rows, within three deviations."""
-    rng = np.random.default_rng(7)
-    found = []
-    for _ in range(200):
-        Z = rng.standard_normal((60, 20))
-        X, Y = (Z @ rng.standard_normal((20, 3)) + rng.standard_normal((60, 3)) for _ in range(2))
-        test = ls.permutation_test(ls.CCA(X, Y, confounds=Z), permutations=99, rng=rng)
-        found.append(test.p_values[0] <= 0.05)
-    assert abs(np.mean(found) - 0.05) <= 3 * np.sqrt(0.05 * 0.95 / 200)
 
 
 def test_correlations_by_chance_do_not_contain_the_confounds() -> None:

@@ -25,7 +25,6 @@ from linspec.errors import (
     ClusterLost,
     DataLost,
     InvalidProblem,
-    MissingCapability,
     NonFiniteData,
     OutOfMemory,
     UnsupportedData,
@@ -136,19 +135,6 @@ def test_singular_triplets_of_preprocessed_rows(kind: Any, solver: str, preproce
     np.testing.assert_allclose(found.S, np.linalg.svd(A)[1][:3], rtol=1e-12)
     np.testing.assert_allclose(U.T @ U, np.eye(3), atol=1e-13)
     np.testing.assert_allclose(A @ found.Vh.T, U * found.S, atol=1e-10)
-
-
-@pytest.mark.parametrize("kind", [of, csr])
-def test_two_arrays_whose_chunks_end_at_different_rows(kind: Any) -> None:
-    arrays = (X, Y) if kind is of else (scipy.sparse.csr_array(X), scipy.sparse.csr_array(Y))
-    found, exact = (
-        answers(ls.CCA(*views, 2, ridge=1.0), "lobpcg", tol=1e-11)
-        for views in ((kind(X), kind(Y, 500)), arrays)
-    )
-    assert abs(found.passes - exact.passes) <= 1
-    np.testing.assert_allclose(found.correlations, exact.correlations, atol=1e-8)
-    with pytest.raises(MissingCapability, match="Solvers that can take what was passed: "):
-        answers(ls.LeastSquares(kind(X), kind(Y, 500)), "sketch-precondition")
 
 
 @pytest.mark.parametrize("cluster_there", [False, True])

@@ -153,21 +153,6 @@ def test_the_laws_of_operators_hold(kind: str, many: bool, tmp_path: Path) -> No
         assert len(operator.row_names) == N
 
 
-def test_two_files_are_read_in_one_pass(tmp_path: Path) -> None:
-    arrays = DENSE[:, :7], DENSE[:, 7:]
-    paths = write_zarr(tmp_path / "x.zarr", arrays[0]), write_parquet(tmp_path / "y.parquet", arrays[1])
-    files = [ls.open_rows(path) for path in paths]
-    moments = ls.Moments(*files, form="implicit")
-    moments.products(np.eye(7), np.eye(P - 7))
-    assert moments.passes == 1
-    found, held = (
-        ls.solve(ls.CCA(*views, k=2), "lobpcg", form="implicit", rng=0, tol=1e-8) for views in (files, arrays)
-    )
-    np.testing.assert_allclose(found.correlations, held.correlations, rtol=1e-12)
-    assert found.passes == held.passes
-    assert found.column_names["Y"] == ("c0", "c1", "c2", "c3", "c4")
-
-
 def test_every_slab_of_several_files_is_decoded_once_a_pass(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,11 +215,7 @@ def test_annotated_data_have_names_parts_and_columns_by_name(tmp_path: Path) -> 
 @pytest.mark.parametrize("suffix", ["h5ad", "zarr"])
 @pytest.mark.parametrize(
     ("lacking", "names"),
-    [
-        ((), ("gene0", "gene1", "gene2")),
-        ((1,), ("gene0", "<NA>", "gene2")),  # as pandas shows it
-        ((0, 1), None),  # two names that are equal identify no columns
-    ],
+    [((), GENES[:3]), ((1,), ("gene0", "<NA>", "gene2")), ((0, 1), None)],  # equal names identify no columns
 )
 def test_nullable_names_are_read(suffix: str, lacking: Any, names: Any, tmp_path: Path) -> None:
     """The layout that anndata 0.13 writes by default, here without it: values, and a mask of those that lack."""
@@ -301,27 +282,6 @@ def test_annotated_objects_are_data(tmp_path: Path) -> None:
     with pytest.raises(InvalidProblem, match=r"has no X\. Pass a layer"):
         ls.as_operator(AnnData(None))
     assert ls.as_operator(AnnData(DENSE, ["same"] * P)).column_names is None
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("make", [scipy.sparse.csr_matrix, scipy.sparse.csc_matrix, np.asarray])
-def test_the_package_itself_agrees(make: Any, tmp_path: Path) -> None:
-    """With anndata, where it is installed: what it writes and opens is what it holds."""
-    anndata = pytest.importorskip("anndata")
-    exact = SPARSE.toarray()
-    cells = anndata.AnnData(make(exact), layers={"counts": make(2 * exact)})
-    cells.var_names = list(GENES)
-    cells.write_h5ad(tmp_path / "a.h5ad")
-    cells.write_zarr(tmp_path / "a.zarr")
-    backed = anndata.read_h5ad(tmp_path / "a.h5ad", backed="r")
-    for data in (tmp_path / "a.h5ad", tmp_path / "a.zarr", cells, cells[:, :], backed):
-        np.testing.assert_array_equal(ls.as_operator(data).dense(), exact)
-        assert ls.as_operator(data).column_names == GENES
-    np.testing.assert_array_equal(ls.open_rows(tmp_path / "a.h5ad", part="layers/counts").dense(), 2 * exact)
-    backed.file.close()
-    some = ls.as_operator(cells[:, ["gene3", "gene1"]])
-    np.testing.assert_array_equal(some.dense(), exact[:, [3, 1]])
-    assert some.column_names == ("gene3", "gene1")
 
 
 # ---- Parquet ----------------------------------------------------------------------------------

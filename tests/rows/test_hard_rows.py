@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 import scipy.sparse
 import scipy.sparse.linalg
-from in_blocks import rows_of
+from in_blocks import Sent, rows_of
 
 import linspec as ls
-from linspec.errors import DataOutOfRange, InvalidProblem, NonFiniteData
+from linspec.blocks import sparse_loops
+from linspec.errors import DataOutOfRange, InvalidProblem, NonFiniteData, UnsupportedData
 from linspec.operators import DenseOperator
 from linspec.process import machine
-from linspec.rows import Moments, Preprocessing
+from linspec.rows import Moments, Passes, Preprocessing
+from linspec.workers import BlockOperator, InProcess
 
 rng = np.random.default_rng(1)
 n, p = 6000, 5
@@ -142,13 +144,53 @@ def test_columns_whose_squares_vanish_beside_others_are_known(wrap: Any, unit: f
     assert not center or moments.fitted[0].squares[1] == 0.0
 
 
-def test_matrices_with_other_rows_are_refused() -> None:
-    for one, other in ((noise, noise[:-1]), (slices(noise), noise[:-1]), (noise[:-1], slices(noise))):
-        with pytest.raises(InvalidProblem, match="equally many rows"):
-            Moments([rows_of(one), rows_of(other)]).gram()
-    for count in (n - 1, n + 1):
-        with pytest.raises(InvalidProblem, match=f"sample_weight must have .* {count} for"):
-            Moments([rows_of(noise)], Preprocessing(w=np.ones(count))).gram()
+@pytest.mark.parametrize(
+    "wrap",
+    [np.asarray, np.asfortranarray, scipy.sparse.csr_array, lambda x: lambda: iter(np.split(x, 10_000))],
+    ids=["array", "columns", "sparse", "slices of fifty"],
+)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_float32_sums_over_many_rows_are_better_than_float32(
+    wrap: Any, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a million equal numbers: the rounding errors of a running float32 sum do not average out."""
+    monkeypatch.setattr(machine, "cpu_count", lambda: threads)
+    many, tenth = 500_000, np.float32(0.1)
+    exact = many * float(tenth)
+    naive = abs(float(np.cumsum(np.full(many, tenth), dtype=np.float32)[-1]) / exact - 1)
+    rows = rows_of(wrap(np.full((many, 3), tenth)))
+    total = Moments([rows]).operator().rmatmat(np.ones((many, 1)))
+    # The bound of recursive summation over a stretch, in the unit roundoff of float32.
+    assert np.abs(total / exact - 1).max() < min(naive / 4, sparse_loops.SHORTEST_STRETCH * 2.0**-24)
+    held = Moments([rows]).gram()[0][0]
+    assert np.abs(held / (exact * float(tenth)) - 1).max() < 1e-11
+
+
+def elsewhere(M: Any, engine: Any = None) -> Any:
+    engine = engine or Sent()
+    return BlockOperator(engine.hold([M[:2000], M[2000:2001], M[2001:]]), engine).in_blocks()
+
+
+def test_rows_that_do_not_fit_are_refused() -> None:
+    for one in (noise, slices(noise), elsewhere(noise)):
+        for other in (noise[:-1], slices(noise[:-1])):
+            with pytest.raises(InvalidProblem, match="equally many rows"):
+                Moments([rows_of(one), rows_of(other)]).gram()
+        for count in (n - 1, n + 1):
+            with pytest.raises(InvalidProblem, match="sample_weight must have a number for each row; got"):
+                Moments([rows_of(one)], Preprocessing(w=np.ones(count))).gram()
+    with pytest.raises(UnsupportedData, match="in one place; got InProcess, Sent"):
+        Moments([elsewhere(noise), elsewhere(noise, InProcess())]).gram()
+
+
+@pytest.mark.parametrize("place", [rows_of, elsewhere])
+def test_a_pass_ends_in_its_midst(place: Any) -> None:
+    class Late(Passes):
+        def look(self) -> None:
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        Moments([place(noise)], passes=Late()).gram()
 
 
 def test_the_number_of_threads_changes_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
