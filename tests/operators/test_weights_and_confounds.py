@@ -1,7 +1,7 @@
 """Weights are repeated rows, and confounds are residuals: in answers, on new rows, in tests and in predictions.
 
-The oracles are written out here: rows repeated as often as they count, and rows less their projection on the
-confounds (computed by a QR factorisation, twice). That every kind of data gives the sums of NumPy is in `tests/rows`.
+The oracle is a Gram-Schmidt process in extended precision, twice. That every kind of data gives the sums of NumPy is
+in `tests/rows`, that every solver has them in `test_answers`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
+from backends import backends
 from scipy.sparse.linalg import aslinearoperator
 
 import linspec as ls
@@ -17,6 +19,7 @@ from linspec import errors
 from linspec.iteration import Iterate
 from linspec.operators import as_operator
 from linspec.solving import Solver
+from linspec.workers import BlockOperator
 
 N, P, Q, C = 700, 9, 5, 3
 
@@ -39,14 +42,25 @@ def data(n: int = N) -> tuple[Any, Any, Any, Any]:
     return view(P, 2), view(Q, -1), Z, w
 
 
+def left(A: Any, Z: Any, w: Any = None) -> Any:
+    """Return the weighted rows less the fit to the confounds, with more digits than float64 has."""
+    long = np.longdouble
+    roots = np.ones(len(A), dtype=long) if w is None else np.sqrt(w.astype(long))
+    basis: list[Any] = []
+    for z in (Z.astype(long) * roots[:, None]).T:
+        for _ in range(2):
+            for q in basis:
+                z = z - q * (q @ z)
+        basis.append(z / np.sqrt(z @ z))
+    rest = A.astype(long) * roots[:, None]
+    for q in [*basis, *basis]:
+        rest = rest - np.outer(q, q @ rest)
+    return rest.astype(float)
+
+
 def residual(A: Any, Z: Any, w: Any = None) -> Any:
     """D A less its projection on the columns of D [1 Z]."""
-    roots = np.sqrt(np.ones(len(A)) if w is None else w)[:, None]
-    basis, _ = np.linalg.qr(roots * np.column_stack([np.ones(len(A)), Z]))
-    found = roots * A
-    for _ in range(2):
-        found = found - basis @ (basis.T @ found)
-    return found
+    return left(A, np.column_stack([np.ones(len(A)), Z]), w)
 
 
 def slices(A: Any) -> Any:
@@ -129,6 +143,100 @@ def test_every_ridge_of_a_path_has_weights_confounds_and_scale() -> None:
         alone = ls.solve(ls.CCA(X, Y, 2, ridge=ridge, **given), "direct")
         np.testing.assert_allclose(found.correlations, alone.correlations, rtol=1e-9)
         np.testing.assert_allclose(found.x_slopes, alone.x_slopes, atol=1e-12)
+
+
+# ---- confounds with large means ---------------------------------------------------------------
+
+ROWS = 90
+RNG = np.random.default_rng(3)
+YEAR = np.column_stack([RNG.uniform(1990, 2020, ROWS), 1013 + 5 * RNG.standard_normal(ROWS)])
+SECONDS = np.column_stack([1.7e9 + RNG.uniform(0, 3e7, ROWS), 2024 + RNG.uniform(0, 1, ROWS)])
+ONE = 1e3 + RNG.standard_normal((ROWS, 1))
+CONSTANT = np.column_stack([np.ones(ROWS), 300 + RNG.standard_normal(ROWS)])
+CONFOUNDS = {"year": YEAR, "seconds": SECONDS, "one": ONE, "constant": CONSTANT}
+
+
+KINDS: dict[str, Any] = {
+    "dense": np.asarray,
+    "sparse": scipy.sparse.csr_array,
+    "map": backends(["npy-file"])[0].wrap,
+    "slices": lambda A: lambda: iter([A[:31], A[31:]]),
+    "once": lambda A: iter([A[:31], A[31:]]),
+    "blocks": lambda A: BlockOperator([A[:31], A[31:]]),
+    "products": aslinearoperator,
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("confounds", CONFOUNDS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.filterwarnings("ignore::linspec.errors.AccuracyWarning")
+def test_singular_values_of_what_is_left(kind: str, confounds: str, weighted: bool) -> None:
+    A, Z = 1e3 + RNG.standard_normal((ROWS, 4)), CONFOUNDS[confounds]
+    w = RNG.uniform(0.5, 2.0, ROWS) if weighted else None
+    exact = np.linalg.svd(left(A, Z, w), compute_uv=False)[:3]
+    found = ls.solve(ls.SVD(KINDS[kind](A), 3, confounds=Z, sample_weight=w), "gram")
+    # Sparse rows and products are centred by products, which costs (mean / deviation)² roundings at most.
+    tolerance = 1e-9 if kind in ("sparse", "products") else 1e-12
+    assert np.allclose(found.S, exact, rtol=tolerance)
+
+
+@pytest.mark.parametrize("solver", ["cg", "lsqr", "direct", "sketch-precondition"])
+@pytest.mark.parametrize("confounds", CONFOUNDS)
+@pytest.mark.parametrize(("mean", "center"), [(1e5, True), (1e3, False)])
+def test_coefficients_beside_confounds(confounds: str, solver: str, mean: float, center: bool) -> None:
+    """Without centring, digits are lost in proportion to the means."""
+    A, Z = mean + RNG.standard_normal((ROWS, 3)), CONFOUNDS[confounds]
+    b = A @ [1.0, 2.0, 3.0] + RNG.standard_normal(ROWS)
+    about = np.column_stack([np.ones(ROWS), Z[:, int(confounds == "constant") :]]) if center else Z
+    R, r = left(A, about, None), left(b[:, None], about, None)[:, 0]
+    found = ls.solve(ls.LeastSquares(A, b, confounds=Z, center=center), solver, rng=0)
+    gap = R.T @ (r - R @ found.x)
+    assert np.linalg.norm(gap) <= 1e-8 * np.linalg.norm(R.T @ r)
+    # New rows: what the confounds explain of them is known from the slopes.
+    fitted = found.predict(A, confounds=Z)
+    columns = np.hstack([A, about])
+    columns /= np.linalg.norm(columns, axis=0)
+    exact = columns @ np.linalg.lstsq(columns, b, rcond=None)[0]
+    assert np.allclose(fitted, exact, rtol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["cg", "lsqr", "direct"])
+def test_digits_that_confounds_take_without_centring_are_told(solver: str) -> None:
+    A = 1e5 + RNG.standard_normal((ROWS, 3))
+    b = A @ [1.0, 2.0, 3.0] + RNG.standard_normal(ROWS)
+    found = ls.solve(ls.LeastSquares(A, b, confounds=CONSTANT), solver, rng=0)
+    assert found.status is ls.Status.ILL_CONDITIONED
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("apart", [1e-5, 1e-8])
+def test_a_confound_that_is_nearly_a_copy_costs_the_others_no_digits(apart: float, weighted: bool) -> None:
+    """Rounding in the direction in which the copies differ grows by 1/apart, and stays there.
+
+    300² is how much of the squares the confounds explain.
+    """
+    rng = np.random.default_rng(7)
+    Z = rng.standard_normal((ROWS, 4))
+    Z[:, 3] = Z[:, 0] + apart * Z[:, 3]
+    A = rng.standard_normal((ROWS, 3)) + 300 * Z @ rng.standard_normal((4, 3))
+    b = rng.standard_normal(ROWS)
+    w = rng.uniform(0.5, 2.0, ROWS) if weighted else None
+    R, r = left(A, Z, w), left(b[:, None], Z, w)[:, 0]
+    found = ls.solve(ls.LeastSquares(A, b, confounds=Z, sample_weight=w), "direct")
+    law = np.linalg.norm(R.T @ (r - R @ found.x)) / np.linalg.norm(R.T @ r)
+    assert law <= 4 * np.finfo(float).eps * (300**2 + 1 / apart)
+
+
+@pytest.mark.parametrize("solver", ["spca", "lazy-spca", "direct", "gram", "lanczos", "block-krylov"])
+def test_what_confounds_leave_has_no_more_rank_than_the_columns(solver: str) -> None:
+    """Four directions are left; the others are rounding of what was subtracted, 1e3 times longer."""
+    rng = np.random.default_rng(1)
+    Z = rng.standard_normal((ROWS, 1))
+    A = (rng.standard_normal((ROWS, 4)) + 1e3 * Z) @ rng.standard_normal((4, 12))
+    exact = np.linalg.svd(left(A, Z, None), compute_uv=False)[:2]
+    found = ls.solve(ls.SVD(A, 2, confounds=Z), solver, rng=0)
+    assert np.allclose(found.S, exact, rtol=1e-7)
 
 
 # ---- what is refused and what is said ---------------------------------------------------------

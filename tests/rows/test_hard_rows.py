@@ -299,3 +299,32 @@ def test_products_of_sparse_rows_hold_the_images_of_few_of_them() -> None:
     tracemalloc.stop()
     assert np.abs(AtAV - (A.T @ A).toarray()).max() < 1e-12
     assert peak < 14e6  # all images take 64 MB
+
+
+def sparse_rows_about(mean: float) -> tuple[Any, Any]:
+    """Full columns about a mean beside sparse ones, as CSR, and the exact centred entries of the rounded data."""
+    dense = np.hstack([rng.standard_normal((200, 5)) + mean, rng.poisson(0.1, (200, 4)).astype(float)])
+    exact = dense.astype(np.longdouble)
+    return scipy.sparse.csr_array(dense), (exact - exact.mean(axis=0)).astype(np.float64)
+
+
+@pytest.mark.parametrize("solver", ls.solvers("svd"))
+def test_components_of_sparse_rows_that_are_far_from_zero(solver: str) -> None:
+    sparse, centred = sparse_rows_about(1e13)
+    found = ls.solve(ls.SVD(sparse, 3, center=True), solver, rng=0)
+    exact = np.linalg.svd(centred, compute_uv=False)
+    share = (exact[:3] ** 2).sum() / (exact**2).sum()
+    assert found.converged
+    assert np.allclose(found.S, exact[:3], rtol=1e-6)
+    assert np.allclose(found.explained_variance_ratio.sum(), share, rtol=1e-6)
+    assert np.allclose(found.mean, sparse.toarray().mean(axis=0), rtol=1e-14, atol=1e-12)
+
+
+@pytest.mark.filterwarnings(
+    "ignore::linspec.errors.AccuracyWarning", "ignore::linspec.errors.ConvergenceWarning"
+)
+def test_digits_that_products_lose_are_not_silent() -> None:
+    sparse, centred = sparse_rows_about(1e13)
+    data = scipy.sparse.linalg.aslinearoperator(sparse)
+    found = ls.solve(ls.CCA(data, centred[:, :3], 2), "als", rng=0, form="implicit")
+    assert found.status not in {ls.Status.CONVERGED, ls.Status.RANK_DEFICIENT}
