@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,9 @@ from linspec.rows import Passes
 from linspec.solving import Solver
 from linspec.solving.on_rows import moments_of
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::linspec.errors.AccuracyWarning", "ignore::linspec.errors.ConvergenceWarning"
+)
 RNG = np.random.default_rng(3)
 LIES = ("zero", "sign", "another", "twice", "affine", "absolute")
 SOLVERS = {
@@ -60,10 +62,8 @@ def problem(family: str, A: Any, **settings: Any) -> Any:
     return ls.Discriminant(A, H, 1, ridge=0.1, **settings)
 
 
-def solved(problem: Any, solver: str) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return ls.solve(problem, solver, rng=0, max_passes=60)
+def solved(problem: Any, solver: Any) -> Any:
+    return ls.solve(problem, solver, rng=0, max_passes=60)
 
 
 def values(solution: Any) -> Any:
@@ -123,7 +123,6 @@ def matrices() -> list[Any]:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("settings", ["", "center", "weights", "confounds"])
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.slow(keep=2)
 def test_matrices_are_never_accused(settings: str, dtype: Any) -> None:
     for A in matrices():

@@ -20,15 +20,7 @@ import pytest
 import scipy.sparse
 
 import linspec as ls
-from linspec.errors import (
-    BudgetTooSmall,
-    ClusterLost,
-    DataLost,
-    InvalidProblem,
-    NonFiniteData,
-    OutOfMemory,
-    UnsupportedData,
-)
+from linspec import errors
 from linspec.workers import BlockOperator
 
 dask = pytest.importorskip("dask")
@@ -45,6 +37,7 @@ Y = SHARED @ RNG.standard_normal((3, Q)) + RNG.standard_normal((N, Q))
 WEIGHTS = RNG.random(N) + 0.5
 EXACT = np.linalg.svd(X)[1][:3]
 ROWS = (100, 250, 1, 349, 300, 200)
+LOCAL = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0, "silence_logs": 50}
 PATIENCE = 300.0
 """Seconds after which what a cluster does by itself is said to hang."""
 
@@ -79,14 +72,7 @@ def cluster_of(processes: bool, **settings: Any) -> Iterator[tuple[Any, Any]]:
     }
     with (
         dask.config.set(stated),
-        distributed.LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            processes=processes,
-            dashboard_address=":0",
-            memory_limit=0,
-            silence_logs=50,
-        ) as cluster,
+        distributed.LocalCluster(processes=processes, **{**LOCAL, "n_workers": 2}) as cluster,
         distributed.Client(cluster) as client,
     ):
         client.wait_for_workers(2, timeout=60)
@@ -158,9 +144,9 @@ def test_columns_in_chunks_are_joined_and_unknown_sizes_computed() -> None:
         np.testing.assert_allclose(answers(ls.SVD(data, 3), "gram").S, EXACT, rtol=1e-10)
     unknown = of(X, 500, 4)
     unknown._chunks = (unknown.chunks[0], (np.nan,) * 4)
-    with pytest.raises(InvalidProblem, match="compute_chunk_sizes"):
+    with pytest.raises(errors.InvalidProblem, match="compute_chunk_sizes"):
         ls.as_operator(unknown)
-    with pytest.raises(InvalidProblem, match="two dimensions; got 3"):
+    with pytest.raises(errors.InvalidProblem, match="two dimensions; got 3"):
         ls.as_operator(da.zeros((4, 3, 2)))
 
 
@@ -196,9 +182,9 @@ def test_arrays_that_do_not_fit_into_memory_are_slices(monkeypatch: pytest.Monke
 def test_labels_of_dask_are_to_be_computed() -> None:
     y = da.from_array(RNG.integers(0, 3, N), chunks=500)
     for targets in (ls.targets.lda, ls.targets.hsl):
-        with pytest.raises(UnsupportedData, match=r"y\.compute\(\)"):
+        with pytest.raises(errors.UnsupportedData, match=r"y\.compute\(\)"):
             targets(y)
-    with pytest.raises(InvalidProblem, match=r"targets of classes with linspec\.targets\.lda"):
+    with pytest.raises(errors.InvalidProblem, match=r"targets of classes with linspec\.targets\.lda"):
         ls.Discriminant(of(X), y, 1)
 
 
@@ -212,20 +198,20 @@ def _broken(kind: type[Exception], text: str) -> Any:
 def test_what_a_block_makes_instead_of_rows_is_named(client: Any) -> None:
     broken = X.copy()
     broken[351, 4] = np.inf
-    with pytest.raises(NonFiniteData, match="X must be finite; got inf at row 351, column 4"):
+    with pytest.raises(errors.NonFiniteData, match="X must be finite; got inf at row 351, column 4"):
         answers(ls.CCA(of(broken), of(Y), 2), "lobpcg")
-    with pytest.raises(InvalidProblem, match="block 1 of data has 3 columns; the first has 14"):
+    with pytest.raises(errors.InvalidProblem, match="block 1 of data has 3 columns; the first has 14"):
         ls.as_operator([dask.delayed(X), dask.delayed(Y[:, :3])])
     blocks = [dask.delayed(X[:300]), dask.delayed(_broken)(KeyError, "no plate 7"), dask.delayed(X[300:])]
-    with pytest.raises(InvalidProblem, match=r"KeyError: 'no plate 7'") as caught:
+    with pytest.raises(errors.InvalidProblem, match=r"KeyError: 'no plate 7'") as caught:
         ls.as_operator(blocks)
     assert isinstance(caught.value.__cause__, KeyError)
     chunk = of(X).map_blocks(
         lambda rows, block_info=None: 1 / 0 if block_info[0]["chunk-location"][0] == 4 else rows, meta=X[:1]
     )
-    with pytest.raises(InvalidProblem, match="ZeroDivisionError"):
+    with pytest.raises(errors.InvalidProblem, match="ZeroDivisionError"):
         ls.as_operator(chunk)
-    with pytest.raises(OutOfMemory, match="got MemoryError: 2 GiB"):
+    with pytest.raises(errors.OutOfMemory, match="got MemoryError: 2 GiB"):
         ls.as_operator([dask.delayed(X), dask.delayed(_broken)(MemoryError, "2 GiB")])
 
 
@@ -246,14 +232,14 @@ def once(act: Callable[[], Any]) -> Callable[[Any], None]:
 
 def test_a_scheduler_that_is_lost_in_mid_solve_is_one_error(threads: tuple[Any, Any]) -> None:
     cluster, A = threads[0], ls.as_operator(of(X))
-    with pytest.raises(ClusterLost, match=r"scheduler of dask .* Start a cluster"):
+    with pytest.raises(errors.ClusterLost, match=r"scheduler of dask .* Start a cluster"):
         passes(A, once(lambda: cluster.sync(cluster.scheduler.close)))
-    with pytest.raises(ClusterLost):
+    with pytest.raises(errors.ClusterLost):
         passes(A)
 
 
 def test_a_client_that_is_closed_in_mid_solve_is_one_error(client: Any) -> None:
-    with pytest.raises(ClusterLost, match="must stay open until the solve ends"):
+    with pytest.raises(errors.ClusterLost, match="must stay open until the solve ends"):
         passes(ls.as_operator(of(X)), once(client.close))
 
 
@@ -281,7 +267,7 @@ def test_time_and_interrupts_end_a_wait_for_workers(
             time.sleep(0.05)
         looks.append(lambda: clock.tick(0.4))
 
-    with pytest.raises(BudgetTooSmall, match="max_seconds=1 in pass"):
+    with pytest.raises(errors.BudgetTooSmall, match="max_seconds=1 in pass"):
         passes(A, once(leave), max_seconds=1.0)
     looks[:] = [lambda: signal.raise_signal(signal.SIGINT)]
     with pytest.raises(KeyboardInterrupt):
@@ -322,8 +308,8 @@ def test_the_bits_are_those_of_this_process_also_after_a_worker_was_killed(
         found = [solved(*data), solved(*data, callback=once(kill))]
         killer.join()
         found.append(solved(*data))
-    one = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": ":0"}
-    with distributed.LocalCluster(**one, silence_logs=50) as cluster, distributed.Client(cluster):
+    one = {**LOCAL, "n_workers": 1, "threads_per_worker": 2}
+    with distributed.LocalCluster(processes=False, **one) as cluster, distributed.Client(cluster):
         found.append(solved(*data))
     edges = np.cumsum([0, *ROWS])
     here = solved(*(BlockOperator([A[a:b] for a, b in pairwise(edges)]) for A in arrays))
@@ -342,13 +328,13 @@ def test_blocks_that_nothing_can_make_again_are_an_error(mortal: Any) -> None:
             time.sleep(0.1)
 
     os.kill(next(iter(mortal.run(os.getpid).values())), signal.SIGKILL)
-    with pytest.raises(DataLost, match=r"client\.scatter"):
+    with pytest.raises(errors.DataLost, match=r"client\.scatter"):
         until_it_is_noticed()
 
 
 @pytest.mark.slow
 def test_a_task_that_kills_its_workers_is_one_error() -> None:
     with cluster_of(processes=True, **{"distributed.scheduler.allowed-failures": 1}):
-        with pytest.raises(ClusterLost, match=r"workers that died .* out of memory"):
+        with pytest.raises(errors.ClusterLost, match=r"workers that died .* out of memory"):
             ls.as_operator([dask.delayed(X), dask.delayed(os._exit)(1)])
         np.testing.assert_allclose(passes(of(X)), EXACT, rtol=1e-6)
