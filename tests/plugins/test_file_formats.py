@@ -24,7 +24,6 @@ from linspec.cli.data import names_in, read
 from linspec.errors import (
     InvalidOption,
     InvalidProblem,
-    LinspecError,
     MissingPackage,
     NonFiniteData,
     UnsupportedData,
@@ -243,21 +242,6 @@ def test_names_that_occur_twice(tmp_path: Path) -> None:
     with pytest.raises(InvalidProblem, match="'a', or several are"):
         ls.open_rows(path, columns=["a"])
     np.testing.assert_array_equal(read(f"{path}:~b").dense(), [[1, 3], [4, 6]])
-
-
-@pytest.mark.parametrize("suffix", [suffix for suffix in FORMATS if suffix != ".npy"])
-def test_what_is_damaged_is_refused_by_every_door(tmp_path: Path, suffix: str) -> None:
-    path = FORMATS[suffix][0](tmp_path / f"a{suffix}")
-    if path.is_dir():
-        (path / "zarr.json").write_bytes(b"{")
-    else:
-        path.write_bytes(b"\x00\x01\xff" + path.read_bytes()[3:50])
-    for opening in (ls.open_rows, ls.as_operator):
-        with pytest.raises(LinspecError, match=f"a{suffix}"):
-            opening(path)
-    result = run("solve", "svd", path, "-k", "1")
-    assert result.exit_code == 2, result.output
-    assert f"a{suffix}" in result.stderr
 
 
 def test_the_command_reads_parts_columns_patterns_and_folders(tmp_path: Path) -> None:
