@@ -100,10 +100,8 @@ def test_no_digits_are_lost_to_means(case: str) -> None:
 
 def test_a_pass_is_made_again_only_after_unlucky_first_rows() -> None:
     passes = {}
-    for name, M in {"noise": noise, "ordered": ordered, "still": still}.items():
-        moments = Moments(
-            [rows_of(M)], Preprocessing.of(center=True, weights=late if name == "still" else None)
-        )
+    for name, M, w in ("noise", noise, None), ("ordered", ordered, None), ("still", still, late):
+        moments = Moments([rows_of(M)], Preprocessing.of(center=True, weights=w))
         moments.gram()
         passes[name] = moments.passes.count
     assert passes == {"noise": 1, "ordered": 1, "still": 2}
@@ -209,12 +207,21 @@ def test_the_number_of_threads_changes_no_bit(monkeypatch: pytest.MonkeyPatch) -
         assert all(np.array_equal(a, b) for a, b in zip(answers[0], other, strict=True))
 
 
-SIDES: dict[str, Callable[[], Any]] = {
-    "dense": lambda: noise + 1e3,
-    "single": lambda: single(noise),
-    "sparse": lambda: scipy.sparse.csr_array(noise * (noise > 1)),
-    "far": lambda: scipy.sparse.csr_array(noise + 1e6 + np.arange(n)[:, None] / n),
-    "far in slices": lambda: [scipy.sparse.csr_array(noise[i : i + 700] + 1e6) for i in range(0, n, 700)],
+SIDES: dict[str, Callable[[Any], Any]] = {
+    "dense": lambda M: M,
+    "single": single,
+    "sparse": scipy.sparse.csr_array,
+    "far": scipy.sparse.csr_array,
+    "far in slices": lambda M: lambda: map(scipy.sparse.csr_array, once(M)),
+}
+
+
+DENSE = {
+    "dense": noise + 1e3,
+    "single": single(noise).astype(np.float64),
+    "sparse": noise * (noise > 1),
+    "far": noise + 1e6 + np.arange(n)[:, None] / n,
+    "far in slices": noise + 1e6,
 }
 
 
@@ -222,16 +229,10 @@ SIDES: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("right", SIDES)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_products_of_rows_of_two_kinds(left: str, right: str, *, weighted: bool) -> None:
-    given = [SIDES[name]() for name in (left, right)]
     w = rng.random(n) if weighted else np.ones(n)
-    exact = []
-    for M in given:
-        D = np.vstack([part.toarray() for part in M]) if isinstance(M, list) else M
-        D = D.toarray() if scipy.sparse.issparse(D) else D.astype(np.float64)
-        exact.append(D - np.average(D, axis=0, weights=w))
-    rows = [rows_of(M if not isinstance(M, list) else lambda M=M: iter(M)) for M in given]  # type: ignore[misc]
+    A, B = (DENSE[name] - np.average(DENSE[name], axis=0, weights=w) for name in (left, right))
+    rows = [rows_of(SIDES[name](DENSE[name])) for name in (left, right)]
     moments = Moments(rows, Preprocessing.of(center=True, weights=w if weighted else None))
-    A, B = exact
     lengths = np.outer(np.sqrt(w @ A**2), np.sqrt(w @ B**2))
     found = moments.gram()[0][1]
     found = found.toarray() if scipy.sparse.issparse(found) else found
@@ -249,16 +250,11 @@ def test_no_column_vanishes_where_squares_are_estimated(*, weighted: bool, confo
     for seed in range(12):
         draw = np.random.default_rng(seed)
         t = np.arange(600) / 600
-        A, w = (
-            draw.standard_normal((600, 12)) + 3 * t[:, None],
-            draw.random(600) if weighted else np.ones(600),
-        )
-        pre = Preprocessing.of(
-            center=True, weights=w if weighted else None, confounds=t[:, None] if confounds else None
-        )
+        A, w = draw.standard_normal((600, 12)) + 3 * t[:, None], draw.random(600) ** int(weighted)
+        pre = Preprocessing.of(center=True, weights=w, confounds=t[:, None] if confounds else None)
         G = Moments([rows_of(scipy.sparse.linalg.aslinearoperator(A))], pre).gram()[0][0]
-        taken = np.column_stack([np.ones(600), t] if confounds else [np.ones(600)]) * np.sqrt(w)[:, None]
-        Q, _ = np.linalg.qr(taken)
+        taken = np.column_stack([np.ones(600), t][: 1 + confounds])
+        Q, _ = np.linalg.qr(taken * np.sqrt(w)[:, None])
         C = A * np.sqrt(w)[:, None]
         C = C - Q @ (Q.T @ C)
         assert np.abs(G - C.T @ C).max() <= 1e-10 * np.abs(C.T @ C).max()
