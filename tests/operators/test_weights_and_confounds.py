@@ -16,9 +16,7 @@ from scipy.sparse.linalg import aslinearoperator
 
 import linspec as ls
 from linspec import errors
-from linspec.iteration import Iterate
 from linspec.operators import as_operator
-from linspec.solving import Solver
 from linspec.workers import BlockOperator
 
 N, P, Q, C = 700, 9, 5, 3
@@ -111,23 +109,6 @@ def test_an_operator_known_by_products_stands_beside_slices(family: str, center:
             errors.InvalidProblem, match=f"300 rows, .*; its slices gave {rows}|beside {rows} of 300"
         ):
             ls.solve(make(aslinearoperator(X), slices(other), **given), rng=0)
-
-
-def test_a_solver_of_a_third_party_needs_to_know_nothing() -> None:
-    """One that multiplies by the matrix gets the residuals."""
-
-    class PowerIteration(Solver):
-        def iterate(self, problem: Any, moments: Any, context: Any, start: Any) -> Any:
-            V, A = context.rng.standard_normal((problem.A.shape[1], problem.k)), moments.operator()
-            for _ in range(200):
-                V, _ = np.linalg.qr(A.rmatmat(A.matmat(V)))
-            yield Iterate(0.0, lambda: {"Vh": V.T}, final=True)
-
-    X, _, Z, w = data()
-    found = ls.solve(ls.SVD(X, 2, center=True, sample_weight=w, confounds=Z), PowerIteration(), rng=0)
-    np.testing.assert_allclose(found.S, np.linalg.svd(residual(X, Z, w))[1][:2], rtol=1e-10)
-    # products, of which the first learns means and slopes, and the certificate
-    assert found.passes == 400 + 1
 
 
 def test_every_ridge_of_a_path_has_weights_confounds_and_scale() -> None:
