@@ -203,8 +203,13 @@ def test_the_number_of_threads_changes_no_bit(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr("linspec.rows.executor.usual_blas_threads", lambda threads=threads: threads)
         moments = [Moments([rows_of(A)], Preprocessing(center=True)) for A in data]
         answers.append([each.products(np.ones((each.widths[0], 3)))[0][0] for each in moments])
+        answers[-1] += [each.operator().matmat(np.eye(each.widths[0], 3)) for each in moments]
     for other in answers[1:]:
         assert all(np.array_equal(a, b) for a, b in zip(answers[0], other, strict=True))
+    for image, A in zip(
+        answers[0][3:], (data[0], data[1].toarray()), strict=False
+    ):  # in the order of the rows
+        np.testing.assert_allclose(image, (A - A.mean(axis=0))[:, :3], rtol=1e-10, atol=1e-12)
 
 
 SIDES: dict[str, Callable[[Any], Any]] = {
