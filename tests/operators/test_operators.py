@@ -17,6 +17,7 @@ from linspec import as_operator
 from linspec.arrays import Home, host_dtype, to_host
 from linspec.blocks import base
 from linspec.errors import BrokenPlugin, InvalidProblem, MissingCapability, UnsupportedData
+from linspec.operators import CombinedColumns
 
 N, P = 37, 6
 RNG = np.random.default_rng(0)
@@ -140,6 +141,16 @@ def test_integers_are_multiplied_exactly(kind: str, dtype: str) -> None:
     assert np.array_equal(to_host(A.matmat(A.home.blocks.place(V))), exact @ V)
     assert np.array_equal(to_host(A.rmatmat(A.home.place(U, A.dtype))), exact.T @ U)
     assert np.array_equal(to_host(A.dense()), exact)
+
+
+@pytest.mark.parametrize("dtype, limit", [("float64", 1e-11), ("float32", 4e-7)])
+def test_columns_less_their_means_lose_nothing_to_large_means(dtype: str, limit: float) -> None:
+    """Means 10,000 times the spread: what is left after the centring is as exact as the entries."""
+    X = (RNG.standard_normal((N, P)) + 1e4).astype(dtype)
+    mean = X.mean(axis=0, dtype=np.longdouble)
+    A, exact = CombinedColumns(as_operator(X), mean.astype(float)), (X - mean).astype(float)
+    for found, wanted in (A.matmat(np.eye(P)), exact), (A.rows(slice(3, 20)).dense(), exact[3:20]):
+        assert np.linalg.norm(found - wanted) < limit * np.linalg.norm(wanted)
 
 
 # ---- what is refused --------------------------------------------------------------------------
