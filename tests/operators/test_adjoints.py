@@ -155,8 +155,8 @@ class Nothing(Solver):
     """Returns an empty answer."""
 
     def iterate(self, problem: Any, moments: Any, context: Any, start: Any) -> Any:
-        moments.settle()
-        zeros, p, q = problem.home.blocks.zeros, moments.widths[0], moments.widths[-1]
+        moments.fit()
+        zeros, p, q = problem.device.blocks.zeros, moments.widths[0], moments.widths[-1]
         arrays = {
             "svd": {"Vh": zeros((0, p)), "S": np.zeros(0)},
             "cca": {"x_weights": zeros((p, 0)), "y_weights": zeros((q, 0))},

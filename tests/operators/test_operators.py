@@ -14,7 +14,7 @@ from backends import ProductsOnly, backends, check_operator
 
 import linspec as ls
 from linspec import as_operator
-from linspec.arrays import Home, host_dtype, to_host
+from linspec.arrays import Device, host_dtype, to_host
 from linspec.blocks import base
 from linspec.errors import BrokenPlugin, InvalidProblem, MissingCapability, UnsupportedData
 from linspec.operators import CombinedColumns
@@ -98,14 +98,14 @@ def test_every_kind_of_data(kind: str, dtype: str) -> None:
     A = as_operator(make(kind, X))
     assert A.dtype == np.result_type(dtype, np.float32)
     assert not check_operator(A, entries=X)
-    image = A.matmat(A.home.blocks.place(np.eye(P)))
-    assert (host_dtype(image), Home.of(image)) == (A.dtype, A.home)
-    adjoint = A.rmatmat(A.home.place(np.eye(N), A.dtype))
-    assert (host_dtype(adjoint), Home.of(adjoint)) == (np.float64, A.home.blocks)
-    np.testing.assert_array_equal(to_host(A.H.matmat(A.home.place(np.eye(N), A.dtype))), to_host(adjoint))
+    image = A.matmat(A.device.blocks.asarray(np.eye(P)))
+    assert (host_dtype(image), Device.of(image)) == (A.dtype, A.device)
+    adjoint = A.rmatmat(A.device.asarray(np.eye(N), A.dtype))
+    assert (host_dtype(adjoint), Device.of(adjoint)) == (np.float64, A.device.blocks)
+    np.testing.assert_array_equal(to_host(A.H.matmat(A.device.asarray(np.eye(N), A.dtype))), to_host(adjoint))
     assert A.readable == (A.access == "rows") == (kind in READABLE)
     if A.readable:
-        assert (host_dtype(A.dense()), Home.of(A.dense())) == (A.dtype, A.home)
+        assert (host_dtype(A.dense()), Device.of(A.dense())) == (A.dtype, A.device)
         return
     with pytest.raises(MissingCapability, match="known by its products only; pass an array"):
         A.dense()
@@ -123,7 +123,7 @@ def test_every_kind_of_data(kind: str, dtype: str) -> None:
 def test_rows_are_chosen_as_numpy_chooses_them(kind: str, chosen: Any) -> None:
     part = as_operator(make(kind, M)).rows(chosen)
     assert part.access == "rows"
-    for entries in (part.dense(), part.matmat(part.home.place(np.eye(P)))):
+    for entries in (part.dense(), part.matmat(part.device.asarray(np.eye(P)))):
         np.testing.assert_array_equal(to_host(entries), M[chosen])
 
 
@@ -138,8 +138,8 @@ def test_integers_are_multiplied_exactly(kind: str, dtype: str) -> None:
     X = np.random.default_rng(2).integers(max(low, -999), min(high, 999), (N, P), endpoint=True).astype(dtype)
     V, U = (np.random.default_rng(3).integers(-9, 9, (rows, 3)) for rows in (P, N))
     A, exact = as_operator(make(kind, X)), X.astype(np.int64)
-    assert np.array_equal(to_host(A.matmat(A.home.blocks.place(V))), exact @ V)
-    assert np.array_equal(to_host(A.rmatmat(A.home.place(U, A.dtype))), exact.T @ U)
+    assert np.array_equal(to_host(A.matmat(A.device.blocks.asarray(V))), exact @ V)
+    assert np.array_equal(to_host(A.rmatmat(A.device.asarray(U, A.dtype))), exact.T @ U)
     assert np.array_equal(to_host(A.dense()), exact)
 
 

@@ -319,7 +319,7 @@ def test_an_iterative_solver_calls_once_a_pass(center: bool, form: str) -> None:
 def test_an_iterator_of_pairs_is_read_once() -> None:
     pairs = Pairs()
     x, y = ls.paired(pairs.slices())
-    assert x.sweeps == y.sweeps == 1
+    assert x.readings == y.readings == 1
     found = ls.solve(ls.CCA(x, y, k=K), "gram")
     assert (found.passes, found.converged, pairs.given) == (1, True, len(PAIR_HEIGHTS))
     with pytest.raises(SweptOnce, match="X and Y have been read"):

@@ -57,7 +57,7 @@ def test_the_host_multiplies_what_float32_cannot(weights: Any) -> None:
 
 
 def test_data_that_need_float64_end_in_one_error() -> None:
-    assert ls.as_operator(device.wrap(X)).home.blocks == HOST
+    assert ls.as_operator(device.wrap(X)).device.blocks == HOST
     for numbers in (np.arange(12).reshape(4, 3), np.array([[2**40]])):
         with pytest.raises(UnsupportedData, match="need float64, which their device does not have"):
             ls.SVD(device.wrap(numbers), k=1)

@@ -163,7 +163,7 @@ def given(request: pytest.FixtureRequest, asked: dict[str, Any]) -> Given:
 
 
 def placing(moments: Moments) -> Callable[[Any], Any]:
-    return moments.operators[0].backend.blocks.place
+    return moments.operators[0].backend.blocks.asarray
 
 
 def test_gram_matrices_in_one_pass(given: Given) -> None:
@@ -181,9 +181,9 @@ def test_products_in_one_pass(given: Given) -> None:
     """The first pass learns means and slopes, the second knows them."""
     given.reads(1)
     A, B, moments = given.A, given.B, given.moments()
-    place = placing(moments)
+    asarray = placing(moments)
     for passes in range(1 + given.scaled, 2 if given.kind == "read once" else 3 + given.scaled):
-        (AtAV, BtAV), (AtBU, BtBU) = moments.products(place(V), place(U))
+        (AtAV, BtAV), (AtBU, BtBU) = moments.products(asarray(V), asarray(U))
         assert moments.passes.count == passes
         assert given.near(AtAV, A.T @ A @ V)
         assert given.near(BtAV, B.T @ A @ V)
@@ -205,12 +205,12 @@ def test_a_cross_product_alone(given: Given, held: str | None) -> None:
 def test_products_onto_one_matrix(given: Given, held: str | None) -> None:
     given.reads(2)
     moments = given.moments()
-    place = placing(moments)
+    asarray = placing(moments)
     if held is not None:
         getattr(moments, held)()
-    (none, BtAV), empty = moments.products(place(V), None, onto=(1,))
+    (none, BtAV), empty = moments.products(asarray(V), None, onto=(1,))
     before = moments.passes.columns
-    _, (AtBU, other) = moments.products(None, place(U), onto=(0,))
+    _, (AtBU, other) = moments.products(None, asarray(U), onto=(0,))
     assert none is other is None
     assert empty == [None, None]
     assert moments.passes.columns - before == (0 if held else 2 * U.shape[1])
@@ -231,11 +231,11 @@ def test_the_preprocessed_matrix(given: Given, request: pytest.FixtureRequest) -
         reason = "roots of weights on the host meet images on the device"
         request.applymarker(pytest.mark.xfail(raises=TypeError, strict=True, reason=reason))
     moments = given.moments()
-    operator, place = moments.operator(0), placing(moments)
-    assert given.near(operator.matmat(place(V)), given.A @ V)
-    assert given.near(operator.rmatmat(place(rows)), given.A.T @ rows)
+    operator, asarray = moments.operator(0), placing(moments)
+    assert given.near(operator.matmat(asarray(V)), given.A @ V)
+    assert given.near(operator.rmatmat(asarray(rows)), given.A.T @ rows)
     assert moments.passes.count == 2 + given.scaled
-    assert given.near(operator.rmatmat(place(rows)), given.A.T @ rows)
+    assert given.near(operator.rmatmat(asarray(rows)), given.A.T @ rows)
 
 
 @pytest.mark.parametrize(
@@ -249,11 +249,11 @@ def test_inner_products_of_rows(kind: str, asked: dict[str, Any]) -> None:
 def test_images_and_steps_of_a_bidiagonalisation(given: Given) -> None:
     given.reads(2)
     moments = given.moments()
-    place = placing(moments)
-    images = [to_host(block.dense()) for block in moments.scores(place(V)).blocks()]
+    asarray = placing(moments)
+    images = [to_host(block.dense()) for block in moments.scores(asarray(V)).blocks()]
     assert given.near(np.concatenate(images), given.A @ V)
-    alpha, step = np.array([2.0, 0.5]), place(rows.copy())
-    product, lengths = moments.long_step(place(V), step, alpha)
+    alpha, step = np.array([2.0, 0.5]), asarray(rows.copy())
+    product, lengths = moments.long_step(asarray(V), step, alpha)
     wanted = given.A @ V - rows * alpha
     assert given.near(step, wanted)
     assert given.near(product, given.A.T @ wanted)
@@ -272,8 +272,8 @@ def test_passes_are_those_over_the_matrix_that_is_read_most(given: Given) -> Non
 def test_residuals_in_one_pass(given: Given) -> None:
     given.reads(1)
     moments = given.moments()
-    place = placing(moments)
-    products, squares = moments.residual(place(V), place(-U))
+    asarray = placing(moments)
+    products, squares = moments.residual(asarray(V), asarray(-U))
     R = given.A @ V - given.B @ U
     assert given.near(products[0], given.A.T @ R)
     assert given.near(products[1], given.B.T @ R)

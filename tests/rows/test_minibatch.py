@@ -93,7 +93,7 @@ class Minibatches(Solver):
 
     def iterate(self, problem: Any, moments: Moments, context: Any, start: Any) -> Iterator[Iterate]:
         rows, x = problem.A.shape[0], np.zeros(moments.widths)
-        moments.settle()
+        moments.fit()
         while True:
             yield Iterate(1.0, partial(dict, x=x))
             order = context.rng.permutation(rows)
