@@ -147,12 +147,12 @@ class DCCA(Solver):
             rng = np.random.default_rng([it.seed, 1, it.epochs])
             order = random_order(numbers, rng, self.batch, max(A.together for A in moments.operators))
             with _one_setting(torch, self.threads):
-                made, losses = self._epoch(rows, it, order, epochs * batches)
+                trained, losses = self._epoch(rows, it, order, epochs * batches)
                 if judges and np.isfinite(losses[-1]):
                     with torch.no_grad():
-                        losses = [float(self._loss(rows, torch.tensor(made.theta), judges))]
+                        losses = [float(self._loss(rows, torch.tensor(trained.theta), judges))]
             residual = 1.0 + float(np.mean(losses)) / k
-            it = replace(made, epochs=it.epochs + 1, residual=residual, since=it.since + 1)
+            it = replace(trained, epochs=it.epochs + 1, residual=residual, since=it.since + 1)
             if not judges or residual < it.least:
                 it = replace(it, best=it.theta, least=residual, since=0)
 

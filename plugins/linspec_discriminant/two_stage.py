@@ -113,13 +113,13 @@ class FirstStage(Solver):
         before = math.inf
         while True:
             tol = context.tol
-            for made, step in enumerate(solve(R)):
+            for steps, step in enumerate(solve(R)):
                 worst = float((step.lengths / lengths).max())
-                if made == 0 and worst > before / 2:
+                if steps == 0 and worst > before / 2:
                     return
-                before, V = worst if made == 0 else before, W + step.X()[0]
+                before, V = worst if steps == 0 else before, W + step.X()[0]
                 yield V, worst, step
-                if context.tol < tol or made >= solver.max_iterations:
+                if context.tol < tol or steps >= solver.max_iterations:
                     break
             W, R = V, G - moments.gram_product(V) - V * ridge
             if metric.source == "exact":  # columns of very different lengths have stopped the iteration
