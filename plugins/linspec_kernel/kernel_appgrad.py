@@ -67,8 +67,8 @@ class KernelAppGrad(ByTiles):
         """Yield coefficients of k + `extra` functions of each view."""
         width, k = min(problem.k + self.extra, moments.operators[0].shape[0]), problem.k
         moments.fit(context.rng, start, self.storage)
-        of_each = zip(moments.operators, problem.ridge, "xy", strict=True)
-        x, y = (DualView(op, r, self, width, context.rng, start, name) for op, r, name in of_each)
+        views = zip(moments.operators, problem.ridge, "xy", strict=True)
+        x, y = (DualView(op, r, self, width, context.rng, start, name) for op, r, name in views)
         share = 1.0 if start is None else float(start["share"][0])
         while True:
             rho, gaps = pairs(x, y, k)

@@ -322,7 +322,7 @@ def with_numbers(kernel: Kernel, numbers: HostArray) -> Kernel:
     """The kernel with the numbers that `as_numbers` has returned of another one of its class."""
     new = {
         field.name: float(value)
-        for field, is_one, value in zip(fields(kernel), *np.asarray(numbers), strict=True)
-        if is_one and value != getattr(kernel, field.name)
+        for field, is_number, value in zip(fields(kernel), *np.asarray(numbers), strict=True)
+        if is_number and value != getattr(kernel, field.name)
     }
     return replace(kernel, **new)

@@ -75,7 +75,7 @@ PRODUCTS = 100
 """Number of passes whose time is compared."""
 
 
-def columns_beside(problem: ls.LeastSquares, moments: Moments) -> int:
+def auxiliary_columns(problem: ls.LeastSquares, moments: Moments) -> int:
     """Return the number of random columns with the least expected time of all passes; 0 if it gains little."""
     m, ridges = int(problem.B.shape[1]), len(problem.ridges)
     if problem.A.resident or moments.holds:
@@ -123,7 +123,7 @@ class ConjugateGradients(ByProducts):
         """Yield the iterates of all ridges."""
         system = NormalEquations(problem, moments, self.form)
         least = min(problem.ridges)
-        wide = columns_beside(problem, moments) if self.random_columns is None else self.random_columns
+        wide = auxiliary_columns(problem, moments) if self.random_columns is None else self.random_columns
         W = system.asarray.asarray(context.rng.standard_normal((system.p, wide)))
         Z = system.plant(context)
         x0 = None if start is None else system.asarray.asarray(start["x"])

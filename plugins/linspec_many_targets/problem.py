@@ -541,8 +541,8 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
                 raise BrokenPlugin(f"{name} must have shape {shape}; got {on_host[name].shape}.")
         moments.fit()
         ridges, gammas = on_host["ridges"], np.maximum(on_host["band_weights"], 0.0)
-        judge = self._by_rows if "mixing" in on_host else self._by_columns
-        fields, (gaps, lengths, sizes) = judge(moments, on_host, ridges, gammas)
+        fields_and_lengths = self._by_rows if "mixing" in on_host else self._by_columns
+        fields, (gaps, lengths, sizes) = fields_and_lengths(moments, on_host, ridges, gammas)
         floor = self._floor(moments) * np.sqrt(gammas.max(axis=1))
         ratios = [ratio(gap, max(size, low)) for gap, size, low in zip(gaps, sizes, floor, strict=True)]
         off = reciprocal(lengths * on_host.get("least", ridges)) * gaps * (sizes > floor)

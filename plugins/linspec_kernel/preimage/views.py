@@ -241,8 +241,8 @@ class PreimageMoments:
 
     def gradients(self, sides: Sides, slopes: Sequence[Array]) -> HostArray:
         """Gradients in the points from slopes by the values: one product with each transpose."""
-        of_each = zip(self.views, sides, slopes, strict=True)
-        return np.vstack([view.gradient(side, S) for view, side, S in of_each])
+        parts = zip(self.views, sides, slopes, strict=True)
+        return np.vstack([view.gradient(side, S) for view, side, S in parts])
 
     def shared(self, objective: Objective, sides: Sides) -> HostArray:
         """Objective of the variates, times the shares of their functions that remain: the value that is maximised."""
