@@ -135,7 +135,7 @@ def test_no_import_leads_back():
 
 def test_the_size_is_at_most_the_ceiling_which_follows_it():
     now, limits = total(), ceiling()
-    assert now.statements <= limits["statements"], "take a mechanism out, or see CONTRIBUTING.md: size.py --rise"
+    assert now.statements <= limits["statements"], "take a mechanism out, or size.py --rise"
     assert now.nodes <= min(limits["nodes"], DENSEST * now.statements)
     lower = "lower the ceiling: python tests/project/size.py --record"
     assert now.statements >= 0.99 * limits["statements"], lower
