@@ -1,4 +1,4 @@
-"""The kinds of data that tests are run on, operators that count their use, and the laws of an operator.
+"""The kinds of data that tests are run on, operators that count their use.
 
 A `Backend` turns a host array into data of its kind and says what an answer may be asked. array-api-strict stands for
 libraries that are not installed: its devices cannot be mixed, and one of them has no float64.
@@ -7,7 +7,6 @@ libraries that are not installed: its devices cannot be mixed, and one of them h
 from __future__ import annotations
 
 import importlib.util
-import itertools
 import os
 import shutil
 import tempfile
@@ -98,28 +97,6 @@ class CountingOperator(LinearOperator):
             self.of.passes += passes if self.of is self else 0.0
             for name, amount in amounts.items():
                 setattr(self.of, name, getattr(self.of, name) + self.share * amount)
-
-
-def check_operator(data: Any, *, entries: Any) -> list[str]:
-    """Compare products, rows and entries of an operator with those of a dense matrix; return what differs."""
-    A, M = as_operator(data), np.asarray(entries, np.float64)
-    n, rng = len(M), np.random.default_rng(0)
-    issues = [] if tuple(A.shape) == M.shape else [f"shape must be {M.shape}; got {tuple(A.shape)}"]
-    selections: list[Any] = [slice(0, n), slice(n // 3, 2 * n // 3 + 1), np.array([n - 1, 0, n // 2, 0])]
-    taken = [(A.rows(rows), M[rows]) for rows in (selections if A.gathers else ())]
-    for B, exact in [(A, M), *taken]:
-        for k, product in itertools.product((3, 1, 0), (B.matmat, B.rmatmat)):
-            E, device = (exact, A.device.blocks) if product == B.matmat else (exact.T, A.device)
-            V = rng.standard_normal((E.shape[1], k)).astype(A.dtype)
-            block = device.asarray(V.copy(), np.float64 if product == B.matmat else A.dtype)
-            found, what = to_host(product(block)), f"{product.__name__} of {exact.shape}"
-            limit = 8 * np.finfo(A.dtype).eps * (np.sqrt(max(M.shape)) + 4) * (np.abs(E) @ np.abs(V))
-            off = np.abs(found - E @ V.astype(float)) if found.shape == limit.shape else np.inf
-            issues += [f"{what} is wrong"] if np.any(off > limit + 1e-300) else []
-            issues += [] if np.array_equal(to_host(block), V) else [f"{what} writes into its block"]
-    if A.readable and not np.array_equal(to_host(A.dense()), M.astype(A.dtype)):
-        issues.append("dense is wrong")
-    return issues
 
 
 # ---- the table --------------------------------------------------------------------------------

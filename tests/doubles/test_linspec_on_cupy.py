@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
-from backends import BACKENDS, check_operator
+from backends import BACKENDS
 from planted import planted_case
 
 if reason := next(backend.missing() for backend in BACKENDS if backend.name == "cupy"):
@@ -19,6 +19,7 @@ from linspec import arrays, cost
 from linspec.arrays import Device, to_host
 from linspec.blocks.base import LONGEST_DEVICE_STRETCH
 from linspec.process import machine
+from linspec.testing import check_operator
 
 ON_CUPY = {backend.name: backend for backend in BACKENDS if backend.name.startswith("cupy")}
 SECOND = cupy.cuda.Device(1)

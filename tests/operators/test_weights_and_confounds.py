@@ -111,21 +111,6 @@ def test_an_operator_known_by_products_stands_beside_slices(family: str, center:
             ls.solve(make(aslinearoperator(X), slices(other), **given), rng=0)
 
 
-def test_every_ridge_of_a_path_has_weights_confounds_and_scale() -> None:
-    X, Y, Z, w = data()
-    ridges, given = (1.0, 10.0, 70.0), {"sample_weight": w, "confounds": Z, "scale": True}
-    path = ls.solve(ls.LeastSquares(X, Y, ridges, center=True, **given)).x
-    A, B = residual(X, Z, w), residual(Y, Z, w)
-    scale = np.sqrt((A**2).sum(axis=0) / w.sum())
-    for x, ridge in zip(path, ridges, strict=True):
-        exact = np.linalg.solve(A.T @ A + ridge * np.diag(scale**2), A.T @ B)
-        np.testing.assert_allclose(x, exact, rtol=1e-9)
-    for ridge, found in zip(ridges, ls.ridge_path(ls.CCA(X, Y, 2, **given), ridges).solutions, strict=True):
-        alone = ls.solve(ls.CCA(X, Y, 2, ridge=ridge, **given), "direct")
-        np.testing.assert_allclose(found.correlations, alone.correlations, rtol=1e-9)
-        np.testing.assert_allclose(found.x_slopes, alone.x_slopes, atol=1e-12)
-
-
 # ---- confounds with large means ---------------------------------------------------------------
 
 ROWS = 90
@@ -248,12 +233,6 @@ def test_bad_rows_are_refused(given: dict[str, Any], error: type[Exception], sai
             make()
 
 
-def test_made_moments_take_no_weights() -> None:
-    X, Y, _, w = data()
-    with pytest.raises(errors.InvalidProblem, match="moments that are made already"):
-        ls.CCA(ls.Moments(X, Y, center=True), None, 2, sample_weight=w)
-
-
 @pytest.mark.parametrize("sliced", [False, True])
 def test_a_column_that_confounds_explain_is_named(sliced: bool) -> None:
     X, Y, Z, _ = data()
@@ -266,13 +245,6 @@ def test_a_column_that_confounds_explain_is_named(sliced: bool) -> None:
     wanted = ls.solve(ls.CCA(*rest, 2, ridge=1e-6, center=False), "direct")
     np.testing.assert_allclose(found.correlations, wanted.correlations, rtol=1e-9)
     assert found.x_weights[4].max() == 0.0
-
-
-def test_confounds_that_depend_on_each_other_count_once() -> None:
-    X, Y, Z, w = data()
-    more = np.hstack([Z, Z @ np.ones((C, 2)), np.ones((N, 1)), Z[:, :1] * 1e8])
-    one, other = (ls.solve(ls.CCA(X, Y, 2, sample_weight=w, confounds=each), "gram") for each in (Z, more))
-    np.testing.assert_allclose(one.correlations, other.correlations, rtol=1e-10)
 
 
 def test_as_many_columns_as_rows_that_count_are_said() -> None:

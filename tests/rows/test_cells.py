@@ -12,7 +12,7 @@ import scipy.sparse
 from in_blocks import rows_of
 
 import linspec as ls
-from linspec.errors import DataOutOfRange, InvalidProblem, MissingCapability, NonFiniteData
+from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
 from linspec.rows import Cell, Moments, Preprocessing
 from linspec.studies import cells_of, folds_of
 
@@ -74,15 +74,6 @@ def test_unions_of_cells_far_from_each_other_keep_their_digits(kind: str) -> Non
         point = np.full(3, 5.0)
         about = (M[rows] - point).astype(np.longdouble)
         assert near(cell.about(np.zeros(3), point), about.T @ about, 1e-9)
-
-
-def test_units_do_not_matter_and_some_are_refused() -> None:
-    for unit in (1e-55, 1e55):
-        made = Moments([rows_of(X * unit)], Preprocessing(center=True)).cells(APART, n)
-        assert near(made[0].gram / unit**2, by_hand(X, APART[0], np.ones(n))[2], 1e-12)
-    for kind in ("array", "sparse", "slices"):
-        with pytest.raises(DataOutOfRange, match="the entries of data, with the roots of their weights"):
-            Moments([rows_of(KINDS[kind](Y * 1e-70))], Preprocessing(center=True)).cells(APART, n)
 
 
 def test_faults_of_rows_and_of_sets_are_said() -> None:

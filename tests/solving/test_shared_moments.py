@@ -57,20 +57,6 @@ def test_products_are_those_of_the_entries(kind: str, center: bool, form: str) -
     assert (moments.held, moments.form) == (True, "dense")
 
 
-@pytest.mark.parametrize("center", [False, True])
-def test_sparse_gram_matrices_stay_sparse(center: bool) -> None:
-    S = scipy.sparse.random_array((3000, 400), density=0.005, format="csr", rng=0)
-    moments, block = ls.Moments(S, center=center, form="sparse"), RNG.standard_normal((400, 2))
-    D = S.toarray() - (S.mean(axis=0) if center else 0.0)
-    near(moments.gram(block), D.T @ (D @ block))
-    held = moments._moments.held[0][0]
-    assert (held.G if center else held).nnz < 400**2 / 2
-    assert (moments.passes, moments.form) == (1, "sparse")
-    near(moments.dense()[0], D.T @ D)
-    with pytest.raises(InvalidProblem, match=r'form "sparse" holds .* sparse matrices; got Dense'):
-        ls.Moments(A, form="sparse").gram(V)
-
-
 def test_products_of_an_operator_that_have_lost_all_digits_say_so() -> None:
     far = aslinearoperator((A + 1e6).astype(np.float32))
     with pytest.warns(AccuracyWarning, match="subtracted from products.*relative errors of about .e-01"):
@@ -161,6 +147,8 @@ REFUSED: list[tuple[Any, str]] = [
         lambda: ls.CCA(ls.Moments(A, B, center=True), k=2, scale=True),
         "sample_weight, confounds and scale change the moments",
     ),
+    (lambda: ls.CCA(ls.Moments(A, B, center=True), None, 2, sample_weight=np.ones(N)), "are made already"),
+    (lambda: ls.Moments(A, form="sparse").gram(V), 'form "sparse" holds'),
     (lambda: ls.CCA(ls.Moments(A, center=True), k=1), "needs moments of 2 matrices; got moments of 1"),
 ]
 

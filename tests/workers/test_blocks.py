@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
-from backends import check_operator
 
 import linspec as ls
-from linspec import as_operator
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData, UnsupportedData
 from linspec.rows import on_workers
+from linspec.testing import check_operator
 from linspec.workers import BlockOperator, InProcess, brought_here
 
 RNG = np.random.default_rng(0)
@@ -174,24 +173,6 @@ def test_full_blocks_before_sparse_ones_are_centred_about_the_means_of_all_rows(
     A = np.vstack([RNG.standard_normal((300, 200)) + 3.0, few])
     found = ls.solve(ls.SVD(blocks(scipy.sparse.csr_array(A), [0, 300, 3300]), 3, center=True), "gram")
     np.testing.assert_allclose(found.S, np.linalg.svd(A - A.mean(axis=0), compute_uv=False)[:3], rtol=1e-9)
-
-
-@KINDS
-@pytest.mark.parametrize("weights", [None, RNG.integers(0, 3, N).astype(float)], ids=["plain", "weighted"])
-@pytest.mark.slow(keep=1)
-def test_minibatches_of_blocks(kind, weights):
-    """Rows come here a few at a time; what is drawn is what the certificate, which passes, finds good."""
-    A, B = kind(np.where(RNG.random((N, P)) < 0.5, X - 5.0, 0.0)), kind(Y)
-    engine = Posted()
-    there = blocks(A, engine=engine), blocks(B, OTHER_EDGES, engine)
-    given = {"ridge": 1.0, "sample_weight": weights}
-    exact = answer(ls.LeastSquares(A, B, **given), "direct")
-    found = answer(ls.LeastSquares(*there, **given), "svrg", tol=1e-9)
-    np.testing.assert_allclose(found.x, exact.x, rtol=0, atol=1e-7 * np.abs(exact.x).max())
-    best = answer(ls.CCA(A, B, 2, **given), "gram").correlations.sum()
-    near = answer(ls.CCA(*there, 2, **given), "stochastic-appgrad", epochs=30.0)
-    assert 0.9 * best < near.correlations.sum() <= best * (1 + 1e-9)
-    assert isinstance(there[0].rows(np.array([899, 3, 3])), type(as_operator(A)))
 
 
 # ---- cross-validation -----------------------------------------------------------------------------
