@@ -11,15 +11,13 @@ import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
 from backends import backends
-from sklearn.linear_model import Ridge
 
 import linspec as ls
 from linspec.arrays import device_of, namespace, to_host
-from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData, UnsupportedData
+from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
 
 N, FITTED, NEW = 400, slice(0, 300), slice(300, 400)
 BACKENDS = [backend for backend in backends() if backend.name != "products-only"]
-RIDGES = (0.1, 10.0, 1000.0)
 
 KINDS = {
     "numpy": np.asarray,
@@ -44,24 +42,6 @@ def views():
     X = shared @ rng.standard_normal((3, 8)) + rng.standard_normal((N, 8)) + 4.0
     Y = shared @ rng.standard_normal((3, 6)) + rng.standard_normal((N, 6)) - 3.0
     return np.where(X > 3, X, 0.0), np.where(Y < -2, Y, 0.0)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("center", [False, True])
-@pytest.mark.parametrize("vector", [True, False], ids=["vector", "matrix"])
-@pytest.mark.parametrize("ridge", [5.0, RIDGES, (5.0,)], ids=["one", "path", "path-of-one"])
-def test_predictions_are_those_of_ridge_regression(views, kind, vector, ridge, center):
-    A, B = views[0], views[1][:, 0] if vector else views[1]
-    solution = ls.solve(ls.LeastSquares(A[FITTED], B[FITTED], ridge=ridge, center=center), "direct")
-    peers = [Ridge(r, fit_intercept=center, solver="cholesky") for r in np.ravel(ridge)]
-    expected = np.stack([peer.fit(A[FITTED], B[FITTED]).predict(A[NEW]) for peer in peers])
-    found = to_host(solution.predict(KINDS[kind](A[NEW])))
-    np.testing.assert_allclose(
-        found, expected if isinstance(ridge, tuple) else expected[0], atol=close_of(kind)
-    )
-    if center:
-        intercepts = np.stack([peer.intercept_ for peer in peers])
-        np.testing.assert_allclose(np.reshape(solution.intercept, intercepts.shape), intercepts, atol=1e-10)
 
 
 def test_square_paths_are_not_taken_for_matrices():
@@ -112,17 +92,12 @@ def test_every_kind_of_rows_has_the_same_variates_scores_and_loadings(solution, 
     assert score.total == pytest.approx(total, abs=close_of(kind))
     assert score.rows == 100
     assert (type(score.correlations), type(score.total)) == (np.ndarray, float)
-    if kind == "operator":
-        with pytest.raises(MissingCapability, match="lengths of the columns"):
-            solution.loadings(*given())
-    if kind not in ("operator", "once"):
-        W = np.asarray(solution.x_weights), np.asarray(solution.y_weights)
-        for view, weights, found in zip(views, W, solution.loadings(*given()), strict=True):
-            A = view[NEW] - view[NEW].mean(axis=0) * (solution.x_mean is not None)
-            U = A @ weights
-            exact = A.T @ U / np.outer(np.linalg.norm(A, axis=0), np.linalg.norm(U, axis=0))
-            np.testing.assert_allclose(to_host(found), exact, atol=close_of(kind))
-            assert to_host(found).dtype == dtype
+    if kind in ("operator", "once"):
+        return
+    for view, V, found in zip(views, (P, Q), solution.loadings(*given()), strict=True):
+        A, U = (M - (solution.x_mean is not None) * M.mean(axis=0) for M in (view[NEW], V))
+        exact = A.T @ U / np.outer(np.linalg.norm(A, axis=0), np.linalg.norm(U, axis=0))
+        np.testing.assert_allclose(to_host(found), exact, atol=close_of(kind))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -218,18 +193,10 @@ def test_what_does_not_vary_correlates_with_nothing(views, dtype):
         score = solution.score(rows, others)
         np.testing.assert_array_equal(score.correlations, 0.0)
         assert score.total == 0.0
-    still = X.copy()
-    still[:, 3] = 0.1
-    found = solution.loadings(still)
-    np.testing.assert_array_equal(found[3], 0.0)
-    assert (np.abs(np.delete(found, 3, axis=0)).max(axis=0) > 0.1).all()
-    np.testing.assert_array_equal(solution.loadings(np.full_like(X, 0.1)), 0.0)
 
 
 def test_what_cannot_be_answered_is_said(solution, views):
     X, Y = views
-    bad = X.copy()
-    bad[3, 2] = np.nan
     without = dataclasses.replace(solution, y_from_x=None, x_from_x=None)
     for method, args, error, words in (
         (solution.predict, (), InvalidProblem, r"predict takes rows of X, Y, .*; got none"),
@@ -239,7 +206,7 @@ def test_what_cannot_be_answered_is_said(solution, views):
         (without.inverse_transform, (X[:, :3],), MissingCapability, "coefficients x_from_x"),
         (solution.score, (X[:10], Y[:9]), InvalidProblem, "equally many rows; got 10 and 9"),
         (solution.score, (X, None), InvalidProblem, "rows of both views"),
-        (solution.score, (bad, Y), NonFiniteData, "X must be finite; got nan at row 3, column 2"),
+        (solution.loadings, (KINDS["operator"](X),), MissingCapability, "lengths of the columns"),
         (solution.score, (array_api_strict.asarray(X), Y), UnsupportedData, "one library and device"),
     ):
         with pytest.raises(error, match=words):

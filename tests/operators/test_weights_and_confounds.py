@@ -317,18 +317,6 @@ def test_scores_of_components_restore_rows(scale: bool) -> None:
     np.testing.assert_allclose(np.sum(w[:, None] * scores**2, axis=0), solution.S**2, rtol=1e-10)
 
 
-def test_weighted_classes_are_repeated_rows() -> None:
-    X, _, _, w = data()
-    y, R = np.random.default_rng(5).integers(0, 3, N), np.repeat(np.arange(N), w.astype(int))
-    X = X + 2 * np.eye(3, P)[y]
-    solution = ls.solve(ls.Discriminant(X, ls.targets.lda(y, sample_weight=w), sample_weight=w), "direct")
-    wanted = ls.solve(ls.Discriminant(X[R], ls.targets.lda(y[R])), "direct")
-    np.testing.assert_allclose(solution.probabilities(X), wanted.probabilities(X), atol=1e-10)
-    foreign = ls.solve(ls.Discriminant(X, ls.targets.lda(y), sample_weight=np.ones(N)), "direct")
-    with pytest.raises(errors.MissingCapability, match="classifier"):  # targets made for other weights
-        foreign.predict(X)
-
-
 # ---- tests by permutation ---------------------------------------------------------------------
 
 
