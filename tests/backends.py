@@ -1,4 +1,4 @@
-"""The kinds of data that tests are run on, operators that count their use.
+"""The kinds of data that tests are run on.
 
 A `Backend` turns a host array into data of its kind and says what an answer may be asked. array-api-strict stands for
 libraries that are not installed: its devices cannot be mixed, and one of them has no float64.
@@ -21,8 +21,6 @@ import numpy as np
 import scipy.sparse
 
 from linspec.arrays import to_host, working_dtype
-from linspec.operators import LinearOperator, as_operator
-from linspec.process.locks import locked
 
 
 class ProductsOnly:
@@ -40,63 +38,6 @@ class ProductsOnly:
 
     def snapshot(self) -> bytes:
         return self.__array.tobytes()
-
-
-class CountingOperator(LinearOperator):
-    """An operator that can do what is asked for, and counts products, columns and passes by itself.
-
-    A product with, or the taking of, some of the rows counts as their share of all rows. Rows that were counted when
-    they were taken, `of` an operator, count products there and no passes.
-    """
-
-    def __init__(
-        self,
-        data: Any,
-        *,
-        sliceable: bool = False,
-        readable: bool = False,
-        of: Any = None,
-        share: float = 1.0,
-    ) -> None:
-        self.inner = as_operator(data)
-        self.shape, self.dtype, self.device = self.inner.shape, self.inner.dtype, self.inner.device
-        self.access, self.readable = "rows" if sliceable else "products", readable
-        self.of, self.share = of or self, share
-        self.forward = self.adjoint = self.columns = self.passes = 0.0
-
-    @property
-    def nnz(self) -> int:
-        return self.inner.nnz
-
-    def _matmat(self, V: Any) -> Any:
-        self.count(forward=1.0, columns=V.shape[1], passes=1.0)
-        return self.inner.matmat(V)
-
-    def _rmatmat(self, U: Any) -> Any:
-        self.count(adjoint=1.0, columns=U.shape[1], passes=1.0)
-        return self.inner.rmatmat(U)
-
-    def _rows(self, selection: Any) -> LinearOperator:
-        if self.access != "rows":
-            return super()._rows(selection)
-        rows = self.inner.rows(selection)
-        share = rows.shape[0] / max(self.shape[0], 1)
-        self.count(passes=share)
-        return CountingOperator(
-            rows, sliceable=True, readable=self.readable, of=self.of, share=self.share * share
-        )
-
-    def _dense(self) -> Any:
-        if not self.readable:
-            return super()._dense()
-        self.count(passes=1.0)
-        return self.inner.dense()
-
-    def count(self, *, passes: float = 0.0, **amounts: float) -> None:
-        with locked(self.of):  # threads multiply their rows at once
-            self.of.passes += passes if self.of is self else 0.0
-            for name, amount in amounts.items():
-                setattr(self.of, name, getattr(self.of, name) + self.share * amount)
 
 
 # ---- the table --------------------------------------------------------------------------------

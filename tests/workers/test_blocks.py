@@ -5,7 +5,6 @@ That answers are right is asked by the matrix of all problems and solvers, and o
 
 from __future__ import annotations
 
-import pickle
 import warnings
 from itertools import pairwise
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+from in_blocks import Sent
 
 import linspec as ls
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData, UnsupportedData
@@ -30,28 +30,18 @@ LABELS = RNG.permutation(np.arange(N) % 4)
 KINDS = pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_array], ids=["dense", "sparse"])
 
 
-class Posted(InProcess):
-    """An engine behind which everything is pickled; it counts reductions, and knows the largest array that has come."""
+class Posted(Sent):
+    """It counts reductions, and knows the largest array that has come."""
 
     def __init__(self) -> None:
         self.rounds = self.largest = 0
-
-    def hold(self, values):
-        return [pickle.dumps(value) for value in values]
-
-    def map(self, work, calls):
-        work = pickle.dumps(work)
-        found = [
-            pickle.loads(work)(call.number, *map(pickle.loads, call.handles)) for call in reversed(calls)
-        ]
-        return [pickle.dumps(value) for value in reversed(found)]
 
     def reduce(self, work, calls, merge):
         self.rounds += 1
         return super().reduce(work, calls, merge)
 
     def taken(self, handle):
-        value = pickle.loads(handle)
+        value = super().taken(handle)
         self.largest = max(self.largest, size_of(value))
         return value
 
