@@ -15,7 +15,7 @@ import linspec as ls
 from linspec import as_operator
 from linspec.arrays import Device, host_dtype, to_host
 from linspec.blocks import base
-from linspec.errors import BrokenPlugin, InvalidProblem, MissingCapability, UnsupportedData
+from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
 from linspec.operators import CombinedColumns
 from linspec.testing import check_operator
 
@@ -226,53 +226,3 @@ def test_a_missing_adjoint_is_told() -> None:
     A.matmat(np.ones((P, 2)))
     with pytest.raises(MissingCapability, match=r"rmatmat is not implemented.*Define it"):
         A.rmatmat(np.ones((N, 2)))
-
-
-class Minimal(ls.LinearOperator):
-    """The least that an author writes."""
-
-    def __init__(self) -> None:
-        self.shape, self.dtype = M.shape, np.dtype(np.float64)
-
-    def _matmat(self, V: Any) -> Any:
-        assert V.dtype == np.float64
-        return M @ V
-
-    def _rmatmat(self, U: Any) -> Any:
-        assert U.dtype == np.float64
-        return M.T @ U
-
-
-def test_an_authors_operator_gets_checked_blocks() -> None:
-    A = Minimal()
-    assert as_operator(A) is A
-    assert not check_operator(A, entries=M)
-    A.matmat(np.ones((P, 2), np.float32))
-    assert repr(A) == f"Minimal({N} x {P}, float64)"
-    with pytest.raises(InvalidProblem):
-        A.matmat(np.ones(P))
-
-
-# ---- adapters of plugins ----------------------------------------------------------------------
-
-
-def test_the_first_adapter_that_matches_adapts(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Cargo:
-        """Data that only a plugin knows."""
-
-    def adapter(name: str, answer: bool, made: Any) -> ls.OperatorSpec:
-        matches = lambda data: (asked.append(name), answer)[1]  # noqa: E731
-        return ls.OperatorSpec(name=name, matches=matches, adapt=lambda data: made, summary="Cargo.")
-
-    asked: list[str] = []
-    first, late = adapter("no", answer=False, made=None), adapter("late", answer=True, made=None)
-    for made in (as_operator(M), M):
-        specs = (first, adapter("yes", answer=True, made=made), late)
-        monkeypatch.setattr("linspec.registry.operator_adapters", lambda specs=specs: specs)
-        if made is M:
-            said = r"operator/yes must make a linspec\.LinearOperator of Cargo; got ndarray"
-            with pytest.raises(BrokenPlugin, match=said):
-                as_operator(Cargo())
-        else:
-            np.testing.assert_array_equal(as_operator(Cargo()).dense(), M)
-    assert asked == ["no", "yes"] * 2

@@ -18,7 +18,6 @@ from scipy import sparse
 
 import linspec as ls
 from linspec.blocks import sparse_loops
-from linspec.kernels.functions import read_rows
 from linspec.operators import SparseOperator, as_operator
 from linspec.process import machine
 
@@ -163,10 +162,3 @@ def test_duplicates_of_narrow_numbers_do_not_wrap(kind: str, dtype: str) -> None
     wanted = ls.solve(ls.SVD(M, k=1, confounds=exact)).S
     assert np.allclose(ls.solve(ls.SVD(M, k=1, confounds=A)).S, wanted)
     assert all(np.array_equal(getattr(A, name), part) for name, part in held.items())
-
-
-def test_only_what_belongs_to_the_matrix_must_be_finite() -> None:
-    A = sparse.csr_array(np.eye(3))
-    A.data, A.indices = np.append(A.data, np.nan), np.append(A.indices, 0)
-    np.testing.assert_array_equal(read_rows(as_operator(A), "A").toarray(), np.eye(3))
-    np.testing.assert_array_equal(as_operator(A).matmat(np.eye(3)), np.eye(3))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -232,31 +231,6 @@ def test_a_row_that_is_subtracted_with_the_means_costs_no_digits() -> None:
     chosen = ls.SVD(A, k=p, center=True).on_rows(np.arange(0, n, 3))
     wanted = np.linalg.svd(noise[::3] - noise[::3].mean(axis=0), compute_uv=False)
     assert pytest.approx(wanted, rel=1e-13) == ls.solve(chosen).S
-
-
-def test_a_triangle_of_sparse_rows_makes_few_of_them_dense_at_a_time() -> None:
-    A = scipy.sparse.random_array((20_000, 400), density=0.005, rng=0, format="csr")
-    moments = Moments([rows_of(A)], Preprocessing.of(center=True))
-    tracemalloc.start()
-    R = moments.triangle()
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    C = A.toarray() - A.toarray().mean(axis=0)
-    assert np.abs(R.T @ R - C.T @ C).max() < 1e-12 * np.abs(C.T @ C).max()
-    assert peak < 20e6  # all rows as floats take 64 MB
-
-
-def test_products_of_sparse_rows_hold_the_images_of_few_of_them() -> None:
-    A = scipy.sparse.random_array((40_000, 100), density=0.01, rng=0, format="csr")
-    moments, V = Moments([rows_of(A), rows_of(A)]), np.eye(100)
-    moments.products(V, V)
-    tracemalloc.start()
-    with machine.one_thread():
-        (AtAV, _), _ = moments.products(V, V)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert np.abs(AtAV - (A.T @ A).toarray()).max() < 1e-12
-    assert peak < 14e6  # all images take 64 MB
 
 
 @pytest.mark.parametrize("solver", ls.solvers("svd"))
