@@ -14,7 +14,6 @@ from backends import ProductsOnly, backends
 import linspec as ls
 from linspec import as_operator
 from linspec.arrays import Device, host_dtype, to_host
-from linspec.blocks import base
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
 from linspec.operators import CombinedColumns
 from linspec.testing import check_operator
@@ -53,14 +52,6 @@ PRODUCTS_ONLY = {
     "duck": ProductsOnly,
 }
 KINDS = READABLE | PRODUCTS_ONLY
-
-
-@pytest.fixture
-def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of a few rows, so that 37 rows are many blocks."""
-    monkeypatch.setattr(base, "BLOCK_BYTES", 300)
-    monkeypatch.setattr(base, "DEVICE_BLOCK_BYTES", 300)
-    monkeypatch.setattr(base, "FEWEST_ROWS", 1)
 
 
 # ---- kinds of data ----------------------------------------------------------------------------
@@ -102,22 +93,6 @@ def test_rows_are_chosen_as_numpy_chooses_them(kind: str, chosen: Any) -> None:
     assert part.access == "rows"
     for entries in (part.dense(), part.matmat(part.device.asarray(np.eye(P)))):
         np.testing.assert_array_equal(to_host(entries), M[chosen])
-
-
-@pytest.mark.parametrize("kind", ["c-order", "f-order", "strict-device1", "csr-array", "csc-matrix"])
-@pytest.mark.parametrize(
-    "dtype", ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
-)
-@pytest.mark.usefixtures("small_blocks")
-def test_integers_are_multiplied_exactly(kind: str, dtype: str) -> None:
-    """Integers below 2**24, and sums below it, are float32 numbers: nothing may be rounded at all."""
-    low, high = (0, 1) if dtype == "bool" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-    X = np.random.default_rng(2).integers(max(low, -999), min(high, 999), (N, P), endpoint=True).astype(dtype)
-    V, U = (np.random.default_rng(3).integers(-9, 9, (rows, 3)) for rows in (P, N))
-    A, exact = as_operator(KINDS[kind](X)), X.astype(np.int64)
-    assert np.array_equal(to_host(A.matmat(A.device.blocks.asarray(V))), exact @ V)
-    assert np.array_equal(to_host(A.rmatmat(A.device.asarray(U, A.dtype))), exact.T @ U)
-    assert np.array_equal(to_host(A.dense()), exact)
 
 
 @pytest.mark.parametrize("dtype, limit", [("float64", 1e-11), ("float32", 4e-7)])

@@ -204,23 +204,6 @@ def test_products_of_rows_of_two_kinds(left: str, right: str, *, weighted: bool)
     assert np.abs((product - (B * w[:, None]).T @ A @ V) / (lengths.T @ np.abs(V))).max() <= 1e-5
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("confounds", [False, True])
-def test_no_column_vanishes_where_squares_are_estimated(*, weighted: bool, confounds: bool) -> None:
-    """Of operators with many columns the squares are estimated by random signs; a trend is far larger than the rest."""
-    for seed in range(12):
-        draw = np.random.default_rng(seed)
-        t = np.arange(600) / 600
-        A, w = draw.standard_normal((600, 12)) + 3 * t[:, None], draw.random(600) ** int(weighted)
-        pre = Preprocessing.of(center=True, weights=w, confounds=t[:, None] if confounds else None)
-        G = Moments([rows_of(scipy.sparse.linalg.aslinearoperator(A))], pre).gram()[0][0]
-        taken = np.column_stack([np.ones(600), t][: 1 + confounds])
-        Q, _ = np.linalg.qr(taken * np.sqrt(w)[:, None])
-        C = A * np.sqrt(w)[:, None]
-        C = C - Q @ (Q.T @ C)
-        assert np.abs(G - C.T @ C).max() <= 1e-10 * np.abs(C.T @ C).max()
-
-
 def test_a_row_that_is_subtracted_with_the_means_costs_no_digits() -> None:
     far = np.full(p, 1e10)
     A = DenseOperator(noise.copy(), far)
