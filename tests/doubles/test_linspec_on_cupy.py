@@ -43,7 +43,15 @@ def on(device, array):
     "name", ["cupy" if ON_CUPY["cupy-device1"].missing() else "cupy-device1", "cupyx-csr"]
 )
 @pytest.mark.parametrize(
-    "solver", ["cca/gram", "svd/block-krylov", "least-squares/direct", "discriminant/direct", "pls/gram"]
+    "solver",
+    [
+        "cca/gram",
+        "svd/block-krylov",
+        "least-squares/direct",
+        "least-squares/cg",
+        "discriminant/direct",
+        "pls/gram",
+    ],
 )
 def test_cupy_planted_answers_come_back_on_the_device(solver, name):
     backend, case = ON_CUPY[name], planted_case(solver.partition("/")[0])
@@ -190,3 +198,14 @@ def test_cupy_gram_matrices_are_held_where_the_device_has_room(monkeypatch):
     assert ls.Moments(wide, expect=(1000, 5)).form == "dense"
     monkeypatch.setitem(devices.MEMORY, 1, (1000, 8 << 30))
     assert ls.Moments(wide, expect=(1000, 5)).form == "implicit"
+
+
+def test_cupy_no_iteration_carries_more_than_its_budget_or_waits_unannounced():
+    if "double" not in cupy.__version__:
+        pytest.skip("nothing counts on a GPU")
+    from doubles import transfers
+
+    found, waits = transfers.measured()
+    assert found.keys() == transfers.budgets().keys()
+    assert transfers.risen(found) == []
+    assert waits == {}
