@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec.arrays import to_host, working_dtype
+from linspec.arrays import working_dtype
 
 
 class ProductsOnly:
@@ -36,45 +36,17 @@ class ProductsOnly:
     def rmatmat(self, U: Any) -> Any:
         return self.__array.T @ U
 
-    def snapshot(self) -> bytes:
-        return self.__array.tobytes()
-
-
-# ---- the table --------------------------------------------------------------------------------
-
 
 @dataclass(frozen=True, kw_only=True)
 class Backend:
-    """One library, or one kind of data.
-
-    `missing` says why it cannot be used here, or "". Of data that `is_array`, answers are arrays of the same library;
-    of others they are NumPy arrays, or of the library that `beside` makes right-hand sides in.
-    """
+    """One library, or one kind of data; `missing` says why it cannot be used here, or ""."""
 
     name: str
     wrap: Callable[[Any], Any]
-    snapshot: Callable[[Any], bytes] = lambda x: np.ascontiguousarray(to_host(x)).tobytes()
     missing: Callable[[], str] = lambda: ""
     is_array: bool = True
     float64: bool = True
-    readable: bool = True
     sparse: bool = False
-    beside: Callable[[Any], Any] | None = None
-
-    def companion(self, array: Any) -> Any:
-        """Turn a host array into a right-hand side that goes with the data."""
-        if self.is_array:
-            return self.wrap(array)
-        return array.copy() if self.beside is None else self.beside(array)
-
-
-def _bytes(*parts: str) -> Callable[[Any], bytes]:
-    def read(x: Any) -> bytes:
-        found = (getattr(x, part) for part in parts)
-        arrays = (to_host(part() if callable(part) else part) for part in found)
-        return b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
-
-    return read
 
 
 def _readonly(x: Any) -> Any:
@@ -113,7 +85,7 @@ def _jax(x: Any) -> Any:
     return jax.device_put(x.copy(), jax.local_devices(backend="cpu")[0])
 
 
-_cupy, _torch = _by("cupy", "asarray"), _by("torch", "from_numpy")
+_cupy = _by("cupy", "asarray")
 
 
 def _cupyx(kind: str) -> Callable[[Any], Any]:
@@ -174,24 +146,21 @@ def _kinds() -> Iterator[Backend]:
     yield Backend(name="array-api-strict", wrap=_strict("device1"), missing=strict)
     wrap = _strict("no_float64")
     yield Backend(name="array-api-strict-no-float64", wrap=wrap, missing=strict, float64=False)
-    yield Backend(name="torch", wrap=_torch, missing=torch)
+    yield Backend(name="torch", wrap=_by("torch", "from_numpy"), missing=torch)
     yield Backend(name="cupy", wrap=_cupy, missing=one)
     yield Backend(name="cupy-device1", wrap=_on_device1(_cupy), missing=two)
-    stored = _bytes("data", "indices", "indptr")
-    sparse: dict[str, Any] = {"is_array": False, "sparse": True, "snapshot": stored}
-    yield Backend(name="cupyx-csr", wrap=_cupyx("csr_matrix"), missing=one, beside=_cupy, **sparse)
+    sparse: dict[str, Any] = {"is_array": False, "sparse": True}
+    yield Backend(name="cupyx-csr", wrap=_cupyx("csr_matrix"), missing=one, **sparse)
     wrap = _on_device1(_cupyx("csc_matrix"))
-    yield Backend(name="cupyx-csc-device1", wrap=wrap, missing=two, beside=_on_device1(_cupy), **sparse)
-    yield Backend(name="jax", wrap=_jax, missing=_without("jax"), is_array=False, float64=x64, beside=_jax)
-    of_torch = {**sparse, "snapshot": _bytes("values", "col_indices", "crow_indices")}
-    yield Backend(name="torch-sparse-csr", wrap=_torch_csr, missing=torch, beside=_torch, **of_torch)
+    yield Backend(name="cupyx-csc-device1", wrap=wrap, missing=two, **sparse)
+    yield Backend(name="jax", wrap=_jax, missing=_without("jax"), is_array=False, float64=x64)
+    yield Backend(name="torch-sparse-csr", wrap=_torch_csr, missing=torch, **sparse)
     yield Backend(name="npy-file", wrap=_file, is_array=False)
     for name, made in (("csr", "csr_matrix"), ("csc", "csc_matrix"), ("sparse-array", "csr_array")):
         yield Backend(name=f"scipy-{name}", wrap=_by("scipy.sparse", made), **sparse)
-    products: dict[str, Any] = {"is_array": False, "readable": False}
     wrap = _by("scipy.sparse.linalg", "aslinearoperator")
-    yield Backend(name="scipy-operator", wrap=wrap, snapshot=lambda A: A.A.tobytes(), **products)
-    yield Backend(name="products-only", wrap=ProductsOnly, snapshot=ProductsOnly.snapshot, **products)
+    yield Backend(name="scipy-operator", wrap=wrap, is_array=False)
+    yield Backend(name="products-only", wrap=ProductsOnly, is_array=False)
 
 
 BACKENDS: tuple[Backend, ...] = tuple(_kinds())

@@ -54,10 +54,8 @@ def on(device, array):
     ],
 )
 def test_cupy_planted_answers_come_back_on_the_device(solver, name):
-    backend, case = ON_CUPY[name], planted_case(solver.partition("/")[0])
-    makers = {key: backend.companion if key in "BH" else backend.wrap for key in case.arrays}
-    wrapped = {key: makers[key](A) for key, A in case.arrays.items()}
-    before = {key: backend.snapshot(A) for key, A in wrapped.items() if key not in "BH"}
+    case, dense = planted_case(solver.partition("/")[0]), name.replace("cupyx-csr", "cupy")
+    wrapped = {key: ON_CUPY[dense if key in "BH" else name].wrap(A) for key, A in case.arrays.items()}
     found = ls.solve(case.state(wrapped), solver, rng=0)
     assert found.converged
     for field, value in case.truth.items():
@@ -65,7 +63,6 @@ def test_cupy_planted_answers_come_back_on_the_device(solver, name):
     names = ("x_weights", "Vh", "x", "weights")
     vectors = next(getattr(found, field) for field in names if hasattr(found, field))
     assert type(vectors).__module__.startswith("cupy")
-    assert {key: backend.snapshot(wrapped[key]) for key in before} == before
 
 
 # ---- devices ----------------------------------------------------------------------------------------------
