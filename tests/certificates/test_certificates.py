@@ -129,8 +129,6 @@ def test_words_and_ranks() -> None:
     assert judged(same, b, np.linalg.pinv(same) @ b).rank == 5
 
 
-# ---- norms of the inverse of a matrix -----------------------------------------------------------
-
 P = 30
 
 

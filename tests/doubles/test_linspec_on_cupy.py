@@ -36,9 +36,6 @@ def on(device, array):
         return cupy.asarray(array)
 
 
-# ---- answers ----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "name", ["cupy" if ON_CUPY["cupy-device1"].missing() else "cupy-device1", "cupyx-csr"]
 )
@@ -63,9 +60,6 @@ def test_cupy_planted_answers_come_back_on_the_device(solver, name):
     names = ("x_weights", "Vh", "x", "weights")
     vectors = next(getattr(found, field) for field in names if hasattr(found, field))
     assert type(vectors).__module__.startswith("cupy")
-
-
-# ---- devices ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("device", [0, 1])
@@ -120,18 +114,12 @@ def test_cupy_an_array_of_another_device_is_brought_home():
         np.testing.assert_array_equal(to_host(placed), X.astype(dtype))
 
 
-# ---- factorisations ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("ridge", [0.0, 1e-110])
 def test_cupy_least_squares_without_full_rank(ridge):
     A = np.hstack([X, X[:, :2]])
     found = ls.solve(ls.LeastSquares(cupy.asarray(A), cupy.asarray(Y), ridge=ridge), "direct")
     residual = Y - A @ to_host(found.x)
     np.testing.assert_allclose(A.T @ residual, 0.0, atol=1e-8)
-
-
-# ---- sparse matrices --------------------------------------------------------------------------------------
 
 
 def test_cupy_a_sparse_matrix_is_left_as_it_is():
@@ -173,9 +161,6 @@ def test_cupy_sparse_slices_are_streams(kind, rows, solver):
         found = ls.solve(ls.SVD(source, k=3, center=True), solver, rng=0)
         np.testing.assert_allclose(found.S, expected, rtol=1e-6)
         assert isinstance(found.Vh, cupy.ndarray)
-
-
-# ---- memory -----------------------------------------------------------------------------------------------
 
 
 def test_cupy_memory_is_that_of_the_device(monkeypatch):

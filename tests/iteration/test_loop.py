@@ -140,9 +140,6 @@ def test_doubt_keeps_a_small_residual_from_ending_the_run() -> None:
     assert "nothing has shown it." in found.message
 
 
-# ---- limits -------------------------------------------------------------------------------------
-
-
 def test_the_budget_that_the_error_names_is_enough():
     problem = ls.CCA(rng.standard_normal((400, 60)), rng.standard_normal((400, 50)), 3, ridge=1.0)
     options = {"form": "implicit", "tol": 1e-14, "rng": 0}
@@ -177,9 +174,6 @@ def test_no_way_to_read_passes_the_budget_by(access):
         found = ls.solve(ls.LeastSquares(data.get(access, A), b), Reads(), max_passes=budget)
         assert found.status is ls.Status.BUDGET
         assert budget - 2 < found.passes <= budget
-
-
-# ---- status and message -------------------------------------------------------------------------
 
 
 def ended(residual=1e-12, facts=(), lost=False, **how):

@@ -54,9 +54,6 @@ PRODUCTS_ONLY = {
 KINDS = READABLE | PRODUCTS_ONLY
 
 
-# ---- kinds of data ----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_data(kind: str, dtype: str) -> None:
@@ -105,9 +102,6 @@ def test_columns_less_their_means_lose_nothing_to_large_means(dtype: str, limit:
         assert np.linalg.norm(found - wanted) < limit * np.linalg.norm(wanted)
 
 
-# ---- what is refused --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("block", [np.ones(P), np.ones((P + 1, 2)), np.ones((1, P, 2)), [[1.0]] * P])
 def test_blocks_of_wrong_shape_are_refused(block: Any) -> None:
     for kind in ("c-order", "csr-array"):
@@ -127,9 +121,6 @@ def test_rows_that_do_not_exist_are_refused(kind: str) -> None:
     for rows in (np.arange(N) > 3, [0.5], [[0, 1]], [N], [-N - 1]):
         with pytest.raises(InvalidProblem, match=rf"by integers .*from 0 to {N - 1}; got .*flatnonzero"):
             as_operator(KINDS[kind](M)).rows(rows)
-
-
-# ---- masks and units: a conversion would drop them, so every door refuses them ----------------
 
 
 class WithUnit(np.ndarray):
@@ -191,9 +182,6 @@ def test_masks_and_units_are_refused_at_every_door(door, kind):
         (UnsupportedData, InvalidProblem), match=r"masked|unit|dtype object|real numbers|must be an array"
     ):
         through(MARKED[kind](plain))
-
-
-# ---- operators of others ----------------------------------------------------------------------
 
 
 def test_a_missing_adjoint_is_told() -> None:

@@ -1,7 +1,4 @@
-"""Sparse rows: threaded products and Gram matrices, entries that stand for one place, and entries that are refused.
-
-Small whole numbers make float64 arithmetic exact; Hypothesis draws the matrices, and loops run in minute pieces.
-"""
+"""Sparse rows of whole numbers, which are exact: threaded products, Gram matrices, entries that stand for one place."""
 
 from __future__ import annotations
 
@@ -83,9 +80,6 @@ def parts(A: Any) -> list[Any]:
     return [part.copy() for part in (A.data, A.indices, A.indptr)]
 
 
-# ---- products ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ["default", "minute", "public"])
 @given(data=st.data())
 def test_products_with_a_matrix_and_its_transpose_are_exact(name: str, data: st.DataObject) -> None:
@@ -112,9 +106,6 @@ def test_this_scipy_has_the_loops() -> None:
     assert sparse_loops.csr_matvecs is not None
 
 
-# ---- Gram matrices and slabs ------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ["default", "minute"])
 @given(data=st.data())
 def test_gram_matrices_and_their_cost(name: str, data: st.DataObject) -> None:
@@ -134,9 +125,6 @@ def test_gram_matrices_and_their_cost(name: str, data: st.DataObject) -> None:
     copy = G.copy()
     copy.sum_duplicates()
     assert copy.nnz == G.nnz
-
-
-# ---- entries ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "bool"])

@@ -1,8 +1,4 @@
-"""Weights are repeated rows, and confounds are residuals: in answers, on new rows, in tests and in predictions.
-
-The oracle is a Gram-Schmidt process in extended precision, twice. That every kind of data gives the sums of NumPy is
-in `tests/rows`, that every solver has them in `test_answers`.
-"""
+"""Weights are repeated rows, and confounds are residuals: in answers, on new rows, in tests and in predictions."""
 
 from __future__ import annotations
 
@@ -62,9 +58,6 @@ def slices(A: Any) -> Any:
     return lambda: (A[start : start + 61] for start in range(0, len(A), 61))
 
 
-# ---- answers ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("solver", ["gram", "lobpcg", "als"])
 def test_what_an_earlier_solve_has_read_of_slices_is_not_taken_for_weighted(solver: str) -> None:
     """`als` counts the rows of a callable and keeps their means; they are no weighted means, and know no confounds."""
@@ -94,8 +87,6 @@ def test_an_operator_known_by_products_stands_beside_slices(solver: str, center:
         with pytest.raises(errors.InvalidProblem, match=words):
             ls.solve(ls.CCA(aslinearoperator(X), slices(np.resize(Y, (rows, Q))), 2, **given), rng=0)
 
-
-# ---- confounds with large means ---------------------------------------------------------------
 
 ROWS = 90
 RNG = np.random.default_rng(3)
@@ -161,9 +152,6 @@ def test_what_confounds_leave_has_no_more_rank_than_the_columns(solver: str) -> 
     assert np.allclose(found.S, exact, rtol=1e-7)
 
 
-# ---- what is refused and what is said ---------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("given", "error", "said"),
     [
@@ -212,9 +200,6 @@ def test_as_many_columns_as_rows_that_count_are_said() -> None:
     found = ls.solve(ls.Discriminant(X, H, sample_weight=w, confounds=Z), "direct")
     assert found.rank == np.linalg.matrix_rank(residual(X, Z, w)[:12]) == 8
     assert "any targets are met exactly" in found.message
-
-
-# ---- new rows ---------------------------------------------------------------------------------
 
 
 def test_new_rows_lose_what_the_training_rows_say_of_their_confounds() -> None:
@@ -271,9 +256,6 @@ def test_scores_of_components_restore_rows(scale: bool) -> None:
     scores = solution.transform(X, confounds=Z)
     np.testing.assert_allclose(solution.inverse_transform(scores, confounds=Z), X, atol=1e-10)
     np.testing.assert_allclose(np.sum(w[:, None] * scores**2, axis=0), solution.S**2, rtol=1e-10)
-
-
-# ---- tests by permutation ---------------------------------------------------------------------
 
 
 def test_permutations_of_rows_that_count_are_those_of_repeated_rows() -> None:

@@ -26,9 +26,6 @@ def values(entries: Any) -> Any:
     return np.linalg.svd(np.asarray(entries, dtype=float), compute_uv=False)[:2]
 
 
-# ---- sizes --------------------------------------------------------------------------------------
-
-
 def test_the_message_names_matrix_column_and_power() -> None:
     entries = A * 1e-80
     entries[4, 3] = 5e-75
@@ -83,8 +80,6 @@ def test_a_column_whose_squares_are_no_numbers_is_named_and_not_called_zero(
         assert "column 2" in found.message or not unit
 
 
-# ---- precision ----------------------------------------------------------------------------------
-
 LABELS = np.eye(3)[RNG.integers(0, 3, 600)]
 TALL = RNG.standard_normal((600, 20)) * np.logspace(3, 0, 20)
 TALL[:, -3:] += LABELS
@@ -134,8 +129,6 @@ def test_as_operator_takes_a_dtype(kind: str, dtype: Any) -> None:
         ls.as_operator(data, dtype=int)
 
 
-# ---- nothing to find ------------------------------------------------------------------------------
-
 SHAPES = [(1, 1, 1), (1, 3, 2), (2, 1, 1), (5, 3, 2), (3, 5, 4)]
 
 
@@ -181,8 +174,6 @@ def test_an_answer_without_vectors_has_not_converged() -> None:
         found = ls.solve(problem)
         assert (found.status, found.converged) == (ls.Status.RANK_DEFICIENT, False)
 
-
-# ---- constant columns ---------------------------------------------------------------------------
 
 N = 50
 STILL = 100 + 3 * RNG.standard_normal((N, 6))

@@ -1,8 +1,4 @@
-"""Every function that takes several things with rows refuses the same labels in another order.
-
-The truth is the order that was planted: the rows of one argument are turned around together with their labels. Aligned
-frames and arrays give the answer of plain arrays.
-"""
+"""Every function that takes several things with rows refuses the same labels in another order."""
 
 from __future__ import annotations
 

@@ -77,9 +77,6 @@ def test_a_product_is_one_pass_and_a_held_form_one_in_all(kind: str) -> None:
         assert (each.passes, held.passes) == (passes, 1)
 
 
-# ---- problems that share them ---------------------------------------------------------------------
-
-
 H = ls.targets.lda(np.arange(N) % 3)
 SHARED: dict[str, Any] = {
     "cca": lambda data: ls.CCA(*data, k=2, ridge=1.0),
@@ -115,8 +112,6 @@ def test_problems_that_share_moments_have_the_answers_of_their_data(
 def test_components_of_views_take_the_pass_that_forms_all_moments() -> None:
     assert ls.solve(ls.CCA(A, B, 2, ridge=1.0), "rpcca", rng=0).passes == 1
 
-
-# ---- errors ---------------------------------------------------------------------------------------
 
 REFUSED: list[tuple[Any, str]] = [
     (ls.Moments, "moments are those of matrices; got none"),

@@ -1,7 +1,4 @@
-"""Rows in blocks that lie elsewhere: what stays there, what passes cost, and bits that do not depend on who works.
-
-That answers are right is asked by the matrix of all problems and solvers, and of moments by `tests/rows`.
-"""
+"""Rows in blocks that lie elsewhere: what stays there, what passes cost, and bits that do not depend on who works."""
 
 from __future__ import annotations
 
@@ -70,9 +67,6 @@ def small_head(monkeypatch):
     monkeypatch.setattr(on_workers, "ORIGIN_ROWS", 4)
 
 
-# ---- the operator ---------------------------------------------------------------------------------
-
-
 @KINDS
 def test_products_are_made_where_the_blocks_are(kind, small_head):
     rows, engine = kind(np.where(RNG.random((N, P)) < 0.5, X, 0.0)), Posted()
@@ -110,8 +104,6 @@ def test_methods_that_read_rows_here_say_that_blocks_stay():
     with pytest.raises(UnsupportedData, match="Give both to one"):
         answer(ls.CCA(BlockOperator([X]), blocks(Y), 2), "lobpcg")
 
-
-# ---- passes and bits ------------------------------------------------------------------------------
 
 DRAWN = {"cca/stochastic-appgrad", "least-squares/svrg"}
 """Solvers that draw rows: of blocks they draw runs of rows, and so others."""
@@ -165,8 +157,6 @@ def test_full_blocks_before_sparse_ones_are_centred_about_the_means_of_all_rows(
     np.testing.assert_allclose(found.S, np.linalg.svd(A - A.mean(axis=0), compute_uv=False)[:3], rtol=1e-9)
 
 
-# ---- cross-validation -----------------------------------------------------------------------------
-
 NAMED = {
     "sample_weight": RNG.integers(0, 3, N) / 2.0,
     "confounds": RNG.standard_normal((N, 2)),
@@ -204,9 +194,6 @@ def test_blocks_are_cross_validated_in_one_round(name, kind, named):
 def test_solves_for_each_split_of_blocks_are_refused_in_words():
     with pytest.raises(MissingCapability, match='form="dense"'):
         ls.cross_validate(ls.CCA(blocks(X), blocks(Y), 2), splitter=LABELS, form="solve")
-
-
-# ---- answers --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
