@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 from in_blocks import rows_of
 from planted import orthonormal
-from truths import extended, svd
+from truths import adjusted, extended, svd
 
 from linspec.arrays import HOST
 from linspec.certificates import Metric, NearDiagonal, Preconditioned, certify_linear
@@ -93,15 +93,9 @@ def test_claims_are_not_too_small(name: str, noise: float, *, held: bool) -> Non
 def test_claims_with_preprocessing_and_a_ridge() -> None:
     A, b = near * 3 + 7, near @ rng.standard_normal((6, 2)) + rng.standard_normal((n, 2)) - 2
     w, Z = 3 * rng.random(n), np.column_stack([grid, grid**2])
-    both = np.column_stack([np.ones(n), Z])
-    roots = np.sqrt(w)[:, None]
-    Q, _ = np.linalg.qr(both * roots)
-    left = [M * roots - Q @ (Q.T @ (M * roots)) for M in (A, b)]
-    D = np.sqrt(np.sum(left[0] ** 2, axis=0) / w.sum())
+    left, right = (adjusted(extended(M), w, extended(Z), center=True, scale=True).entries for M in (A, b))
     for ridge in (0.0, 1e-3, 10.0):
-        truth = exact(left[0] / D, left[1] / np.sqrt(np.sum(left[1] ** 2, axis=0) / w.sum()), ridge).astype(
-            float
-        )
+        truth = exact(left, right, ridge).astype(float)
         asked = {"center": True, "weights": w, "confounds": Z, "scale": True}
         assert judged(A, b, truth, ridge, **asked).status == "CONVERGED"
         short = np.array([1.0, -1, 0, 0, 0, 0])[:, None] / 10

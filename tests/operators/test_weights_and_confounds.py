@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.sparse.linalg import aslinearoperator
+from truths import adjusted, extended
 
 import linspec as ls
 from linspec import errors
@@ -33,25 +34,15 @@ def data(n: int = N) -> tuple[Any, Any, Any, Any]:
     return view(P, 2), view(Q, -1), Z, w
 
 
-def left(A: Any, Z: Any, w: Any = None) -> Any:
+def left(A: Any, Z: Any, w: Any = None, *, center: bool = False) -> Any:
     """Return the weighted rows less the fit to the confounds, with more digits than float64 has."""
-    long = np.longdouble
-    roots = np.ones(len(A), dtype=long) if w is None else np.sqrt(w.astype(long))
-    basis: list[Any] = []
-    for z in (Z.astype(long) * roots[:, None]).T:
-        for _ in range(2):
-            for q in basis:
-                z = z - q * (q @ z)
-        basis.append(z / np.sqrt(z @ z))
-    rest = A.astype(long) * roots[:, None]
-    for q in [*basis, *basis]:
-        rest = rest - np.outer(q, q @ rest)
-    return rest.astype(float)
+    w = np.ones(len(A), np.longdouble) if w is None else w.astype(np.longdouble)
+    return adjusted(extended(A), w, extended(Z), center=center).entries.astype(float)
 
 
 def residual(A: Any, Z: Any, w: Any = None) -> Any:
     """D A less its projection on the columns of D [1 Z]."""
-    return left(A, np.column_stack([np.ones(len(A)), Z]), w)
+    return left(A, Z, w, center=True)
 
 
 def slices(A: Any) -> Any:
