@@ -25,7 +25,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec.arrays import Array, Device, HostArray, all_finite, cast, is_array, on_device, to_host
+from linspec.arrays import (
+    Array,
+    Device,
+    HostArray,
+    all_finite,
+    cast,
+    host_dtype,
+    is_array,
+    on_device,
+    to_host,
+)
 from linspec.blocks import ByProducts
 from linspec.blocks.base import MULTIPLY_RATE, STORED_RATE, Block, LinearOperator, Rows
 from linspec.blocks.sparse_loops import SparseMinusThin
@@ -1006,5 +1016,4 @@ class Preprocessed(LinearOperator):
         w = self.moments.data.w(self)
         if w is None:
             return U
-        roots, device = self.device.blocks.xp.sqrt(w)[:, None], Device.of(U)
-        return U * (roots if device == self.device.blocks else device.asarray(roots, self.dtype))
+        return U * Device.of(U).asarray(self.device.blocks.xp.sqrt(w)[:, None], host_dtype(U))
