@@ -325,9 +325,9 @@ def moments_estimates(sizes: Sizes, products: int, columns: int) -> dict[str, Es
     sweep = 4.0 * sizes.nnz * columns * (2 if sizes.q else 1)
     rate = SPARSE_RATE if sizes.scattered else DENSE_RATE
     swept = sizes.shared(products * sweep / rate, products)
-    found = {"implicit": Estimate(swept, 8.0 * columns * (sizes.p + sizes.q) * 4, "passes")}
+    estimates = {"implicit": Estimate(swept, 8.0 * columns * (sizes.p + sizes.q) * 4, "passes")}
     if not sizes.readable:
-        return found
+        return estimates
     blocks = sizes.shared(_dense_gram_seconds(sizes))
     spare = 8.0 * max(sizes.p, sizes.q) ** 2  # the product of a block, before it is added to the sum
     if sizes.pairs is not None:
@@ -336,13 +336,13 @@ def moments_estimates(sizes: Sizes, products: int, columns: int) -> dict[str, Es
         worth = cheaper or build < swept  # else samples would not make them the fastest
         entries = sizes.sparse_gram_entries if worth else float(sizes.pairs)
         use = products * 4.0 * entries * columns / SPARSE_RATE
-        found["sparse"] = Estimate(build + use, 16.0 * entries, "sparse Gram matrices")
+        estimates["sparse"] = Estimate(build + use, 16.0 * entries, "sparse Gram matrices")
         if cheaper:
             blocks = build
             spare = 16.0 * entries
     use = products * 4.0 * sizes.gram_entries * columns / DENSE_RATE
-    found["dense"] = Estimate(blocks + use, 8.0 * sizes.gram_entries + spare, "dense Gram matrices")
-    return found
+    estimates["dense"] = Estimate(blocks + use, 8.0 * sizes.gram_entries + spare, "dense Gram matrices")
+    return estimates
 
 
 def moments_form(sizes: Sizes, products: int, columns: int) -> tuple[str, Estimate]:
@@ -399,11 +399,13 @@ def sweeps_estimate(sizes: Sizes, products: int, spare: int = 0) -> Estimate:
     '20 passes with blocks of 5 columns'
     """
     rate = SPARSE_RATE if sizes.scattered else DENSE_RATE
-    each = sizes.shared(sizes.nnz * (READING + 4.0 * sizes.k) / rate)
-    each += 10.0 * sizes.p * sizes.k**2 / DENSE_RATE
+    per_product = sizes.shared(sizes.nnz * (READING + 4.0 * sizes.k) / rate)
+    per_product += 10.0 * sizes.p * sizes.k**2 / DENSE_RATE
     once = sizes.shared(sizes.nnz * (READING + 4.0 * spare) / rate)
     held = 8.0 * sizes.p * (8 * sizes.k + 3 * spare)
-    return Estimate(products * each + once, held, f"{products} passes with blocks of {sizes.k} columns")
+    return Estimate(
+        products * per_product + once, held, f"{products} passes with blocks of {sizes.k} columns"
+    )
 
 
 def gram_seconds(sizes: Sizes) -> float:

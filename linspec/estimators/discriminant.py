@@ -147,10 +147,10 @@ class Discriminant(
         H = make(_beside_rows(labels, X), **options)
         ridge = checked_number("ridge", self.ridge)
         stated = Problem(X, H, self.n_components, ridge=ridge, scale=self.scale, sample_weight=w)
-        found = self.solution_ = self._solved(stated)
-        self.scalings_, self.mean_ = found.weights, found.mean
-        self.eigenvalues_ = like(found.weights, found.eigenvalues)
-        self.n_components_ = self._n_features_out = len(found.eigenvalues)
+        solution = self.solution_ = self._solved(stated)
+        self.scalings_, self.mean_ = solution.weights, solution.mean
+        self.eigenvalues_ = like(solution.weights, solution.eigenvalues)
+        self.n_components_ = self._n_features_out = len(solution.eigenvalues)
         self._classifier = self._classifier_or_reason(X, labels, w)
         return self
 

@@ -326,9 +326,9 @@ class DrawnPairs(Draws):
         rows = {"center": bool(self.problem.center), "confounds": self.problem.confounds, "sample_weight": w}
         return loadings_of(self.problem.matrices, [solution.x_weights, solution.y_weights], **rows)
 
-    def rotated(self, found: Any, w: HostArray) -> list[HostArray]:
-        rotations, weights = [], weights_on_host(found)
-        drawn = zip(self.sides, self.whole, self._related(found, w), weights.items(), strict=True)
+    def rotated(self, solution: Any, w: HostArray) -> list[HostArray]:
+        rotations, weights = [], weights_on_host(solution)
+        drawn = zip(self.sides, self.whole, self._related(solution, w), weights.items(), strict=True)
         for side, whole, view, (name, W) in drawn:
             blocks = {name: W, "loadings": view.correlations * view.lengths}
             rotations.append(side.add(whole.products.T @ W, view.products.T @ W, blocks))  # (1)

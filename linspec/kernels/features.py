@@ -326,10 +326,10 @@ def nystrom(
             )
         numbers = drawn_rows(n, m, generator)
         chosen = points_of(read_rows(A.rows(numbers), "X"), kernel)
-    own = None
+    tile = None
     if kernel.precomputed:
-        own, chosen = kernel.tile(chosen.rows, numbers), Points(numbers, kernel)
-    return KernelMap(chosen, turn_of(chosen, differences=differences, own=own), A.shape[1], numbers)
+        tile, chosen = kernel.tile(chosen.rows, numbers), Points(numbers, kernel)
+    return KernelMap(chosen, turn_of(chosen, differences=differences, own=tile), A.shape[1], numbers)
 
 
 def drawn_rows(n: int, m: int, rng: np.random.Generator) -> HostArray:
@@ -463,11 +463,11 @@ def pivots(points: Points, m: int, rng: np.random.Generator, weights: HostArray 
         new = np.unique(rng.choice(n, block, p=chances / chances.sum()))
         before = L[:, :done]
         G = np.asarray(to_host(device.asarray(points.against(points.columns(new))))) - before @ before[new].T
-        own = (G[new] + G[new].T) / 2
+        among = (G[new] + G[new].T) / 2
         more = (
-            1e-10 * np.trace(own) / len(new) + 30 * unit * size
+            1e-10 * np.trace(among) / len(new) + 30 * unit * size
         )  # the second term exceeds the rounding of G
-        F = scipy.linalg.solve_triangular(_lower(own, (more,)), G.T, lower=True).T
+        F = scipy.linalg.solve_triangular(_lower(among, (more,)), G.T, lower=True).T
         L[:, done : done + len(new)], taken = F, np.concatenate([taken, new])
         squares = np.einsum("ij,ij->i", F, F)
         left = np.maximum(left - (squares if weights is None else squares * weights), 0.0)

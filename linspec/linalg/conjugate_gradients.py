@@ -240,7 +240,7 @@ def cg_steps(
             turn = _above(residuals, limits)
             Q = Q @ asarray(turn)
             tau = turn.T @ tau
-            z = [turn.T @ each for each in z]
+            z = [turn.T @ block for block in z]
             WQ = Q if preconditioner is None else WQ @ asarray(turn)
         back = tau.T[None]
         if several:
@@ -276,7 +276,7 @@ def _basis(S: Array, preconditioner: Callable[[Array], Array] | None) -> tuple[A
 
 def _lengths(z: Sequence[HostArray], columns: Sequence[HostArray], least: int) -> HostArray:
     """The lengths of the residuals that the ridges solve."""
-    solved = [each[:, columns[i]] if i == least else each for i, each in enumerate(z)]
+    solved = [block[:, columns[i]] if i == least else block for i, block in enumerate(z)]
     return lengths_of(_beside(solved))
 
 

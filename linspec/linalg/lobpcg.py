@@ -125,11 +125,11 @@ def lobpcg_steps(
         if not exhausted and space.columns + columns > depth * width:
             space.restart(width)  # (4)
         pairs = space.pairs(width, exhausted=exhausted)
-        asked = yield pairs
+        sent = yield pairs
         if exhausted:
             return
-        Z = space.outside(pairs.residuals if asked is None else asked)
-        del pairs, asked
+        Z = space.outside(pairs.residuals if sent is None else sent)
+        del pairs, sent
         if not Z[0].shape[1]:
             yield space.pairs(width, exhausted=True)
             return
@@ -306,9 +306,9 @@ class _Space:
         residuals = []
         for i, view in enumerate(views):
             R = _combined(view.SV, scaled[i])
-            for other, c in zip(views, w, strict=True):
-                if i in other.HV:
-                    R = R + _combined(other.HV[i], c)
+            for partner, c in zip(views, w, strict=True):
+                if i in partner.HV:
+                    R = R + _combined(partner.HV[i], c)
             residuals.append(R)
         vectors = partial(_vectors, [tuple(view.V) for view in views], w)
         return RitzBlocks(values, vectors, residuals, exhausted)

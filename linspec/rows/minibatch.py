@@ -140,9 +140,9 @@ class Minibatch:
     def row_squares(self, D: Array | None = None) -> Array:
         """Squared lengths of the preprocessed rows, with their weights, in the metric of a diagonal."""
         device, f = self.A.device.blocks, self.fitted
-        kept = f.live if f.factors is None else f.factors**2
-        if kept is not None:
-            D = device.asarray(kept) if D is None else device.asarray(kept) * D
+        factors = f.live if f.factors is None else f.factors**2
+        if factors is not None:
+            D = device.asarray(factors) if D is None else device.asarray(factors) * D
         block = self.block.cut(0, self.rows).about(self.about)
         squares = block.row_squares(D)
         if self.B is not None:

@@ -44,9 +44,9 @@ def run(  # noqa: PLR0913 (what one call of `solve` sets)
     complete: bool = False,
 ) -> Any:
     """Run one solver on a problem, and return its solution."""
-    own = getattr(solver, "tol", None)
-    asked = own if is_number(own) else tol
-    tol = problem.default_tol if asked is None else asked
+    solver_tol = getattr(solver, "tol", None)
+    requested = solver_tol if is_number(solver_tol) else tol
+    tol = problem.default_tol if requested is None else requested
 
     def begin(moments: Any) -> Mapping[str, Array] | None:
         """A start for the preprocessed matrices; the iterate of a checkpoint is one."""

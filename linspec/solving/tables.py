@@ -231,9 +231,9 @@ def table_of_features(solution: Any, values: Array, library: str | None = None) 
     return table("feature", range(values.shape[0]), named, _library(solution, library, None))
 
 
-def _library(solution: Any, asked: str | None, data: Any) -> str:
+def _library(solution: Any, library: str | None, data: Any) -> str:
     """Return the library of a table: the requested one, that of the data, or that of the first training frame."""
-    return (library_of(data) or str(solution.frame_library)) if asked is None else asked
+    return (library_of(data) or str(solution.frame_library)) if library is None else library
 
 
 # ---- ridges: a number, or one for each of several matrices -------------------------------------

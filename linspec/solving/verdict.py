@@ -72,8 +72,8 @@ def verdict(
     remarks : sequence of str, default ()
         Sentences for the message that bear on no status.
     """
-    found = [certificate.fields.get(name) for name in problem.solution.layout.arrays]
-    parts = [part for value in found for part in parts_of(value)]
+    arrays = [certificate.fields.get(name) for name in problem.solution.layout.arrays]
+    parts = [part for value in arrays for part in parts_of(value)]
     empty = any(0 in getattr(part, "shape", ()) for part in parts)
     settled = bool(certificate.residual <= tol) and not certificate.lost
     converged = settled and problem.solution.layout.certified and not empty
@@ -103,8 +103,8 @@ def _status(
         return Status.CONVERGED
     if ending is not None and not by_itself:
         return ending
-    said = (each for each in (Status.APPROXIMATE, Status.ITERATION_LIMIT) if each in notes)
-    return next(said, Status.INACCURATE)
+    statuses = (status for status in (Status.APPROXIMATE, Status.ITERATION_LIMIT) if status in notes)
+    return next(statuses, Status.INACCURATE)
 
 
 def _figures(residual: float, tol: float, *, once: bool) -> str:
@@ -120,8 +120,8 @@ def _message(status: Status, notes: Sequence[Finding], remarks: Sequence[str], f
     if status is Status.CONVERGED:
         notes = [(finding, text) for finding, text in notes if finding is not Status.APPROXIMATE]
     texts = [text for _, text in notes]
-    own = [] if any(status is finding for finding, _ in notes) else [status.value]
-    return " ".join([*own, *texts, *remarks, f"({figures})"])
+    advice = [] if any(status is finding for finding, _ in notes) else [status.value]
+    return " ".join([*advice, *texts, *remarks, f"({figures})"])
 
 
 def as_interrupted(solution: Any) -> Any:
@@ -273,5 +273,5 @@ def lost_digits(moments: Any, least: float) -> str:
     what = "Means" if moments.pre.B is None else "Means, or what confounds explain,"
     text = f"{what} much larger than the deviations of a column were subtracted from products, not from entries: "
     text += f"relative errors of about {min(error, 1.0):.0e} remain, which the residual does not show. "
-    other = "Pass an array or a file" if moments.pre.center else "Pass center=True"
-    return text + f"{other}, or subtract a constant from each column."
+    remedy = "Pass an array or a file" if moments.pre.center else "Pass center=True"
+    return text + f"{remedy}, or subtract a constant from each column."

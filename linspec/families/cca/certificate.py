@@ -150,10 +150,10 @@ def certify(problem: ls.CCA, moments: Moments, arrays: Mapping[str, Any], tol: f
 def _judged(problem: ls.CCA, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Judged:
     """Turn the weights of a solver to canonical pairs, and measure them."""
     k, devices = problem.k, [A.device.blocks for A in moments.operators]
-    given = [
+    weights = [
         device.asarray(arrays[name]) for device, name in zip(devices, ("x_weights", "y_weights"), strict=True)
     ]
-    pairs, metrics = multiplied(problem, moments, given)
+    pairs, metrics = multiplied(problem, moments, weights)
     errors = None
     following = None
     missing = 0.0
@@ -256,9 +256,9 @@ def _missing(problem: ls.CCA, moments: Moments, pairs: Pairs, metrics: Sequence[
         CV = moments.products(None, y.lift(V))[1][0]
         return y.dual(moments.products(x.solve(CV), None)[0][1])
 
-    found = RitzPairs(pairs.rho**2, lambda: V, np.zeros(len(pairs.rho)), exhausted=False)
-    found, _ = search(product, found, BESIDE, np.random.default_rng(0), max(problem.default_tol, EPS))
-    return float(np.sqrt(np.maximum(found.values, 0.0)).sum() - pairs.rho.sum())
+    ritz = RitzPairs(pairs.rho**2, lambda: V, np.zeros(len(pairs.rho)), exhausted=False)
+    ritz, _ = search(product, ritz, BESIDE, np.random.default_rng(0), max(problem.default_tol, EPS))
+    return float(np.sqrt(np.maximum(ritz.values, 0.0)).sum() - pairs.rho.sum())
 
 
 def _every(moments: Moments, metrics: Sequence[Metric]) -> HostArray | None:
@@ -292,29 +292,31 @@ def _bounds(problem: ls.CCA, moments: Moments, judged: Judged) -> HostArray | No
 
 def _regressions(problem: ls.CCA, moments: Moments, pairs: Pairs) -> dict[str, Array]:
     """Coefficients of the columns of each view on the variates of each view, by least squares without a ridge."""
-    found = {}
+    coefficients = {}
     names, views = "xy", (problem.X, problem.Y)
     for i, view in enumerate(names):
-        own = pairs.GW[i]  # type: ignore[index]  # no block has been renewed
-        solved = pairs.device.asarray(inverse(to_host(pairs.W[i].T @ own)))
+        GW = pairs.GW[i]  # type: ignore[index]  # no block has been renewed
+        solved = pairs.device.asarray(inverse(to_host(pairs.W[i].T @ GW)))
         for j, name in enumerate(names):
-            columns = own if i == j else pairs.CW[j]
+            columns = GW if i == j else pairs.CW[j]
             B = moments.fitted[j].unscaled(columns @ solved)
-            found[f"{name}_from_{view}"] = views[j].device.asarray(B, views[j].dtype)
-    return found
+            coefficients[f"{name}_from_{view}"] = views[j].device.asarray(B, views[j].dtype)
+    return coefficients
 
 
 def facts_of(
     problem: ls.CCA, rho: HostArray, squares: HostArray, ranks: tuple[int, int] | None, moments: Moments
 ) -> list[Finding]:
     """What an answer says of the data: ranks, and correlations of 1."""
-    found: list[Finding] = []
+    notes: list[Finding] = []
     if len(rho) < problem.k and not problem.every:
-        text = f"{len(rho)} of the {problem.k} asked for are returned: the numerical ranks of the views allow "
+        text = (
+            f"{len(rho)} of the {problem.k} asked for are returned: the numerical ranks of the views allow "
+        )
         if ranks is not None and min(ranks) > len(rho):
-            found.append((Status.INCOMPLETE, f"{text}{min(*ranks, problem.k)} canonical pairs."))
+            notes.append((Status.INCOMPLETE, f"{text}{min(*ranks, problem.k)} canonical pairs."))
         else:
-            found.append((Status.RANK_DEFICIENT, text + "no more canonical pairs."))
+            notes.append((Status.RANK_DEFICIENT, text + "no more canonical pairs."))
     facts: list[Finding] = []
     for i, (name, ridge, rank) in enumerate(zip(moments.names, problem.ridge, ranks or (), strict=False)):
         columns = moments.widths[i]
@@ -332,4 +334,4 @@ def facts_of(
         remedy = f"A ridge of about ({amounts}) or more moves pairs with large variance to the front; "
         remedy += "the score of other rows distinguishes them from chance."
         facts[-1] = (facts[-1][0], f"{facts[-1][1]} {remedy}")
-    return [*found, *facts]
+    return [*notes, *facts]

@@ -237,9 +237,9 @@ class Split:
             The names of matrices whose columns are not multiplied by their factors; see `unscaled_squares`.
         """
         blocks, rows = [], self._rows
-        for each in weights:
-            block = np.zeros((self._width, next(iter(each.values())).shape[1]))
-            for name, W in each.items():
+        for combination in weights:
+            block = np.zeros((self._width, next(iter(combination.values())).shape[1]))
+            for name, W in combination.items():
                 block[self._places[name]] = W if name in unscaled else W * self.factors(name)[:, None]
             blocks.append(block)
         K = np.hstack(blocks)
@@ -282,14 +282,14 @@ class Split:
         S is the Gram matrix of [columns, confounds], and Γ = `slopes` holds the regression coefficients. The result is
         [I −Γᵀ] S [I −Γᵀ]ᵀ. Columns beside, whose `squares` are not in S, have no rows in it.
         """
-        own = self._slopes[:, : self._full]
+        slopes = self._slopes[:, : self._full]
         beside = self._slopes[:, self._full :]
         mapped = self._columns_of(S[: self._full])
         C = S[self._full :]
         Sz = S[self._full :, self._full : self._end]
         if self._confounds:
             half = Sz @ self._slopes - self._columns_of(C)
-            mapped = mapped - C[:, : self._full].T @ self._slopes + own.T @ half
+            mapped = mapped - C[:, : self._full].T @ self._slopes + slopes.T @ half
         gained = np.sum(beside * (Sz @ beside - 2 * C[:, self._end :]), axis=0)
         return mapped, np.append(np.diag(mapped), np.maximum(squares[self._end :] + gained, 0.0))
 
