@@ -232,8 +232,7 @@ def hostile(session: nox.Session) -> None:
 def distributed(session: nox.Session) -> None:
     """Rows on workers of dask: every test of faults, the slow ones too, which kill and stop processes."""
     session.install(*DEV)
-    session.run("pytest", "-q", "tests/plugins/test_dask.py", "tests/plugins/test_dask_faults.py",
-                *session.posargs, env={"LINSPEC_SLOW": "1"})  # fmt: skip
+    session.run("pytest", "-q", "tests/plugins/test_dask.py", *session.posargs, env={"LINSPEC_SLOW": "1"})
 
 
 @nox.session

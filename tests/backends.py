@@ -23,7 +23,7 @@ import scipy.sparse
 
 from linspec.arrays import to_host, working_dtype
 from linspec.operators import LinearOperator, as_operator
-from linspec.process.turns import in_turn
+from linspec.process.locks import locked
 
 
 class ProductsOnly:
@@ -60,7 +60,7 @@ class CountingOperator(LinearOperator):
         share: float = 1.0,
     ) -> None:
         self.inner = as_operator(data)
-        self.shape, self.dtype, self.home = self.inner.shape, self.inner.dtype, self.inner.home
+        self.shape, self.dtype, self.device = self.inner.shape, self.inner.dtype, self.inner.device
         self.access, self.readable = "rows" if sliceable else "products", readable
         self.of, self.share = of or self, share
         self.forward = self.adjoint = self.columns = self.passes = 0.0
@@ -94,7 +94,7 @@ class CountingOperator(LinearOperator):
         return self.inner.dense()
 
     def count(self, *, passes: float = 0.0, **amounts: float) -> None:
-        with in_turn(self.of):  # threads multiply their rows at once
+        with locked(self.of):  # threads multiply their rows at once
             self.of.passes += passes if self.of is self else 0.0
             for name, amount in amounts.items():
                 setattr(self.of, name, getattr(self.of, name) + self.share * amount)
@@ -109,9 +109,9 @@ def check_operator(data: Any, *, entries: Any) -> list[str]:
     taken = [(A.rows(rows), M[rows]) for rows in (selections if A.gathers else ())]
     for B, exact in [(A, M), *taken]:
         for k, product in itertools.product((3, 1, 0), (B.matmat, B.rmatmat)):
-            E, home = (exact, A.home.blocks) if product == B.matmat else (exact.T, A.home)
+            E, device = (exact, A.device.blocks) if product == B.matmat else (exact.T, A.device)
             V = rng.standard_normal((E.shape[1], k)).astype(A.dtype)
-            block = home.place(V.copy(), np.float64 if product == B.matmat else A.dtype)
+            block = device.asarray(V.copy(), np.float64 if product == B.matmat else A.dtype)
             found, what = to_host(product(block)), f"{product.__name__} of {exact.shape}"
             limit = 8 * np.finfo(A.dtype).eps * (np.sqrt(max(M.shape)) + 4) * (np.abs(E) @ np.abs(V))
             off = np.abs(found - E @ V.astype(float)) if found.shape == limit.shape else np.inf

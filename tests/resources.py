@@ -168,7 +168,7 @@ def megabytes_read(A: Any, count: int) -> float:
 def multiplied(spec: Any) -> None:
     """Multiply by an operator and its adjoint."""
     A = spec.adapt(sample_of(spec))
-    A.rmatmat(A.matmat(A.home.place(np.ones((A.shape[1], 1)), A.dtype)))
+    A.rmatmat(A.matmat(A.device.asarray(np.ones((A.shape[1], 1)), A.dtype)))
 
 
 IMPORTS = """

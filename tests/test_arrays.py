@@ -8,7 +8,7 @@ import pytest
 from backends import BACKENDS
 
 from linspec import arrays
-from linspec.arrays import HOST, Home, all_finite, host_dtype, namespace, to_host
+from linspec.arrays import HOST, Device, all_finite, host_dtype, namespace, to_host
 from linspec.errors import LinspecError, UnsupportedData
 
 KIT = {each.name: each for each in BACKENDS if each.is_array and not each.missing()}
@@ -68,13 +68,13 @@ def test_arrays_go_there_and_back(name, dtype):
         pytest.skip("no float64 there")
     x = np.array([[0, 1, 3], [100, 7, 1]]).astype(dtype)
     there = KIT[name].wrap(x)
-    host, home = to_host(there), Home.of(there)
+    host, device = to_host(there), Device.of(there)
     assert isinstance(host, np.ndarray)
     assert host.dtype == x.dtype
     assert np.array_equal(host, x)
     for source in (x, x[::-1], np.eye(3, dtype=np.float32)) if dtype.startswith("float") else ():
-        placed = home.place(source, dtype)
-        assert Home.of(placed) == home
+        placed = device.asarray(source, dtype)
+        assert Device.of(placed) == device
         assert host_dtype(placed) == np.dtype(dtype)
         assert np.array_equal(to_host(placed), source)
 

@@ -20,7 +20,7 @@ ENTRIES = (2.0**-46) ** 2
 
 
 def varies(about: Any, size: Any) -> HostArray:
-    """Mask of the columns whose squares about their means are more than rounding of their entries.
+    """Mask of the columns whose squares about their means are more than rounding of their entries, or not finite.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def varies(about: Any, size: Any) -> HostArray:
     >>> varies([0.0, 1e-30, 1e-10], [1.0, 1.0, 1.0])
     array([False, False,  True])
     """
-    return np.asarray(about) > ENTRIES * np.asarray(size)
+    return (np.asarray(about) > ENTRIES * np.asarray(size)) | ~np.isfinite(about)
 
 
 def squares_about_means(Y: HostArray, weights: HostArray | None = None) -> HostArray:

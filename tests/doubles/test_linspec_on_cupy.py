@@ -16,7 +16,7 @@ from cupyx.scipy import sparse
 
 import linspec as ls
 from linspec import arrays, cost
-from linspec.arrays import Home, to_host
+from linspec.arrays import Device, to_host
 from linspec.blocks.base import LONGEST_DEVICE_STRETCH
 from linspec.process import machine
 
@@ -110,7 +110,7 @@ def test_cupy_what_is_public_computes_on_the_device_of_its_arrays():
 
 def test_cupy_an_array_of_another_device_is_brought_home():
     for dtype in ("float32", "float64"):
-        placed = Home.of(on(0, X)).place(on(1, X), dtype)
+        placed = Device.of(on(0, X)).asarray(on(1, X), dtype)
         assert placed.device == cupy.cuda.Device(0)
         np.testing.assert_array_equal(to_host(placed), X.astype(dtype))
 
@@ -182,12 +182,12 @@ def test_cupy_sparse_slices_are_streams(kind, rows, solver):
 
 def test_cupy_memory_is_that_of_the_device(monkeypatch):
     monkeypatch.setattr(machine, "available_memory", lambda: 10**15)
-    for device in (0, 1):
-        home = Home.of(on(device, X))
-        free, total = cupy.cuda.Device(device).mem_info
-        assert free <= home.free_memory() <= total
-        assert cost.spare_bytes(home) == home.free_memory() // 4
-        assert cost.sizes_of([ls.as_operator(on(device, X))], 2).home == home
+    for number in (0, 1):
+        device = Device.of(on(number, X))
+        free, total = cupy.cuda.Device(number).mem_info
+        assert free <= device.free_memory() <= total
+        assert cost.spare_bytes(device) == device.free_memory() // 4
+        assert cost.sizes_of([ls.as_operator(on(number, X))], 2).device == device
     assert arrays.HOST.free_memory() == 10**15
 
 

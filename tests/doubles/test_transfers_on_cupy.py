@@ -45,8 +45,8 @@ def test_steps_of_cg_are_those_of_the_host():
     for B in (RNG.standard_normal((300, 3)), dependent, few):
         for steps in (1, 4, 9, 60):
             answers = []
-            for place in (np.asarray, cupy.asarray):
-                problem = ls.LeastSquares(place(A), place(B), ridge=ridge)
+            for asarray in (np.asarray, cupy.asarray):
+                problem = ls.LeastSquares(asarray(A), asarray(B), ridge=ridge)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     answers.append(ls.solve(problem, "cg", max_iterations=steps, tol=tol))

@@ -30,10 +30,10 @@ class Bomb:
     """An object that makes a folder when it is unpickled."""
 
     def __init__(self, place: Path) -> None:
-        self.place = place
+        self.asarray = place
 
     def __reduce__(self) -> Any:
-        return os.mkdir, (str(self.place),)
+        return os.mkdir, (str(self.asarray),)
 
 
 @pytest.fixture

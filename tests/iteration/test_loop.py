@@ -197,14 +197,14 @@ def test_no_way_to_read_passes_the_budget_by(access):
 # ---- status and message -------------------------------------------------------------------------
 
 
-def ended(residual=1e-12, findings=(), lost=False, **how):
+def ended(residual=1e-12, facts=(), lost=False, **how):
     told = {"tol": 1e-8, "once": False, "ending": Status.CONVERGED, "notes": ()} | how
-    certificate = Certificate(residual, findings, {"Vh": np.ones((1, 3))}, lost=lost)
+    certificate = Certificate(residual, facts, {"Vh": np.ones((1, 3))}, lost=lost)
     return verdict(ls.SVD(np.eye(3), 1), certificate, **told)
 
 
 FAR, ROUGH = {"residual": 1e-3}, {"notes": [(Status.APPROXIMATE, "a")]}
-CLUSTERED, INCONSISTENT = (Status.CLUSTERED, "a"), {"findings": ((Status.INCONSISTENT, "a"),), "lost": True}
+CLUSTERED, INCONSISTENT = (Status.CLUSTERED, "a"), {"facts": ((Status.INCONSISTENT, "a"),), "lost": True}
 
 
 @pytest.mark.parametrize(
@@ -217,8 +217,8 @@ CLUSTERED, INCONSISTENT = (Status.CLUSTERED, "a"), {"findings": ((Status.INCONSI
         (FAR | ROUGH, Status.APPROXIMATE, False),
         (FAR | ROUGH | {"ending": Status.BUDGET}, Status.BUDGET, False),
         (ROUGH, Status.CONVERGED, True),
-        ({"findings": (CLUSTERED,)}, Status.CLUSTERED, True),
-        ({"findings": (CLUSTERED, (Status.INCOMPLETE, "b"))}, Status.INCOMPLETE, True),
+        ({"facts": (CLUSTERED,)}, Status.CLUSTERED, True),
+        ({"facts": (CLUSTERED, (Status.INCOMPLETE, "b"))}, Status.INCOMPLETE, True),
         ({"lost": True}, Status.INACCURATE, False),
         (INCONSISTENT, Status.INCONSISTENT, False),
         (INCONSISTENT | {"ending": Status.INTERRUPTED}, Status.INTERRUPTED, False),
@@ -232,7 +232,7 @@ def test_what_decides_on_the_status(how, status, converged):
 
 def test_a_message_gives_the_advice_once():
     assert ended()[2] == f"{Status.CONVERGED.value} (residual 1e-12, tolerance 1e-08)"
-    found = ended(findings=((Status.CLUSTERED, "Some are close."),))[2]
+    found = ended(notes=((Status.CLUSTERED, "Some are close."),))[2]
     assert found == "Some are close. (residual 1e-12, tolerance 1e-08)"
     assert "Take more columns" not in ended(notes=[(Status.APPROXIMATE, "Take more columns.")])[2]
     assert "the data can be read once" in ended(np.nan, once=True)[2]

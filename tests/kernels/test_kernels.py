@@ -43,7 +43,7 @@ def test_products_are_those_of_the_centred_matrix(name, backend, form):
     def same(found, wanted):
         np.testing.assert_allclose(to_host(found), wanted, atol=unit * np.abs(K).max() * 130)
 
-    same(op.matmat(op.home.place(V)), H @ K @ H @ V)
+    same(op.matmat(op.device.asarray(V)), H @ K @ H @ V)
     same(op.columns([5, 0, 9]), K[:, [5, 0, 9]])
     same(op.diagonal(), np.diag(K))
     same(op.cross(backend.wrap(NEW.astype(dtype))).dense(), by_definition(NEW, X))
@@ -80,7 +80,7 @@ def test_a_precomputed_matrix_is_taken_as_it_is(wrap):
 def test_passes_are_counted_before_they_begin():
     rows, counts = np.random.default_rng(0).standard_normal((40, 3)), []
     op = ls.KernelOperator(rows, "rbf", begins=lambda *counted: counts.append(counted))
-    op.settle(0)
+    op.fit(0)
     op.columns(range(10))
     op.matmat(np.ones((40, 2)))
     assert [share for _, share, _ in counts] == [1.0, 0.25, 1.0]
@@ -88,7 +88,7 @@ def test_passes_are_counted_before_they_begin():
 
 
 def settled(rows, kernel, seed=0):
-    return ls.KernelOperator(rows, kernel).settle(seed)
+    return ls.KernelOperator(rows, kernel).fit(seed)
 
 
 def test_scales_are_taken_from_the_rows_once():

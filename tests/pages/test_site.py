@@ -28,7 +28,7 @@ class Zero(Solver):
     factor: float = ls.option(0.5, "does |nothing|_ at all", above=0)
 
     def iterate(self, problem: Any, moments: Any, context: Any, start: Any) -> Any:
-        yield Iterate(0.0, lambda: {"x": problem.home.blocks.zeros(tuple(moments.widths))}, final=True)
+        yield Iterate(0.0, lambda: {"x": problem.device.blocks.zeros(tuple(moments.widths))}, final=True)
 
 
 @pytest.fixture

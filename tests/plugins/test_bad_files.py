@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,69 +26,48 @@ TABLE = "a,b\n" + "1,2\n3,4\n" * 500
 
 TEXTS = {
     "a short row": ("csv", "a,b\n1,2\n3\n5,6\n", InvalidProblem, "line 3: 2 fields are needed.* got 1"),
-    "a long row": ("csv", "a,b\n1,2\n3,4,5\n", InvalidProblem, "line 3: 2 fields are needed.* got 3"),
     "a short row of blanks": ("txt", "1 2 3\n4 5\n", InvalidProblem, "line 2: 3 fields"),
     "a long row of tabs": ("tsv", "a\tb\n1\t2\n3\t4\t5\n", InvalidProblem, "line 3: 2 fields"),
-    "a comma at the end of a row": ("csv", "a,b\n1,2\n3,4,\n", InvalidProblem, "line 3: 2 fields"),
-    "a short row far below": ("csv", TABLE + "5\n", InvalidProblem, "line 1002: 2 fields"),
     "a number with two points": ("csv", "a,b\n1,2\n3,1.5.2\n", UnsupportedData, "line 3, field 2: .*'1.5.2' in .*'b'"),
-    "a letter in a number": ("csv", "a,b\n1,2\n1O,4\n", UnsupportedData, "line 3, field 1"),
-    "a number that is cut": ("csv", "a,b\n1,2\n3,1e\n", UnsupportedData, "line 3, field 2"),
-    "a hexadecimal number": ("csv", "a,b\n3,0x10\n", UnsupportedData, "line 2, field 2"),
     "a number of Python alone": ("csv", "1,2\n3,1_0\n", UnsupportedData, "line 2, field 2"),
-    "digits that are not ASCII": ("csv", "1,2\n3,٣\n", UnsupportedData, "line 2, field 2"),
-    "a complex number": ("csv", "a,b\n3,4+1j\n", UnsupportedData, "line 2, field 2"),
     "a decimal comma": ("csv", "a;b\n1.5;2\n1,5;4\n", UnsupportedData, "line 3, field 1: .*'1,5'"),
     "decimal commas between commas": ("csv", "a,b\n1,5,2,5\n2,5,3,5\n", InvalidProblem, "2 names, line 2 has 4"),
     "a missing field": ("csv", "a,b\n1,2\n,4\n", NonFiniteData, "line 3, field 1: .*empty field in column 'a'"),
     "a field NA": ("csv", "a,b\n1,2\n3,NA\n", NonFiniteData, "line 3, field 2: .*'NA'"),
-    "a field NaN": ("csv", "a,b\n1,2\n3,nan\n", NonFiniteData, "nan"),
     "an infinite field": ("csv", "a,b\n1,2\n3,-inf\n", NonFiniteData, "-inf at row 1, column 1"),
     "a number that overflows": ("csv", "a,b\n1,2\n3,1e999\n", NonFiniteData, "inf at row 1, column 1"),
-    "a quote not closed": ("csv", 'a,b\n"1,2\n3,4\n', InvalidProblem, "line 2: a quote is not closed"),
     "a quote not closed at the end": ("csv", 'a,b\n1,2\n3,"4\n', InvalidProblem, "line 3: a quote"),
     "a quote within a field": ("csv", 'a,b\n1,2\n"3"4,4\n', InvalidProblem, "line 3: a quote"),
     "two lines of names": ("csv", ",a,a\n,1,2\n0,3,4\n", InvalidProblem, "line 2: .*a second line of names"),
     "two headers": ("csv", "a,b\nx,y\n1,2\n", UnsupportedData, "line 2, field 1: .*'x' in column 'a'"),
     "a name too few": ("csv", "a,b\n1,2,3\n4,5,6\n", InvalidProblem, "line 1 has 2 names, line 2 has 3 fields"),
-    "a first line of gaps": ("csv", "NA,NA\n1,2\n3,4\n", NonFiniteData, "line 1, field 1"),
-    "a first line that may be names": ("csv", "1,2,3\n5,1,3\n2,2,5\n", InvalidProblem, "line 1: .*header=True"),
     "names alone": ("csv", "a,b\n", InvalidProblem, "no line of numbers"),
-    "a comment alone": ("csv", "# nothing\n", InvalidProblem, "no line of numbers"),
     "a zero byte": ("csv", "a,b\n1,2\n3,\0\n", InvalidProblem, "zero"),
     "a column of texts": ("csv", "a,b\n1,oak\n2,elm\n", UnsupportedData, "line 2, field 2: .*'oak' in column 'b'"),
     "fewer entries than declared": ("mtx", BANNER + "2 2 3\n1 1 1\n2 2 1\n", InvalidProblem, "Matrix Market"),
-    "more entries than declared": ("mtx", BANNER + "2 2 1\n1 1 1\n2 2 1\n", InvalidProblem, "Matrix Market"),
     "far more entries declared": ("mtx", BANNER + "2 2 99\n1 1 1\n", InvalidProblem, "declares 99 entries"),
     "a row out of range": ("mtx", BANNER + "2 2 1\n3 1 1\n", InvalidProblem, "Matrix Market"),
     "a column 0": ("mtx", BANNER + "2 2 1\n1 0 1\n", InvalidProblem, "Matrix Market"),
     "a fractional column": ("mtx", BANNER + "2 2 1\n2 1.5 3\n", InvalidProblem, "line 3: an entry"),
-    "text after an entry": ("mtx", BANNER + "2 2 1\n2 1 3 x\n", InvalidProblem, "line 3: an entry"),
     "an entry without a value": ("mtx", BANNER + "2 2 1\n2 1\n", InvalidProblem, "line 3: an entry"),
-    "a fraction among integers": ("mtx", INTEGERS + "1 1 1\n1 1 2.5\n", InvalidProblem, "line 3"),
     "an integer that overflows": ("mtx", INTEGERS + f"1 1 1\n1 1 {2**64}\n", InvalidProblem, "as real"),
     "complex entries": ("mtx", BANNER.replace("real", "complex") + "1 1 1\n1 1 1 1\n", UnsupportedData, "complex"),
     "an entry NaN": ("mtx", BANNER + "2 2 2\n1 1 nan\n2 2 1\n", NonFiniteData, "nan"),
     "a rectangle that is symmetric": ("mtx", SYMMETRIC + "3 2 1\n3 1 1\n", InvalidProblem, "square"),
-    "an array that is cut": ("mtx", ARRAY + "2 2\n1\n2\n3\n", InvalidProblem, "Matrix Market"),
-    "an array with two numbers on a line": ("mtx", ARRAY + "2 1\n1 2\n", InvalidProblem, "line 3: an entry"),
     "no banner": ("mtx", "2 2 1\n1 1 1\n", InvalidProblem, "Matrix Market"),
     "an index twice": ("svm", "1 1:2\n1 2:1 2:3\n", InvalidProblem, "row 1: the index 2 occurs twice"),
-    "a feature of three parts": ("svm", "1 1:2\n1 1:2:3\n", InvalidProblem, "line 2: 'index:value'"),
     "a feature without a value": ("svm", "1 1:2\n1 2:\n", InvalidProblem, "line 2: 'index:value'"),
-    "a feature that is text": ("svm", "1 1:2\n1 2:x\n", InvalidProblem, "line 2: 'index:value'"),
-    "a fractional index": ("svm", "1 1:2\n1 1.5:2\n", InvalidProblem, "line 2: 'index:value'"),
     "a negative index": ("svm", "1 1:2\n1 -1:2\n", InvalidProblem, "line 2: 'index:value'"),
-    "an index that needs all memory": ("svm", f"1 1:2\n1 {2**62}:2\n", InvalidProblem, "takes more|MiB"),
     "a value NaN": ("svm", "1 1:2\n1 2:nan\n", NonFiniteData, "nan"),
     "labels alone": ("svm", "1\n0\n", InvalidProblem, "no features"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", TEXTS)
-@pytest.mark.parametrize("packed", [False, True])
-def test_a_bad_text_is_refused(name: str, packed: bool, tmp_path: Path) -> None:
+def test_a_bad_text_is_refused(name: str, tmp_path: Path) -> None:
+    """Every second one is compressed."""
     suffix, text, kind, said = TEXTS[name]
+    packed = [*TEXTS].index(name) % 2
     path = tmp_path / f"a.{suffix}{'.gz' * packed}"
     path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
     refused(path, kind, said)
@@ -110,13 +87,6 @@ def saved(save: Callable[..., None], *arrays: Any, **named: Any) -> bytes:
     return stream.getvalue()
 
 
-class Bomb:
-    """An object that raises when it is unpickled."""
-
-    def __reduce__(self) -> Any:
-        return pytest.fail, ("a file has run code",)
-
-
 def parts(**changed: Any) -> bytes:
     """An archive of a sparse matrix, some of its parts changed."""
     good = {
@@ -131,41 +101,21 @@ def at(values: Any, place: int, value: Any) -> Any:
     return np.concatenate([values[:place], [value], values[place + 1 :]])
 
 
-def spoilt(content: bytes, place: int) -> bytes:
-    return content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :]
-
-
 TEXT = TABLE.encode()
-NPY, NPZ, OBJECTS = saved(np.save, A), saved(np.savez, A), np.array([[Bomb()]], dtype=object)
+NPY = saved(np.save, A)
 BYTES: dict[str, tuple[str, bytes, Any, str]] = {
     "a text of UTF-16": ("csv", TABLE.encode("utf-16"), InvalidProblem, "UTF-8"),
-    "a text of Latin-1": ("csv", "größe,b\n1,2\n".encode("latin-1"), InvalidProblem, "UTF-8"),
     "an empty file": ("csv", b"", InvalidProblem, "empty"),
-    "a gzip that is cut": ("csv.gz", gzip.compress(TEXT)[:-20], InvalidProblem, "gzip"),
-    "a gzip of other bytes": ("csv.gz", spoilt(gzip.compress(TEXT), 25), InvalidProblem, "gzip"),
     "no gzip": ("mtx.gz", BANNER.encode(), InvalidProblem, "gzip"),
     "an array cut off": ("npy", NPY[:-8], InvalidProblem, "it has 1,080"),
     "two arrays in a file": ("npy", NPY + NPY, InvalidProblem, "nothing else"),
-    "pickled objects": ("npy", saved(np.save, OBJECTS), InvalidProblem, "plain numbers"),
     "complex numbers": ("npy", saved(np.save, A + 1j), UnsupportedData, "complex"),
-    "texts": ("npy", saved(np.save, A.astype(str)), UnsupportedData, "U"),
-    "records": ("npy", saved(np.save, np.zeros(3, [("a", "f8")])), InvalidProblem, "plain numbers"),
     "three dimensions": ("npy", saved(np.save, A[None]), InvalidProblem, "dimensions"),
-    "a broken header": ("npy", NPY.replace(b"'shape'", b"'shapX'"), InvalidProblem, "correct keys"),
     "a text called array": ("npy", TEXT, UnsupportedData, "the bytes are not"),
-    "an archive cut off": ("npz", NPZ[:-50], InvalidProblem, "truncated"),
-    "an archive of other bytes": ("npz", spoilt(NPZ, 400), InvalidProblem, "truncated"),
-    "an archive of objects": ("npz", saved(np.savez, OBJECTS), InvalidProblem, "pickled"),
     "several arrays": ("npz", saved(np.savez, a=A, b=A), InvalidProblem, "or several.*part="),
-    "an archive of complex numbers": ("npz", saved(np.savez, A + 1j), UnsupportedData, "complex"),
-    "an index out of range": ("npz", parts(indices=at(SPARSE.indices, 4, 9)), InvalidProblem, "indices"),
-    "an index below 0": ("npz", parts(indices=at(SPARSE.indices, 4, -1)), InvalidProblem, "indices"),
     "fractional indices": ("npz", parts(indices=SPARSE.indices + 0.25), InvalidProblem, "whole numbers"),
-    "row ends that fall": ("npz", parts(indptr=at(SPARSE.indptr, 4, 0)), InvalidProblem, "indptr"),
     "too few row ends": ("npz", parts(indptr=SPARSE.indptr[:-1]), InvalidProblem, "index pointer"),
-    "no entries": ("npz", parts(data=None), InvalidProblem, "the same size"),
     "an unknown sparse format": ("npz", parts(format=b"lil"), InvalidProblem, "format"),
-    "a pickled format": ("npz", parts(format=OBJECTS), InvalidProblem, "pickled"),
 }  # fmt: skip
 
 
@@ -191,13 +141,6 @@ def test_parts_that_differ_are_refused(
     for name, text in (("a", first), ("b", second)):
         (tmp_path / f"{name}.{suffix}").write_text(text)
     refused(tmp_path / f"*.{suffix}", InvalidProblem, said)
-
-
-def test_labels_and_bases_that_are_none(tmp_path: Path) -> None:
-    (tmp_path / "a.svm").write_text("one 0:1\n1 1:2\n")
-    refused(tmp_path / "a.svm", InvalidProblem, "row 0: one number is needed", part="labels")
-    refused(tmp_path / "a.svm", InvalidProblem, "base=1; got the index 0", base=1)
-    refused(tmp_path / "a.svm", InvalidProblem, "'labels' and 'classes'", part="names")
 
 
 def test_bad_parquet_is_refused(tmp_path: Path) -> None:
@@ -282,9 +225,3 @@ def test_bad_zarr_is_refused(tmp_path: Path) -> None:
     refused(tmp_path / "a.zarr", InvalidProblem, "1 of its 4 chunks", missing="refuse")
     (tmp_path / "a.zarr/zarr.json").write_text("{")
     refused(tmp_path / "a.zarr", InvalidProblem, "zarr")
-    old = put("a.pickle.zarr", zarr_format=2)
-    document = json.loads((old / ".zarray").read_text())
-    (old / ".zarray").write_text(json.dumps({**document, "compressor": {"id": "pickle"}}))
-    for place in old.glob("[0-9]*"):
-        place.write_bytes(pickle.dumps(Bomb()))
-    refused(old, UnsupportedData, "'pickle', a codec that linspec does not know")

@@ -150,8 +150,8 @@ def word_counts(seed=0, n=3000, p=180, q=140):
     topic = rng.integers(0, 12, n)
 
     def view(words):
-        home, often = rng.integers(0, 12, words), 1.0 / np.arange(1, words + 1) ** 0.8
-        rate = 0.3 * often + 0.6 * often**0.5 * (topic[:, None] == home[None, :]) * rng.random(words)
+        device, often = rng.integers(0, 12, words), 1.0 / np.arange(1, words + 1) ** 0.8
+        rate = 0.3 * often + 0.6 * often**0.5 * (topic[:, None] == device[None, :]) * rng.random(words)
         return scipy.sparse.csr_array((rng.random((n, words)) < rate).astype(float))
 
     return view(p), view(q)

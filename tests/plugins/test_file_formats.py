@@ -21,7 +21,13 @@ import linspec as ls
 from linspec import registry
 from linspec.cli import main
 from linspec.cli.data import names_in, read
-from linspec.errors import InvalidProblem, LinspecError, MissingPackage, NonFiniteData, UnsupportedData
+from linspec.errors import (
+    InvalidOption,
+    InvalidProblem,
+    MissingPackage,
+    NonFiniteData,
+    UnsupportedData,
+)
 from linspec.operators import RowFiles, names_of_columns, texts_of_column
 
 RNG = np.random.default_rng(0)
@@ -114,6 +120,10 @@ def load_svmlight(path: Path) -> Any:
     return pytest.importorskip("sklearn.datasets").load_svmlight_file(str(path))
 
 
+def run(*arguments: object) -> Any:
+    return CliRunner().invoke(main, list(map(str, arguments)))
+
+
 def entries(values: Any) -> np.ndarray:
     if hasattr(values, "dense"):
         return np.asarray(values.dense())
@@ -134,19 +144,18 @@ def test_both_doors_read_what_another_program_reads(tmp_path: Path, suffix: str)
     assert scipy.sparse.issparse(command.stored_array) == (write in (of_market, of_svmlight))
 
 
-@pytest.mark.parametrize("suffix", [*FORMATS, *(f"{suffix}.gz" for suffix in PACKED)])
+@pytest.mark.parametrize("suffix", [*FORMATS, ".csv.gz", ".svm.gz"])
 def test_files_of_a_pattern_are_one_matrix(tmp_path: Path, suffix: str) -> None:
+    """In the order of the numbers in their names."""
     write, peer, names = FORMATS[suffix.removesuffix(".gz")]
     for name in ("day1", "day2", "day10"):
         path = write(tmp_path / f"{name}{suffix.removesuffix('.gz')}")
         wanted = peer(path)
         if suffix.endswith(".gz"):
             packed(path)
-    pattern = str(tmp_path / f"day*{suffix}")
-    opened, command = ls.open_rows(pattern), read(pattern)
-    for found in (opened, command):
+    for found in (ls.open_rows(tmp_path / f"day*{suffix}"), read(f"{tmp_path}/day*{suffix}")):
         np.testing.assert_allclose(entries(found), np.vstack([wanted] * 3), rtol=1e-15)
-    assert opened.column_names == command.column_names == names
+        assert found.column_names == names
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
@@ -164,29 +173,6 @@ def test_columns_by_place(tmp_path: Path, suffix: str) -> None:
         ls.open_rows(path, columns=["c9"])
     if names is not None:
         assert ls.open_rows(path, columns=["c4", 1]).column_names == ("c4", "c1")
-
-
-def test_labels_of_svmlight_are_parts(tmp_path: Path) -> None:
-    path = of_svmlight(tmp_path / "a.svm")
-    labels = load_svmlight(path)[1]
-    np.testing.assert_array_equal(ls.open_rows(path, part="labels").dense()[:, 0], labels)
-    classes = ls.open_rows(path, part="classes").dense()
-    np.testing.assert_array_equal(classes, labels[:, None] == [0, 1, 2])
-    with pytest.raises(InvalidProblem, match="'labels' and 'classes'; got 'names'"):
-        ls.open_rows(path, part="names")
-
-
-def test_answers_have_the_names_of_a_text_file(tmp_path: Path) -> None:
-    X, Y = of_text(tmp_path / "x.csv"), tmp_path / "y.csv"
-    noise = A[:, :2] + 0.5 * RNG.standard_normal((60, 2))
-    np.savetxt(Y, noise, fmt="%.17g", delimiter=";", header="left;right", comments="")
-    found = ls.solve(ls.CCA(str(X), str(Y), k=2))
-    exact = ls.solve(ls.CCA(A, noise, k=2))
-    np.testing.assert_allclose(found.correlations, exact.correlations, rtol=1e-12)
-    assert found.column_names == {"X": NAMES, "Y": ("left", "right")}
-    assert {"c0", "c4", "left", "right"} <= {
-        name for view in "XY" for row in found.weights_table(view) for name in row.values()
-    }
 
 
 def test_a_vector_is_a_column_in_python_and_a_vector_on_the_command_line(tmp_path: Path) -> None:
@@ -258,26 +244,28 @@ def test_names_that_occur_twice(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read(f"{path}:~b").dense(), [[1, 3], [4, 6]])
 
 
-def test_tables_have_no_parts_and_arrays_no_names(tmp_path: Path) -> None:
-    with pytest.raises(InvalidProblem, match="is a table and has no part 'x'"):
-        ls.open_rows(of_text(tmp_path / "a.csv"), part="x")
-    with pytest.raises(InvalidProblem, match="has no part 'x'"):
-        ls.open_rows(of_market(tmp_path / "a.mtx"), part="x")
-
-
-@pytest.mark.parametrize("suffix", [suffix for suffix in FORMATS if suffix != ".npy"])
-def test_what_is_damaged_is_refused_by_both_doors(tmp_path: Path, suffix: str) -> None:
-    path = FORMATS[suffix][0](tmp_path / f"a{suffix}")
-    if path.is_dir():
-        (path / "zarr.json").write_bytes(b"{")
-    else:
-        path.write_bytes(b"\x00\x01\xff" + path.read_bytes()[3:50])
-    for opening in (ls.open_rows, ls.as_operator):
-        with pytest.raises(LinspecError, match=f"a{suffix}"):
-            opening(path)
-    result = CliRunner().invoke(main, ["solve", "svd", str(path), "-k", "1"])
-    assert result.exit_code == 2, result.output
-    assert f"a{suffix}" in result.stderr
+def test_the_command_reads_parts_columns_patterns_and_folders(tmp_path: Path) -> None:
+    """A folder of Parquet files is one matrix; what begins with an underscore is none of them."""
+    of_hdf5(tmp_path / "a.h5ad")
+    (tmp_path / "days").mkdir()
+    for i in range(2):
+        of_parquet(tmp_path / f"days/{i}.parquet")
+    (tmp_path / "days/_SUCCESS").touch()
+    twice = np.vstack([A, A])
+    for name, M in ("a.h5ad:X", A), ("days/*.parquet:c1,c3", twice[:, [1, 3]]), ("days", twice):
+        result = run("solve", "svd", tmp_path / name, "-k", 2, "--center", "--out", tmp_path / "r.npz")
+        assert f"FileRows({len(M)} x {M.shape[1]}, float64)" in result.output
+        exact = np.linalg.svd(M - M.mean(axis=0), compute_uv=False)[:2]
+        np.testing.assert_allclose(ls.load_solution(tmp_path / "r.npz").S, exact, rtol=1e-8)
+    for name, said in {
+        "a.h5ad:nothing": "no part 'nothing'",
+        "days/*.parquet:c9": "no column is called 'c9'",
+        "none*.parquet": "no file fits the pattern",
+        "": "cannot be read as the rows of one matrix",
+    }.items():
+        result = run("solve", "svd", f"{tmp_path}/{name}", "-k", 1)
+        assert result.exit_code == 2
+        assert said in result.stderr
 
 
 def test_a_package_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -297,6 +285,85 @@ def test_plain_text_needs_no_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for package in ("pyarrow", "pandas", "narwhals"):
         monkeypatch.setitem(__import__("sys").modules, package, None)
     np.testing.assert_array_equal(ls.open_rows(path).dense(), A)
+
+
+# ---- svmlight in several files, and test files of another width -------------------------------
+
+COUNTS = (RNG.random((40, 6)) < 0.5) * RNG.integers(1, 5, (40, 6)).astype(float)
+
+
+def put_svmlight(path: Path, rows: Any, base: int, labels: Any = None) -> str:
+    labels = np.zeros(len(rows), dtype=int) if labels is None else labels
+    lines = [
+        " ".join([str(label), *(f"{j + base}:{value}" for j, value in enumerate(row) if value)])
+        for label, row in zip(labels, rows, strict=True)
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+@pytest.mark.parametrize("base", [0, 1])
+@pytest.mark.parametrize("lacking", [0, 5, None])
+def test_parts_share_base_and_width(base: int, lacking: int | None, tmp_path: Path) -> None:
+    """One part lacks the first or the last feature."""
+    rows = COUNTS.copy()
+    if lacking is not None:
+        rows[20:, lacking] = 0
+    parts = [put_svmlight(tmp_path / f"part{i}.svm", rows[20 * i : 20 * i + 20], base) for i in range(2)]
+    for given in (parts, str(tmp_path / "part*.svm")):
+        np.testing.assert_array_equal(ls.open_rows(given).dense(), rows)
+    np.testing.assert_array_equal(ls.open_rows(parts[::-1]).dense(), np.roll(rows, 20, axis=0))
+    peer = pytest.importorskip("sklearn.datasets").load_svmlight_files(parts, zero_based=not base)
+    np.testing.assert_array_equal(
+        ls.open_rows(parts).dense(), np.vstack([peer[0].toarray(), peer[2].toarray()])
+    )
+
+
+def test_labels_and_classes_of_parts(tmp_path: Path) -> None:
+    labels = [[0, 1, 0], [2, 0, 2]]
+    parts = [put_svmlight(tmp_path / f"part{i}.svm", COUNTS[:3], 1, labels[i]) for i in range(2)]
+    np.testing.assert_array_equal(ls.open_rows(parts, part="classes").dense(), np.eye(3)[[0, 1, 0, 2, 0, 2]])
+    np.testing.assert_array_equal(ls.open_rows(parts, part="labels").dense().ravel(), [0, 1, 0, 2, 0, 2])
+
+
+@pytest.mark.parametrize("base", [0, 1])
+def test_test_rows_of_another_width(base: int, tmp_path: Path) -> None:
+    train = put_svmlight(tmp_path / "train.svm", COUNTS, base, RNG.integers(0, 9, 40))
+    found = ls.solve(ls.LeastSquares(train, ls.open_rows(train, part="labels"), center=True))
+    narrow, wide = COUNTS[:9].copy(), np.column_stack([COUNTS[:9], np.ones(9)])
+    narrow[:, [0, 5]] = 0
+    for rows in (narrow, wide, np.zeros((3, 6))):
+        path = put_svmlight(tmp_path / "test.svm", rows, base)
+        with pytest.raises(InvalidProblem, match=r"6 columns|no features"):
+            found.predict(path)
+        test = ls.open_rows(path, columns=range(6), base=base)
+        np.testing.assert_allclose(found.predict(test), rows[:, :6] @ found.x + found.intercept, atol=1e-10)
+
+
+def test_the_base_is_what_the_user_says(tmp_path: Path) -> None:
+    path, zero = (
+        put_svmlight(tmp_path / "a.svm", COUNTS[:, 1:], 1),
+        put_svmlight(tmp_path / "b.svm", COUNTS, 0),
+    )  # no index is 0
+    np.testing.assert_array_equal(ls.open_rows(path, base=0).dense(), COUNTS * (np.arange(6) > 0))
+    np.testing.assert_array_equal(ls.open_rows(path, base=1).dense(), COUNTS[:, 1:])
+    for wrong in (2, True, "0"):
+        with pytest.raises(InvalidOption, match="base must be 0, 1 or None"):
+            ls.open_rows(path, base=wrong)
+    with pytest.raises(InvalidProblem, match="base=1; got the index 0"):
+        ls.open_rows(zero, base=1)
+
+
+def test_a_fault_names_its_file_and_its_row(tmp_path: Path) -> None:
+    good, bad = put_svmlight(tmp_path / "a.svm", COUNTS, 1), tmp_path / "b.svm"
+    bad.write_text("1 2:1\n0 3:1 3:2\n")
+    with pytest.raises(InvalidProblem, match=r"b\.svm, row 1: the index 3 occurs twice"):
+        ls.open_rows([good, bad])
+    bad.write_text("1 2:1\none 3:1\n")
+    with pytest.raises(InvalidProblem, match=r"b\.svm, row 1: one number"):
+        ls.open_rows([good, bad], part="labels")
+    with pytest.raises(InvalidProblem, match="'labels' and 'classes'; got 'names'"):
+        ls.open_rows(good, part="names")
 
 
 # ---- a format of one's own --------------------------------------------------------------------
@@ -342,13 +409,13 @@ def test_a_format_of_a_plugin_serves_the_command(tmp_path: Path) -> None:
     path = tmp_path / "a.words"
     path.write_text("\n".join(["a b c d e kind", *rows]) + "\n")
     given = ["solve", "discriminant", str(path), "--columns", "a..e", "--target-column", "kind"]
-    result = CliRunner().invoke(main, [*given, "--out", str(tmp_path / "r.npz")])
+    result = run(*given, "--out", tmp_path / "r.npz")
     assert result.exit_code == 0, result.output
     exact = ls.solve(ls.Discriminant(A, ls.targets.lda(kinds)))
     saved = ls.load_solution(tmp_path / "r.npz")
     np.testing.assert_allclose(saved.eigenvalues, exact.eigenvalues, rtol=1e-9)
     assert saved.column_names["X"] == tuple("abcde")
-    result = CliRunner().invoke(main, ["solve", "svd", str(tmp_path / "a.xlsx"), "-k", "1"])
+    result = run("solve", "svd", tmp_path / "a.xlsx", "-k", 1)
     assert result.exit_code == 2
     (tmp_path / "a.xlsx").write_bytes(b"PK")
-    assert ".words" in CliRunner().invoke(main, ["solve", "svd", str(tmp_path / "a.xlsx"), "-k", "1"]).stderr
+    assert ".words" in run("solve", "svd", tmp_path / "a.xlsx", "-k", 1).stderr

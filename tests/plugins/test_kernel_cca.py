@@ -176,7 +176,7 @@ def test_half_way_between_two_pairs_the_bound_is_the_distance():
         A = A - A.mean(axis=0)
         halves.append(np.linalg.lstsq(A.T, (W[:, :1] + W[:, 1:]) / np.sqrt(2), rcond=None)[0])
     moments = problem.moments_of_its_own(Passes())
-    moments.settle()
+    moments.fit()
     sides = list(zip(moments.operators, moments.ridges, strict=True))
     moments.nearest = [Nystrom(op, r, np.arange(len(X)), 0) for op, r in sides]
     x, y = (functions(op, a) for op, a in zip(moments.operators, halves, strict=True))

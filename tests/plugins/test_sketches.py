@@ -79,10 +79,10 @@ def test_hadamard_entries_and_transform_are_scipys(order: int) -> None:
     H = scipy.linalg.hadamard(order).astype(float)
     numbers = np.arange(order)
     np.testing.assert_array_equal(hadamard(numbers, numbers), H)
-    home = ls.as_operator(np.ones((1, 1))).home
+    device = ls.as_operator(np.ones((1, 1))).device
     for last in (2, 1):
         x = np.random.default_rng(0).integers(-9, 9, (3, order, last)).astype(float)
-        np.testing.assert_array_equal(transformed(x, home), np.einsum("ij,ajb->aib", H, x))
+        np.testing.assert_array_equal(transformed(x, device), np.einsum("ij,ajb->aib", H, x))
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(64, 64), (256, 31), (1, 1)])

@@ -50,7 +50,7 @@ def first_sentences(tree: ast.Module) -> Iterator[tuple[int, str]]:
                     yield statement.lineno, re.split(r"(?<=[.?!])\s", paragraph, maxsplit=1)[0]
 
 
-def findings(source: str) -> list[Finding]:
+def notes(source: str) -> list[Finding]:
     """Return the first sentences of a module that break a rule, once for each rule, by line."""
     return sorted(
         Finding(line, sentence, advice)
@@ -63,7 +63,7 @@ def findings(source: str) -> list[Finding]:
 if __name__ == "__main__":
     count = 0
     for path in sorted(path for folder in FOLDERS for path in folder.rglob("*.py")):
-        for line, sentence, advice in findings(path.read_text("utf-8")):
+        for line, sentence, advice in notes(path.read_text("utf-8")):
             count += 1
             print(f"{path.relative_to(ROOT)}:{line}: {sentence!r}: {advice}")
     print(f"{count} first sentences to rewrite")

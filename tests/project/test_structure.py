@@ -16,7 +16,7 @@ from pathlib import Path
 
 import grimp
 import pytest
-from project.first_sentences import RULES, findings
+from project.first_sentences import RULES, notes
 from project.size import DENSEST, ceiling, size_of, total
 
 import linspec as ls
@@ -170,10 +170,10 @@ PLACES = ('"""{0}"""', 'class A:\n    async def f(self):\n        """{0}"""', 'K
 def test_a_first_sentence_that_breaks_a_rule_is_found_once_with_its_line_and_advice(place):
     assert len(BROKEN) == len(RULES)
     for sentence, advice in BROKEN.items():
-        (found,) = findings(place.format(sentence))
+        (found,) = notes(place.format(sentence))
         assert (found.sentence, found.line) == (sentence, place.count("\n") + 1)
         assert advice in found.advice
-    assert not any(map(findings, ("# That of a comment.\n", *map(place.format, GOOD))))
+    assert not any(map(notes, ("# That of a comment.\n", *map(place.format, GOOD))))
 
 
 def test_the_public_surface_is_the_recorded_one():

@@ -1,7 +1,10 @@
-"""Rows that are chosen by number count as they do in a pass over all rows."""
+"""Rows that are chosen by number count as they do in a pass over all rows, also in runs of solvers of others."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,9 @@ import scipy.sparse
 from in_blocks import rows_of
 
 import linspec as ls
+from linspec.iteration import Iterate
 from linspec.rows import Moments, Preprocessing, equal_slices, random_order
+from linspec.solving import Solver
 
 rng = np.random.default_rng(0)
 n, p = 90, 7
@@ -77,3 +82,44 @@ def test_minibatches_of_a_file_decode_each_slab_about_once(tmp_path: Path) -> No
     assert 0 < len(decoded) <= 2 * 2 * 30 * found.passes
     exact = ls.solve(ls.CCA(*views, 2), "gram").correlations
     assert np.allclose(found.correlations, exact, atol=0.01)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Minibatches(Solver):
+    """A gradient method of another package, which knows nothing of counts."""
+
+    batch: int = ls.option(5, "rows of a batch", kind=int, at_least=1)
+    max_iterations: int = ls.limit_option(3, "epochs")
+
+    def iterate(self, problem: Any, moments: Moments, context: Any, start: Any) -> Iterator[Iterate]:
+        rows, x = problem.A.shape[0], np.zeros(moments.widths)
+        moments.fit()
+        while True:
+            yield Iterate(1.0, partial(dict, x=x))
+            order = context.rng.permutation(rows)
+            for first in range(0, rows, self.batch):
+                A, B = (moments.minibatch(order[first : first + self.batch], i) for i in (0, 1))
+                x = x - 1e-3 * A.adjoint_images(A.images(x) - B.images(np.eye(x.shape[1])))
+
+
+@pytest.mark.parametrize("A", [DENSE, SPARSE], ids=["dense", "sparse"])
+@pytest.mark.parametrize("batch", [1, 4, 7])
+@pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
+def test_a_minibatch_solver_of_others_shows_what_it_multiplies(A: Any, batch: int) -> None:
+    B = rng.standard_normal((n, 2))
+    found = ls.solve(ls.LeastSquares(A, B, ridge=1.0), Minibatches(batch=batch), rng=0)
+    stored, epochs = A.nnz if scipy.sparse.issparse(A) else A.size, np.arange(4)
+    learnt = 1  # by the first pass
+    np.testing.assert_allclose(found.history["passes"], learnt + epochs, rtol=1e-12)
+    # A x, its adjoint, and B
+    np.testing.assert_allclose(found.history["columns"], epochs * 2 * 3, rtol=1e-12)
+    assert list(found.history["flops"]) == list(epochs * 2 * 2 * (2 * stored + B.size))
+
+
+@pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
+@pytest.mark.parametrize("size", [3, 7, 49, 1000])
+def test_a_pass_by_batches_fits_into_a_budget_of_its_own_size(size: int) -> None:
+    """Thirds, sevenths and the like add up to one: one pass to learn, two epochs, and the certificate."""
+    problem = ls.LeastSquares(rng.standard_normal((size, 2)), np.ones((size, 1)), ridge=1.0)
+    found = ls.solve(problem, Minibatches(batch=1), rng=0, max_passes=4)
+    assert (found.status, found.iterations) == (ls.Status.BUDGET, 2)

@@ -21,7 +21,7 @@ from files_of_answers import changed_header
 from planted import orthonormal, planted_case
 
 import linspec as ls
-from linspec.arrays import Home, to_host
+from linspec.arrays import Device, to_host
 from linspec.errors import InvalidFile, InvalidProblem, NonFiniteData, UnknownOption
 from linspec.estimators import CCA, PCA, Ridge
 from linspec.operators import CombinedColumns
@@ -231,7 +231,7 @@ def test_answers_are_in_the_library_of_the_first_batch(backend):
     found = ls.solve(held.problem())
     assert to_host(found.S) == pytest.approx(singular_values(A.astype(float))[:2], rel=1e-12)
     if backend.is_array and backend.float64:
-        assert Home.of(found.Vh) == Home.of(ls.solve(ls.SVD(first, k=1)).Vh)
+        assert Device.of(found.Vh) == Device.of(ls.solve(ls.SVD(first, k=1)).Vh)
 
 
 def test_moments_that_were_merged_stay_as_they_are():

@@ -62,8 +62,8 @@ class Agreement(ls.Problem[AgreementSolution]):
         values = sum(np.sum(V * M, axis=0) for V, M in zip(W, AW, strict=True)) / norms**2
         gap = [A - B * values for A, B in zip(AW, BW, strict=True)]
         residual = float(max(np.abs(G).max() for G in gap) / max(np.abs(A).max() for A in AW))
-        weights = tuple(A.home.place(V / norms, A.dtype) for A, V in zip(views, W, strict=True))
-        means = tuple(A.home.place(moments.fitted[i].mean, A.dtype) for i, A in enumerate(views))
+        weights = tuple(A.device.asarray(V / norms, A.dtype) for A, V in zip(views, W, strict=True))
+        means = tuple(A.device.asarray(moments.fitted[i].mean, A.dtype) for i, A in enumerate(views))
         fields = {"weights": weights, "eigenvalues": values, "mean": means if self.center else None}
         return Certificate(residual, (), fields)
 

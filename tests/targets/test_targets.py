@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import linspec
 from linspec import as_operator, targets
-from linspec.arrays import Home, to_host
+from linspec.arrays import Device, to_host
 from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData
 from linspec.operators import CombinedColumns
 
@@ -264,7 +264,7 @@ def test_arrays_stay_in_their_library(backend, name, dtype, atol):
     given = backend.wrap(Y)
     before = backend.snapshot(given)
     H = TARGETS[name](given)
-    assert Home.of(H) == Home.of(given)
+    assert Device.of(H) == Device.of(given)
     assert H.dtype == given.dtype
     assert backend.snapshot(given) == before
     same_square(H, TARGETS[name](Y.astype(float)), atol)
@@ -277,7 +277,7 @@ def test_class_vectors_and_indicators_of_other_libraries(backend):
         targets.lda(given, unlabelled=backend.wrap(np.array([-1]))),
         targets.lda(backend.wrap((numbers[:, None] == np.arange(4)).astype(np.int64))),
     ):
-        assert isinstance(given, np.ndarray) or Home.of(H) == Home.of(given)
+        assert isinstance(given, np.ndarray) or Device.of(H) == Device.of(given)
         np.testing.assert_allclose(host(H), expected, rtol=1e-6)
 
 

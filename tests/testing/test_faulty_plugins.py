@@ -102,7 +102,7 @@ def other_error(self, proper, *given):
 
 def multiplies_uncounted(problem, *_):
     for _ in range(30):
-        problem.A.matmat(problem.A.home.blocks.zeros((problem.A.shape[1], 1)))
+        problem.A.matmat(problem.A.device.blocks.zeros((problem.A.shape[1], 1)))
 
 
 def is_unlimited(problem, moments, context):

@@ -49,9 +49,9 @@ def kind_of(thing: Any) -> str:
     return "function" if callable(thing) else "constant"
 
 
-def names_of(home: Any) -> dict[str, list[str | None]]:
+def names_of(device: Any) -> dict[str, list[str | None]]:
     """The public names of a module: each with what it is, and with the signature of a function."""
-    things = {name: thing for name, thing in sorted(vars(home).items()) if not name.startswith("_")}
+    things = {name: thing for name, thing in sorted(vars(device).items()) if not name.startswith("_")}
     kinds = {name: kind_of(thing) for name, thing in things.items()}
     return {
         name: [kinds[name], signature_of(thing) if kinds[name] == "function" else None]

@@ -1,0 +1,382 @@
+"""Weights are repeated rows, and confounds are residuals: in answers, on new rows, in tests and in predictions.
+
+The oracle is a Gram-Schmidt process in extended precision, twice. That every kind of data gives the sums of NumPy is
+in `tests/rows`, that every solver has them in `test_answers`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+from backends import backends
+from scipy.sparse.linalg import aslinearoperator
+
+import linspec as ls
+from linspec import errors
+from linspec.operators import as_operator
+from linspec.workers import BlockOperator
+
+N, P, Q, C = 700, 9, 5, 3
+
+
+def data(n: int = N) -> tuple[Any, Any, Any, Any]:
+    """Two views with means, a shared part, and confounds in both; and weights."""
+    rng = np.random.default_rng(0)
+    shared, Z = rng.standard_normal((n, 2)), rng.standard_normal((n, C)) @ rng.standard_normal((C, C)) + 4
+
+    def view(p: int, mean: float) -> Any:
+        return (
+            shared @ rng.standard_normal((2, p))
+            + Z @ rng.standard_normal((C, p))
+            + rng.standard_normal((n, p))
+            + mean
+        )
+
+    w = rng.integers(0, 4, n).astype(float)
+    w[: n // 5] = 0  # a whole block of rows that count nothing
+    return view(P, 2), view(Q, -1), Z, w
+
+
+def left(A: Any, Z: Any, w: Any = None) -> Any:
+    """Return the weighted rows less the fit to the confounds, with more digits than float64 has."""
+    long = np.longdouble
+    roots = np.ones(len(A), dtype=long) if w is None else np.sqrt(w.astype(long))
+    basis: list[Any] = []
+    for z in (Z.astype(long) * roots[:, None]).T:
+        for _ in range(2):
+            for q in basis:
+                z = z - q * (q @ z)
+        basis.append(z / np.sqrt(z @ z))
+    rest = A.astype(long) * roots[:, None]
+    for q in [*basis, *basis]:
+        rest = rest - np.outer(q, q @ rest)
+    return rest.astype(float)
+
+
+def residual(A: Any, Z: Any, w: Any = None) -> Any:
+    """D A less its projection on the columns of D [1 Z]."""
+    return left(A, np.column_stack([np.ones(len(A)), Z]), w)
+
+
+def slices(A: Any) -> Any:
+    return lambda: (A[start : start + 61] for start in range(0, len(A), 61))
+
+
+# ---- answers ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["gram", "lobpcg", "als"])
+def test_what_an_earlier_solve_has_read_of_slices_is_not_taken_for_weighted(solver: str) -> None:
+    """`als` counts the rows of a callable and keeps their means; they are no weighted means, and know no confounds."""
+    X, Y, Z, w = data()
+    views = [as_operator(slices(A)) for A in (X, Y)]
+    ls.solve(ls.CCA(*views, 2, ridge=1.0), "als", rng=0)
+    options = {"ridge": 1.0, "sample_weight": w, "confounds": Z}
+    found = ls.solve(ls.CCA(*views, 2, **options), solver, rng=0)
+    wanted = ls.solve(ls.CCA(X, Y, 2, **options), "direct")
+    np.testing.assert_allclose(found.correlations, wanted.correlations, rtol=1e-5)
+    np.testing.assert_allclose(found.x_mean, wanted.x_mean, rtol=1e-12)
+
+
+BESIDE: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "least squares": (lambda X, Y, **given: ls.LeastSquares(X, Y, 1.0, **given), ("cg", "lsqr", "auto")),
+    "CCA": (lambda X, Y, **given: ls.CCA(X, Y, 2, 1.0, **given), ("lobpcg", "gram", "whitened-svd", "auto")),
+    "discriminant": (lambda X, Y, **given: ls.Discriminant(X, Y, 2, 1.0, **given), ("two-stage", "auto")),
+}
+
+
+@pytest.mark.parametrize("family", BESIDE)
+@pytest.mark.parametrize("center", [False, True])
+def test_an_operator_known_by_products_stands_beside_slices(family: str, center: bool) -> None:
+    """Slices of integers are multiplied in the dtype of the operator."""
+    (make, solvers), (X, Y, Z, w) = BESIDE[family], data(n=300)
+    Y = np.rint(10 * Y).astype(np.int16)
+    given = {"sample_weight": w, "confounds": Z, "center": center}
+    wanted = ls.solve(make(X, Y, **given), "direct")
+    mixed = [(aslinearoperator(X), slices(Y)), (slices(X), aslinearoperator(Y.astype(float)))]
+    for views, solver in ((views, solver) for views in mixed for solver in solvers):
+        found, exact = (
+            each.x if family == "least squares" else getattr(each, each.layout.value)
+            for each in (ls.solve(make(*views, **given), solver, rng=0), wanted)
+        )
+        np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-6)
+    for rows in (250, 350):
+        other = np.resize(Y, (rows, Q))
+        with pytest.raises(
+            errors.InvalidProblem, match=f"300 rows, .*; its slices gave {rows}|beside {rows} of 300"
+        ):
+            ls.solve(make(aslinearoperator(X), slices(other), **given), rng=0)
+
+
+def test_every_ridge_of_a_path_has_weights_confounds_and_scale() -> None:
+    X, Y, Z, w = data()
+    ridges, given = (1.0, 10.0, 70.0), {"sample_weight": w, "confounds": Z, "scale": True}
+    path = ls.solve(ls.LeastSquares(X, Y, ridges, center=True, **given)).x
+    A, B = residual(X, Z, w), residual(Y, Z, w)
+    scale = np.sqrt((A**2).sum(axis=0) / w.sum())
+    for x, ridge in zip(path, ridges, strict=True):
+        exact = np.linalg.solve(A.T @ A + ridge * np.diag(scale**2), A.T @ B)
+        np.testing.assert_allclose(x, exact, rtol=1e-9)
+    for ridge, found in zip(ridges, ls.ridge_path(ls.CCA(X, Y, 2, **given), ridges).solutions, strict=True):
+        alone = ls.solve(ls.CCA(X, Y, 2, ridge=ridge, **given), "direct")
+        np.testing.assert_allclose(found.correlations, alone.correlations, rtol=1e-9)
+        np.testing.assert_allclose(found.x_slopes, alone.x_slopes, atol=1e-12)
+
+
+# ---- confounds with large means ---------------------------------------------------------------
+
+ROWS = 90
+RNG = np.random.default_rng(3)
+YEAR = np.column_stack([RNG.uniform(1990, 2020, ROWS), 1013 + 5 * RNG.standard_normal(ROWS)])
+SECONDS = np.column_stack([1.7e9 + RNG.uniform(0, 3e7, ROWS), 2024 + RNG.uniform(0, 1, ROWS)])
+ONE = 1e3 + RNG.standard_normal((ROWS, 1))
+CONSTANT = np.column_stack([np.ones(ROWS), 300 + RNG.standard_normal(ROWS)])
+CONFOUNDS = {"year": YEAR, "seconds": SECONDS, "one": ONE, "constant": CONSTANT}
+
+
+KINDS: dict[str, Any] = {
+    "dense": np.asarray,
+    "sparse": scipy.sparse.csr_array,
+    "map": backends(["npy-file"])[0].wrap,
+    "slices": lambda A: lambda: iter([A[:31], A[31:]]),
+    "once": lambda A: iter([A[:31], A[31:]]),
+    "blocks": lambda A: BlockOperator([A[:31], A[31:]]),
+    "products": aslinearoperator,
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("confounds", CONFOUNDS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.filterwarnings("ignore::linspec.errors.AccuracyWarning")
+def test_singular_values_of_what_is_left(kind: str, confounds: str, weighted: bool) -> None:
+    A, Z = 1e3 + RNG.standard_normal((ROWS, 4)), CONFOUNDS[confounds]
+    w = RNG.uniform(0.5, 2.0, ROWS) if weighted else None
+    exact = np.linalg.svd(left(A, Z, w), compute_uv=False)[:3]
+    found = ls.solve(ls.SVD(KINDS[kind](A), 3, confounds=Z, sample_weight=w), "gram")
+    # Sparse rows and products are centred by products, which costs (mean / deviation)² roundings at most.
+    tolerance = 1e-9 if kind in ("sparse", "products") else 1e-12
+    assert np.allclose(found.S, exact, rtol=tolerance)
+
+
+@pytest.mark.parametrize("solver", ["cg", "lsqr", "direct", "sketch-precondition"])
+@pytest.mark.parametrize("confounds", CONFOUNDS)
+@pytest.mark.parametrize(("mean", "center"), [(1e5, True), (1e3, False)])
+def test_coefficients_beside_confounds(confounds: str, solver: str, mean: float, center: bool) -> None:
+    """Without centring, digits are lost in proportion to the means."""
+    A, Z = mean + RNG.standard_normal((ROWS, 3)), CONFOUNDS[confounds]
+    b = A @ [1.0, 2.0, 3.0] + RNG.standard_normal(ROWS)
+    about = np.column_stack([np.ones(ROWS), Z[:, int(confounds == "constant") :]]) if center else Z
+    R, r = left(A, about, None), left(b[:, None], about, None)[:, 0]
+    found = ls.solve(ls.LeastSquares(A, b, confounds=Z, center=center), solver, rng=0)
+    gap = R.T @ (r - R @ found.x)
+    assert np.linalg.norm(gap) <= 1e-8 * np.linalg.norm(R.T @ r)
+    # New rows: what the confounds explain of them is known from the slopes.
+    fitted = found.predict(A, confounds=Z)
+    columns = np.hstack([A, about])
+    columns /= np.linalg.norm(columns, axis=0)
+    exact = columns @ np.linalg.lstsq(columns, b, rcond=None)[0]
+    assert np.allclose(fitted, exact, rtol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["cg", "lsqr", "direct"])
+def test_digits_that_confounds_take_without_centring_are_told(solver: str) -> None:
+    A = 1e5 + RNG.standard_normal((ROWS, 3))
+    b = A @ [1.0, 2.0, 3.0] + RNG.standard_normal(ROWS)
+    found = ls.solve(ls.LeastSquares(A, b, confounds=CONSTANT), solver, rng=0)
+    assert found.status is ls.Status.ILL_CONDITIONED
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("apart", [1e-5, 1e-8])
+def test_a_confound_that_is_nearly_a_copy_costs_the_others_no_digits(apart: float, weighted: bool) -> None:
+    """Rounding in the direction in which the copies differ grows by 1/apart, and stays there.
+
+    300² is how much of the squares the confounds explain.
+    """
+    rng = np.random.default_rng(7)
+    Z = rng.standard_normal((ROWS, 4))
+    Z[:, 3] = Z[:, 0] + apart * Z[:, 3]
+    A = rng.standard_normal((ROWS, 3)) + 300 * Z @ rng.standard_normal((4, 3))
+    b = rng.standard_normal(ROWS)
+    w = rng.uniform(0.5, 2.0, ROWS) if weighted else None
+    R, r = left(A, Z, w), left(b[:, None], Z, w)[:, 0]
+    found = ls.solve(ls.LeastSquares(A, b, confounds=Z, sample_weight=w), "direct")
+    law = np.linalg.norm(R.T @ (r - R @ found.x)) / np.linalg.norm(R.T @ r)
+    assert law <= 4 * np.finfo(float).eps * (300**2 + 1 / apart)
+
+
+@pytest.mark.parametrize("solver", ["spca", "lazy-spca", "direct", "gram", "lanczos", "block-krylov"])
+def test_what_confounds_leave_has_no_more_rank_than_the_columns(solver: str) -> None:
+    """Four directions are left; the others are rounding of what was subtracted, 1e3 times longer."""
+    rng = np.random.default_rng(1)
+    Z = rng.standard_normal((ROWS, 1))
+    A = (rng.standard_normal((ROWS, 4)) + 1e3 * Z) @ rng.standard_normal((4, 12))
+    exact = np.linalg.svd(left(A, Z, None), compute_uv=False)[:2]
+    found = ls.solve(ls.SVD(A, 2, confounds=Z), solver, rng=0)
+    assert np.allclose(found.S, exact, rtol=1e-7)
+
+
+# ---- what is refused and what is said ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        ({"sample_weight": -np.ones(N)}, errors.InvalidProblem, "zero or more; got -1 for row 0"),
+        ({"sample_weight": np.zeros(N)}, errors.InvalidProblem, "zeros only"),
+        ({"sample_weight": np.ones(3)}, errors.InvalidProblem, r"each of the 700 rows; got shape \(3,\)"),
+        ({"sample_weight": np.full(N, np.nan)}, errors.NonFiniteData, "got nan for row 0"),
+        ({"sample_weight": ["a"] * N}, errors.InvalidProblem, "real numbers"),
+        ({"confounds": np.ones((3, 2))}, errors.InvalidProblem, r"each of the 700 rows; got shape \(3, 2\)"),
+        ({"confounds": np.full((N, 2), np.inf)}, errors.NonFiniteData, "row 0, column 0"),
+        ({"scale": "yes"}, errors.InvalidProblem, "scale must be True or False"),
+        ({"weights": np.ones(N)}, TypeError, "Its parameters: .*sample_weight"),
+    ],
+)
+def test_bad_rows_are_refused(given: dict[str, Any], error: type[Exception], said: str) -> None:
+    X, Y, _, _ = data()
+    for make in (
+        lambda: ls.CCA(X, Y, 2, **given),
+        lambda: ls.SVD(X, 2, **given),
+        lambda: ls.LeastSquares(X, Y, **given),
+    ):
+        with pytest.raises(error, match=said):
+            make()
+
+
+def test_made_moments_take_no_weights() -> None:
+    X, Y, _, w = data()
+    with pytest.raises(errors.InvalidProblem, match="moments that are made already"):
+        ls.CCA(ls.Moments(X, Y, center=True), None, 2, sample_weight=w)
+
+
+@pytest.mark.parametrize("sliced", [False, True])
+def test_a_column_that_confounds_explain_is_named(sliced: bool) -> None:
+    X, Y, Z, _ = data()
+    X[:, 4] = Z @ [1.0, -2.0, 0.5] + 3
+    found = ls.solve(ls.CCA(slices(X) if sliced else X, Y, 2, confounds=Z, ridge=1e-6), "gram")
+    assert found.status is ls.Status.ILL_CONDITIONED
+    assert "columns of X" in found.message
+    assert ": 4." in found.message
+    rest = residual(np.delete(X, 4, axis=1), Z), residual(Y, Z)
+    wanted = ls.solve(ls.CCA(*rest, 2, ridge=1e-6, center=False), "direct")
+    np.testing.assert_allclose(found.correlations, wanted.correlations, rtol=1e-9)
+    assert found.x_weights[4].max() == 0.0
+
+
+def test_confounds_that_depend_on_each_other_count_once() -> None:
+    X, Y, Z, w = data()
+    more = np.hstack([Z, Z @ np.ones((C, 2)), np.ones((N, 1)), Z[:, :1] * 1e8])
+    one, other = (ls.solve(ls.CCA(X, Y, 2, sample_weight=w, confounds=each), "gram") for each in (Z, more))
+    np.testing.assert_allclose(one.correlations, other.correlations, rtol=1e-10)
+
+
+def test_as_many_columns_as_rows_that_count_are_said() -> None:
+    """Twelve rows that count, a mean and three confounds leave eight directions, which twenty columns fill."""
+    rng = np.random.default_rng(0)
+    X, y, Z = rng.standard_normal((40, 20)), rng.integers(0, 3, 40), rng.standard_normal((40, C))
+    w = np.where(np.arange(40) < 12, 2.0, 0.0)
+    H = ls.targets.lda(y, sample_weight=w)
+    found = ls.solve(ls.Discriminant(X, H, sample_weight=w, confounds=Z), "direct")
+    assert found.rank == np.linalg.matrix_rank(residual(X, Z, w)[:12]) == 8
+    assert "any targets are met exactly" in found.message
+
+
+# ---- new rows ---------------------------------------------------------------------------------
+
+
+def test_new_rows_lose_what_the_training_rows_say_of_their_confounds() -> None:
+    X, Y, Z, w = data()
+    train, test = slice(0, 500), slice(500, N)
+    solution = ls.solve(ls.CCA(X[train], Y[train], 2, sample_weight=w[train], confounds=Z[train]), "gram")
+    roots, beside = np.sqrt(w[train])[:, None], np.column_stack([np.ones(N), Z])
+    B = np.linalg.lstsq(roots * beside[train], roots * X[train], rcond=None)[0]
+    found = solution.transform(X[test], confounds=Z[test])
+    np.testing.assert_allclose(found, (X - beside @ B)[test] @ solution.x_weights, atol=1e-12)
+    score = solution.score(X[test], Y[test], confounds=Z[test])
+    assert score.total > 1.0  # the shared part is found again
+    A = residual(X[test], Z[test])
+    wanted = [np.corrcoef(A[:, 0], A @ v)[0, 1] for v in solution.x_weights.T]
+    np.testing.assert_allclose(solution.loadings(X[test], confounds=Z[test])[0], wanted, atol=1e-12)
+    for given, got in ({}, "0 columns"), ({"confounds": Z[test, :2]}, "2"):
+        with pytest.raises(errors.InvalidProblem, match=rf"a row for each row and 3 columns, .*; got {got}"):
+            solution.transform(X[test], **given)
+    with pytest.raises(errors.InvalidProblem, match=r"each row and 0 columns, as the solved problem had"):
+        ls.solve(ls.CCA(X, Y, 2)).transform(X, confounds=Z)
+
+
+@pytest.mark.parametrize("scale", [False, True], ids=["plain", "scaled"])
+def test_predictions_contain_the_confounds(scale: bool) -> None:
+    """Regressions predict like a regression on [1 Z A]; CCAs like one on the variates beside [1 Z]."""
+    X, Y, Z, w = data()
+    train, test = slice(0, 500), slice(500, N)
+    roots, beside = np.sqrt(w[train])[:, None], np.column_stack([Z, np.ones(N)])
+    options = {"sample_weight": w[train], "confounds": Z[train], "scale": scale}
+
+    def fitted(columns: Any, target: Any) -> Any:
+        return np.linalg.lstsq(roots * columns[train], roots * target[train], rcond=None)[0]
+
+    solution = ls.solve(ls.LeastSquares(X[train], Y[train], center=True, **options), "direct")
+    whole = np.hstack([X, beside])
+    beta = fitted(whole, Y)
+    np.testing.assert_allclose(solution.x, beta[:P], atol=1e-9)
+    np.testing.assert_allclose(solution.confound_coefficients, beta[P : P + C], atol=1e-9)
+    np.testing.assert_allclose(solution.predict(X[test], confounds=Z[test]), whole[test] @ beta, atol=1e-9)
+    solution = ls.solve(ls.CCA(X[train], Y[train], 2, ridge=1.0, **options), "gram")
+    variates = solution.transform(X, confounds=Z)
+    whole = np.hstack([variates, beside])
+    for target, found in (
+        (Y, solution.predict(X[test], confounds=Z[test])),
+        (X, solution.inverse_transform(variates[test], confounds=Z[test])),
+    ):
+        np.testing.assert_allclose(found, whole[test] @ fitted(whole, target), atol=1e-8)
+
+
+@pytest.mark.parametrize("scale", [False, True], ids=["plain", "scaled"])
+def test_scores_of_components_restore_rows(scale: bool) -> None:
+    X, _, Z, w = data()
+    solution = ls.solve(ls.SVD(X, P, center=True, sample_weight=w, confounds=Z, scale=scale), "direct")
+    scores = solution.transform(X, confounds=Z)
+    np.testing.assert_allclose(solution.inverse_transform(scores, confounds=Z), X, atol=1e-10)
+    np.testing.assert_allclose(np.sum(w[:, None] * scores**2, axis=0), solution.S**2, rtol=1e-10)
+
+
+def test_weighted_classes_are_repeated_rows() -> None:
+    X, _, _, w = data()
+    y, R = np.random.default_rng(5).integers(0, 3, N), np.repeat(np.arange(N), w.astype(int))
+    X = X + 2 * np.eye(3, P)[y]
+    solution = ls.solve(ls.Discriminant(X, ls.targets.lda(y, sample_weight=w), sample_weight=w), "direct")
+    wanted = ls.solve(ls.Discriminant(X[R], ls.targets.lda(y[R])), "direct")
+    np.testing.assert_allclose(solution.probabilities(X), wanted.probabilities(X), atol=1e-10)
+    foreign = ls.solve(ls.Discriminant(X, ls.targets.lda(y), sample_weight=np.ones(N)), "direct")
+    with pytest.raises(errors.MissingCapability, match="classifier"):  # targets made for other weights
+        foreign.predict(X)
+
+
+# ---- tests by permutation ---------------------------------------------------------------------
+
+
+def test_permutations_of_rows_that_count_are_those_of_repeated_rows() -> None:
+    X, Y, Z, w = data(n=120)
+    R = np.repeat(np.arange(120), w.astype(int))
+    one = ls.permutation_test(ls.CCA(X, Y, sample_weight=w, confounds=Z), permutations=50, rng=0)
+    other = ls.permutation_test(ls.CCA(X[R], Y[R], confounds=Z[R]), permutations=50, rng=0)
+    np.testing.assert_array_equal(one.p_values, other.p_values)
+    A, B = (residual(V[R], Z[R]) for V in (X, Y))
+    exact = np.linalg.svd(np.linalg.qr(A)[0].T @ np.linalg.qr(B)[0])[1]
+    np.testing.assert_allclose(one.correlations, exact, atol=1e-12)
+    for function in (ls.permutation_test, ls.null_correlations):
+        with pytest.raises(errors.InvalidProblem, match=r"got 0\.5 for row 0"):
+            function(ls.CCA(X, Y, 2, sample_weight=np.full(120, 0.5)), permutations=2)
+
+
+def test_correlations_by_chance_do_not_contain_the_confounds() -> None:
+    X, Y, Z, w = data(n=300)
+    views = Z @ np.ones((C, P)) + 1e-1 * X, Z @ np.ones((C, Q)) + 1e-1 * Y
+    for given in ({"confounds": Z, "sample_weight": w}, {}):
+        chance = ls.null_correlations(ls.CCA(*views, 2, **given), "gram", permutations=5, rng=0)
+        assert chance.max() < 0.5
