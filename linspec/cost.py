@@ -216,8 +216,8 @@ class Sizes:
         most = min(float(self.pairs or 0), self.gram_entries)
         if not self.views or most <= WORTH_SAMPLING:
             return most
-        beside = (gram_entries(A.matrix, B.matrix) for A, B in combinations(self.views, 2))
-        return min(sum(A.gram_entries for A in self.views) + sum(beside), most)
+        crossed = (gram_entries(A.matrix, B.matrix) for A, B in combinations(self.views, 2))
+        return min(sum(A.gram_entries for A in self.views) + sum(crossed), most)
 
     @property
     def sparse(self) -> bool:
@@ -322,10 +322,10 @@ def moments_estimates(sizes: Sizes, products: int, columns: int) -> dict[str, Es
     >>> sorted(found), found["dense"].seconds < found["implicit"].seconds
     (['dense', 'implicit'], True)
     """
-    sweep = 4.0 * sizes.nnz * columns * (2 if sizes.q else 1)
+    flops_a_pass = 4.0 * sizes.nnz * columns * (2 if sizes.q else 1)
     rate = SPARSE_RATE if sizes.scattered else DENSE_RATE
-    swept = sizes.shared(products * sweep / rate, products)
-    estimates = {"implicit": Estimate(swept, 8.0 * columns * (sizes.p + sizes.q) * 4, "passes")}
+    seconds = sizes.shared(products * flops_a_pass / rate, products)
+    estimates = {"implicit": Estimate(seconds, 8.0 * columns * (sizes.p + sizes.q) * 4, "passes")}
     if not sizes.readable:
         return estimates
     blocks = sizes.shared(_dense_gram_seconds(sizes))
@@ -333,7 +333,7 @@ def moments_estimates(sizes: Sizes, products: int, columns: int) -> dict[str, Es
     if sizes.pairs is not None:
         build = sizes.shared(sizes.pairs / PAIR_RATE)
         cheaper = sizes.pairs / PAIR_RATE < _dense_gram_seconds(sizes)
-        worth = cheaper or build < swept  # else samples would not make them the fastest
+        worth = cheaper or build < seconds  # else samples would not make them the fastest
         entries = sizes.sparse_gram_entries if worth else float(sizes.pairs)
         use = products * 4.0 * entries * columns / SPARSE_RATE
         estimates["sparse"] = Estimate(build + use, 16.0 * entries, "sparse Gram matrices")

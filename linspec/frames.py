@@ -447,7 +447,7 @@ def check_names(names: Sequence[str] | None, wanted: Sequence[str] | None, what:
 
 
 def check_order(
-    matrices: Mapping[str, Any], beside: Mapping[str, Any] = MappingProxyType({}), *, again: bool = False
+    matrices: Mapping[str, Any], auxiliary: Mapping[str, Any] = MappingProxyType({}), *, again: bool = False
 ) -> None:
     """Raise an error if two of the data have the same row labels in different orders; warn if some labels differ.
 
@@ -459,7 +459,7 @@ def check_order(
     ----------
     matrices : mapping of str to anything
         The data by their names in messages. Data without row labels, such as an array or None, pass.
-    beside : mapping of str to anything, optional
+    auxiliary : mapping of str to anything, optional
         Data that were compared with each other before.
     again : bool, default False
         Whether operators among the data may have been compared before: then only other data are warned of.
@@ -474,7 +474,7 @@ def check_order(
     """
     for name, data in matrices.items():
         check_bare(data, name)
-    rows = {**beside, **matrices}
+    rows = {**auxiliary, **matrices}
     known = [(name, index_of(data)) for name, data in rows.items()]
     labelled = [(name, index) for name, index in known if index is not None and hasattr(index, "__len__")]
     if len(labelled) < 2:

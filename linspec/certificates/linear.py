@@ -158,7 +158,7 @@ def certify_linear(
     g = products.g - np.repeat(path, m) * x
     r = products.lengths
     by_ridge = [
-        _judged(moments, S, x[:, at], g[:, at], r[at], ridge, rounding, products)
+        _certified(moments, S, x[:, at], g[:, at], r[at], ridge, rounding, products)
         for S, ridge, at in zip(metrics, path, columns, strict=True)
     ]
     length, floor, coefficients = np.concatenate(by_ridge, axis=1)
@@ -363,7 +363,7 @@ def needs_metric(moments: Moments, ridges: Sequence[float], tol: float) -> bool:
     return least <= 0 or tol * (squares + least) > OPEN * least
 
 
-def _judged(
+def _certified(
     moments: Moments,
     S: Metric | None,
     x: HostArray,

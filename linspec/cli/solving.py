@@ -23,7 +23,7 @@ from linspec.solving import checkpoints
 from linspec.solving.linear_solution import as_several
 from linspec.solving.solution import weights_by_matrix
 from linspec.studies.comparison import measured, solvers_to_compare, split
-from linspec.studies.held_out.scores import beside
+from linspec.studies.held_out.scores import auxiliary
 
 LARGEST, VECTORS = 5, 3
 """Numbers of columns with the largest weights of each sign, and of vectors whose columns are named."""
@@ -111,7 +111,7 @@ def _facts_of(entry: Any, held: Any) -> list[tuple[str, str]]:
     score = f"{solution.layout.score} {entry.score:.6f}, on {first.shape[0]} rows not fitted"
     if labels is None or getattr(solution, "classes", None) is None:
         return [*facts, ("held out", score)]
-    accuracy = solution.score(first, labels, **beside(held))
+    accuracy = solution.score(first, labels, **auxiliary(held))
     return [*facts, ("held out", score), ("accuracy", f"{accuracy:.6f}, on these rows")]
 
 

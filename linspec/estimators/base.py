@@ -228,7 +228,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     def _second(self, y: Any, X: Any, *, numeric: bool = True) -> Any:
         """Check targets, or rows of a second view; numbers are returned in the library and on the device of X."""
-        y = beside(y, X) if numeric else y
+        y = on_device_of(y, X) if numeric else y
         if not known_to_scikit_learn(y):
             return y
         kind = "numeric" if numeric else None
@@ -278,7 +278,7 @@ def like(weights: Array, numbers: HostArray) -> Array:
     return Device.of(weights).asarray(np.asarray(numbers), host_dtype(weights))
 
 
-def beside(y: Any, X: Any) -> Any:
+def on_device_of(y: Any, X: Any) -> Any:
     """With array-API dispatch, copy y to the library and device of X; otherwise return it unchanged."""
     if not get_config()["array_api_dispatch"] or not is_array(y):
         return y

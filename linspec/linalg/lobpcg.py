@@ -284,7 +284,7 @@ class _Space:
         turns = []
         for i, (view, U, before) in enumerate(zip(self.views, self.U, self.before, strict=True)):
             now, tau = orthonormal(U[:, :width])
-            basis = np.hstack([now, _beside(now, before[:, :width])])
+            basis = np.hstack([now, _complement(now, before[:, :width])])
             turns.append(view.W @ basis)
             self.U[i] = np.vstack([tau, np.zeros((basis.shape[1] - len(tau), tau.shape[1]))])
         self.M = {(i, j): turns[i].T @ M @ turns[j] for (i, j), M in self.M.items()}
@@ -337,7 +337,7 @@ def _vectors(panels: Sequence[Sequence[Array]], coordinates: Sequence[Array], co
     return [_combined(V, w[:, :count]) for V, w in zip(panels, coordinates, strict=True)]
 
 
-def _beside(now: HostArray, before: HostArray) -> HostArray:
+def _complement(now: HostArray, before: HostArray) -> HostArray:
     """An orthonormal basis of what coordinates before the last block have outside those of now."""
     sizes = np.linalg.norm(before, axis=0)
     P = np.zeros((len(now), before.shape[1]))

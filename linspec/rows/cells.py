@@ -74,7 +74,7 @@ class Cell:
         return np.where(varies(self.squares, size), self.squares, 0.0)
 
     def with_diagonal(self, columns: slice | HostArray) -> Cell:
-        """Return these moments with some of the columns beside, and without the others."""
+        """Return these moments with some of the auxiliary columns, and without the rest."""
         g = len(self.gram)
         numbers = np.concatenate([np.arange(g), g + np.arange(len(self.diagonal))[columns]])
         origin, mean, gram = (array[..., numbers] for array in (self.origin, self.mean, self.gram))

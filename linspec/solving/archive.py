@@ -140,7 +140,7 @@ def write(
     header: Mapping[str, Any],
     parts: Mapping[str, Any],
     allowed: Types = (),
-    beside: Mapping[str, HostArray] = MappingProxyType({}),
+    auxiliary: Mapping[str, HostArray] = MappingProxyType({}),
 ) -> None:
     """Write the fields of an object into a file.
 
@@ -154,7 +154,7 @@ def write(
         objects of the allowed classes. A field that is an array keeps the name of the field in the file.
     allowed : sequence of type, default ()
         Objects of these classes, and of those that derive from them, may be among the parts.
-    beside : mapping of str to numpy.ndarray, optional
+    auxiliary : mapping of str to numpy.ndarray, optional
         Further arrays, for other readers.
 
     Raises
@@ -170,7 +170,7 @@ def write(
     fields = {name: nodes[name] for name in parts}
     seal = {"arrays": list(packer.arrays), "digest": _digest(fields, packer.arrays)}
     text = json.dumps({"format": FORMAT, **header, "fields": fields, **seal}, allow_nan=False)
-    entries = {HEADER: np.frombuffer(text.encode(), dtype=np.uint8), **beside, **packer.arrays}
+    entries = {HEADER: np.frombuffer(text.encode(), dtype=np.uint8), **auxiliary, **packer.arrays}
     np.savez(stream, **entries)  # type: ignore[arg-type]  # uncompressed
 
 

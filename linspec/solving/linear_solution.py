@@ -83,7 +83,7 @@ class LinearSolution(Solution):
         InvalidProblem
             There are no rows, or they do not fit the training data.
         """
-        operators = self._given("transform", rows, named, confounds=confounds)
+        operators = self._operators("transform", rows, named, confounds=confounds)
         weights = weights_by_matrix(self)
         scores = []
         for name, data in operators.items():
@@ -146,7 +146,7 @@ class LinearSolution(Solution):
         MissingCapability
             If an operator is known only by its products.
         """
-        operators = self._given("loadings", rows, named, confounds=confounds, sample_weight=sample_weight)
+        operators = self._operators("loadings", rows, named, confounds=confounds, sample_weight=sample_weight)
         loadings = self._loadings_of(operators, confounds, sample_weight)
         return single_or_several([part.given_back for part in loadings])
 
@@ -224,12 +224,12 @@ class LinearSolution(Solution):
             )
         return {name: passed[name] for name in known if name in passed}
 
-    def _given(
-        self, method: str, rows: tuple[Any, ...], named: dict[str, Any], **beside: Any
+    def _operators(
+        self, method: str, rows: tuple[Any, ...], named: dict[str, Any], **auxiliary: Any
     ) -> dict[str, LinearOperator]:
         """Return the passed rows as operators by matrix, after a check that their labels are in one order."""
         passed = self._passed(method, rows, named)
-        check_order({**passed, **beside}, again=True)
+        check_order({**passed, **auxiliary}, again=True)
         return {name: as_operator(data, name) for name, data in passed.items()}
 
     @property

@@ -97,8 +97,8 @@ def score_of_predictions(
     >>> score_of_predictions(solution, A[40:], B[40:]).by_target.round(6)
     array([1., 1.])
     """
-    beside = {"confounds": confounds, "sample_weight": sample_weight}
-    check_order({"the rows": rows, "the targets": truth, **beside}, again=True)
+    auxiliary = {"confounds": confounds, "sample_weight": sample_weight}
+    check_order({"the rows": rows, "the targets": truth, **auxiliary}, again=True)
     if confounds is not None:
         options = {**options, "confounds": confounds}
     predicted = to_host(brought_here(answer.predict(rows, **options)))

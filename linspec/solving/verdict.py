@@ -1,4 +1,4 @@
-"""The verdict: how a run ended, in a status and a message; and findings that certificates of several problems share.
+"""How a run ended, in a status and a message; and findings that certificates of several problems share.
 
 Problem: a residual cannot show everything, and a run that is cut short should still say what its last iterate is worth.
 Method: status and message follow from the certificate, from findings on the way, and from the end of the loop, in one
@@ -46,7 +46,7 @@ Finding = tuple[Status | None, str]
 """A status, or None, and its text for the message."""
 
 
-def verdict(
+def status_and_message(
     problem: Any,
     certificate: Certificate,
     *,
@@ -54,7 +54,7 @@ def verdict(
     once: bool,
     ending: Status | None,
     notes: Sequence[Finding],
-    remarks: Sequence[str] = (),
+    sentences: Sequence[str] = (),
 ) -> tuple[Status, bool, str]:
     """Decide status, convergence and message of a run from the certificate.
 
@@ -69,7 +69,7 @@ def verdict(
         The reason for which the loop ended; None for a solver without a loop.
     notes : sequence of (Status or None, str)
         Findings of the solver.
-    remarks : sequence of str, default ()
+    sentences : sequence of str, default ()
         Sentences for the message that bear on no status.
     """
     arrays = [certificate.fields.get(name) for name in problem.solution.layout.arrays]
@@ -81,7 +81,7 @@ def verdict(
     statuses = [finding for finding, _ in together]
     status = _status(converged, ending, statuses, nothing=empty and settled)
     figures = _figures(certificate.residual, tol, once=once)
-    return status, converged, _message(status, together, remarks, figures)
+    return status, converged, _message(status, together, sentences, figures)
 
 
 def _status(
@@ -114,14 +114,14 @@ def _figures(residual: float, tol: float, *, once: bool) -> str:
     return f"residual {residual:.2g}, tolerance {tol:.2g}"
 
 
-def _message(status: Status, notes: Sequence[Finding], remarks: Sequence[str], figures: str) -> str:
-    """Return the message: the advice of the status unless a finding gives it, findings, remarks, and figures."""
+def _message(status: Status, notes: Sequence[Finding], sentences: Sequence[str], figures: str) -> str:
+    """Return the message: the advice of the status unless a finding gives it, findings, sentences, and figures."""
     # Advice on approximations that are not good enough does not apply to a converged answer.
     if status is Status.CONVERGED:
         notes = [(finding, text) for finding, text in notes if finding is not Status.APPROXIMATE]
     texts = [text for _, text in notes]
     advice = [] if any(status is finding for finding, _ in notes) else [status.value]
-    return " ".join([*advice, *texts, *remarks, f"({figures})"])
+    return " ".join([*advice, *texts, *sentences, f"({figures})"])
 
 
 def as_interrupted(solution: Any) -> Any:

@@ -45,7 +45,7 @@ from linspec.solving.solver import Solver
 from linspec.solving.stating import with_values
 from linspec.solving.tables import Summary
 from linspec.status import Status
-from linspec.studies.held_out.scores import FEWEST, beside, number_of, rows_to_score
+from linspec.studies.held_out.scores import FEWEST, auxiliary, number_of, rows_to_score
 
 AUTO, FAILED = "auto", "FAILED"
 
@@ -528,7 +528,7 @@ def _score(solution: Any, rows: Problem[Any] | None) -> tuple[float | None, str]
     if rows is None:
         return None, ""
     try:
-        score = solution.score(*rows.matrices.values(), **beside(rows))
+        score = solution.score(*rows.matrices.values(), **auxiliary(rows))
     except LinspecError as error:
         return None, f"There is no score: {one_line(error)}"
     return number_of(score), ""

@@ -22,7 +22,7 @@ from linspec.errors import BudgetTooSmall, ConvergenceWarning, OutOfMemory
 from linspec.iteration import Certificate, Context, Iterate
 from linspec.rows import Passes
 from linspec.solving import Solver
-from linspec.solving.verdict import WARNED, verdict
+from linspec.solving.verdict import WARNED, status_and_message
 
 TOL = 1e-8
 rng = np.random.default_rng(0)
@@ -200,7 +200,7 @@ def test_no_way_to_read_passes_the_budget_by(access):
 def ended(residual=1e-12, facts=(), lost=False, **how):
     told = {"tol": 1e-8, "once": False, "ending": Status.CONVERGED, "notes": ()} | how
     certificate = Certificate(residual, facts, {"Vh": np.ones((1, 3))}, lost=lost)
-    return verdict(ls.SVD(np.eye(3), 1), certificate, **told)
+    return status_and_message(ls.SVD(np.eye(3), 1), certificate, **told)
 
 
 FAR, ROUGH = {"residual": 1e-3}, {"notes": [(Status.APPROXIMATE, "a")]}

@@ -154,7 +154,7 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
         >>> bool((error**2).sum() < 0.05 * (Y[200:] ** 2).sum())
         True
         """
-        operators = self._given("predict", (X, Y), {}, confounds=confounds)
+        operators = self._operators("predict", (X, Y), {}, confounds=confounds)
         variates = as_several(self.transform(**operators, confounds=confounds))
         return single_or_several(
             [
@@ -323,7 +323,7 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
         self, method: str, X: Any, Y: Any, confounds: Any, sample_weight: Any, *, crossed: bool = False
     ) -> list[Loadings]:
         """Correlate the columns of the passed views with their variates, or with those of the other view."""
-        operators = self._given(method, (X, Y), {}, confounds=confounds, sample_weight=sample_weight)
+        operators = self._operators(method, (X, Y), {}, confounds=confounds, sample_weight=sample_weight)
         if crossed and len(operators) < len(OTHER):
             raise InvalidProblem(f"{method} needs the rows of both views; got one. Pass X and Y.")
         return self._loadings_of(operators, confounds, sample_weight, crossed=crossed)

@@ -308,7 +308,7 @@ def _check(solution: CCASolution, problem: CCA) -> None:
         )
 
 
-def _tests(rho: HostArray, p: int, q: int, df: float, **beside: Any) -> Significance:
+def _tests(rho: HostArray, p: int, q: int, df: float, **auxiliary: Any) -> Significance:
     """Compute all tests; the hypothesis at index j = 0, 1, … is that at most j correlations are not zero."""
     j = np.arange(len(rho))
     with np.errstate(divide="ignore", invalid="ignore"):  # a correlation of 1 has infinite statistics
@@ -326,7 +326,7 @@ def _tests(rho: HostArray, p: int, q: int, df: float, **beside: Any) -> Signific
             hotelling_lawley=_hotelling_lawley(of_roots, *sizes),
             roy=_roy(roots, *sizes),
             tracy_widom=_tracy_widom(roots, *sizes),
-            **beside,
+            **auxiliary,
         )
 
 

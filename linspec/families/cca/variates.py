@@ -63,7 +63,7 @@ class CCAScore:
         return (self.correlations, self.total)[i]
 
 
-def score_views(solution: Any, X: Any, Y: Any, *, centered: bool, **beside: Any) -> CCAScore:
+def score_views(solution: Any, X: Any, Y: Any, *, centered: bool, **auxiliary: Any) -> CCAScore:
     """Compute the correlations of a solution's variates on rows of both views.
 
     Parameters
@@ -73,7 +73,7 @@ def score_views(solution: Any, X: Any, Y: Any, *, centered: bool, **beside: Any)
     X, Y : data of shape (n, p), (n, q)
     centered : bool
         Whether the problem of the solution centres. A variate that does not vary then has correlation 0.
-    **beside
+    **auxiliary
         Further arguments of `transform`, such as confounds.
 
     Returns
@@ -92,7 +92,7 @@ def score_views(solution: Any, X: Any, Y: Any, *, centered: bool, **beside: Any)
     """
     if X is None or Y is None:
         raise InvalidProblem("score needs the rows of both views; got one. Pass X and Y.")
-    named = zip("XY", solution.transform(X, Y, **beside), strict=True)
+    named = zip("XY", solution.transform(X, Y, **auxiliary), strict=True)
     variates = {f"the variates of {name}": as_operator(V, f"the variates of {name}") for name, V in named}
     rows, y_rows = (int(A.shape[0]) for A in variates.values())
     if rows != y_rows:
@@ -189,7 +189,7 @@ class TwoViewSolution(LinearSolution, vector="pair", score="total correlation ca
         MissingCapability
             The entries cannot be read.
         """
-        operators = self._given("transform", (X, Y), {})
+        operators = self._operators("transform", (X, Y), {})
         for name, A in operators.items():
             check_columns(self, name, A)
         return single_or_several([self.variates(name, A) for name, A in operators.items()])
@@ -259,7 +259,7 @@ class TwoViewSolution(LinearSolution, vector="pair", score="total correlation ca
         MissingCapability
             If an operator is known only by its products.
         """
-        operators = self._given("loadings", (X, Y), {}, sample_weight=sample_weight)
+        operators = self._operators("loadings", (X, Y), {}, sample_weight=sample_weight)
         loadings = []
         for name, A in operators.items():
             variates = self.transform(**{name: A})

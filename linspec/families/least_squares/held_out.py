@@ -226,8 +226,8 @@ def _of_columns(
     )
     passes, one_pass = passes + split.reread, True
     if again and problem.readings > 1 and max(lost) > LOST:
-        read, swept = _errors_of_rows(problem, x)
-        passes, one_pass = passes + swept, False
+        read, readings = _errors_of_rows(problem, x)
+        passes, one_pass = passes + readings, False
         for i in np.flatnonzero(lost > LOST).tolist():
             errors[i], lost[i] = read[i], share_lost(moved_by(moved[i], read[i], total.count), read[i])
     scores = np.empty(len(ridges))

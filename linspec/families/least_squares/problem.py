@@ -348,31 +348,29 @@ class LeastSquares(WithRidges[LeastSquaresSolution]):
             fields["residuals"] = np.full(len(self.ridges), np.nan)
             return Certificate(np.nan, (), fields, "unavailable")
         rounding = max(A.rounding, float(np.finfo(self.A.dtype).eps))
-        judged = certify_linear(
+        certificate = certify_linear(
             moments, x, self.ridges, tol=tol, rounding=rounding, planted=arrays.get("planted")
         )
         decided = arrays.get("rank") if 0 in self.ridges else None
-        rank = judged.rank if decided is None else min(judged.rank, int(decided))
-        fields |= {"residuals": judged.residuals, "accuracy": judged.words}
-        notes = self._findings(judged, rank, tol)
-        return Certificate(judged.residual, notes, fields, judged.source, least=judged.least)
+        rank = certificate.rank if decided is None else min(certificate.rank, int(decided))
+        fields |= {"residuals": certificate.residuals, "accuracy": certificate.words}
+        notes = self._findings(certificate, rank, tol)
+        return Certificate(certificate.residual, notes, fields, certificate.source, least=certificate.least)
 
     def _findings(
-        self, judged: LinearCertificate, rank: int, tol: float
+        self, certificate: LinearCertificate, rank: int, tol: float
     ) -> tuple[tuple[ls.Status | None, str], ...]:
         """What the certificate says of ranks and of coefficients."""
         notes: list[tuple[ls.Status | None, str]] = []
         if rank < min(self.A.shape):
             text = f"A has numerical rank {rank} of {self.A.shape[1]} columns: x is the least-norm solution."
             notes.append((ls.Status.RANK_DEFICIENT, text))
-        if judged.status == "ILL_CONDITIONED":
-            more = DETERMINED if judged.rounded else REMEDY
-            text = (
-                f"The coefficients may be off by {min(judged.coefficients, 1.0):.0%} of their length. {more}"
-            )
+        if certificate.status == "ILL_CONDITIONED":
+            more = DETERMINED if certificate.rounded else REMEDY
+            text = f"The coefficients may be off by {min(certificate.coefficients, 1.0):.0%} of their length. {more}"
             notes.append((ls.Status.ILL_CONDITIONED, text))
-        if np.isnan(judged.coefficients):
+        if np.isnan(certificate.coefficients):
             notes.append((None, UNKNOWN))
-        if judged.least > tol >= 0:
+        if certificate.least > tol >= 0:
             notes.append((None, LEAST))
         return tuple(notes)

@@ -408,8 +408,8 @@ class SVD(ls.Problem[SVDSolution]):
         A, k = moments.operators[0], self.k
         device = A.device.blocks
         V = device.asarray(arrays["Vh"]).T
-        judged = moments.answers
-        AtAV = moments.gram_product(V) if judged else V
+        answers = moments.answers
+        AtAV = moments.gram_product(V) if answers else V
         if "S" in arrays:
             S = HOST.asarray(arrays["S"])
         else:
@@ -428,12 +428,12 @@ class SVD(ls.Problem[SVDSolution]):
             V, AtAV = V @ device.asarray(turn), AtAV @ device.asarray(turn)
         unit = float(S[0] ** 2) if len(S) and S[0] > 0 else 1.0
         gaps = AtAV / unit - V * device.asarray(S**2 / unit)
-        residual = float(device.column_norms(gaps).max(initial=0.0)) if judged else math.nan
+        residual = float(device.column_norms(gaps).max(initial=0.0)) if answers else math.nan
         delta, least = enclosure([None], [to_host(gaps)], to_host(V.T @ V))
         if least < INDEPENDENT:
             notes += ((ls.Status.INACCURATE, "The vectors are dependent."),)
         accuracy = ""
-        if judged and len(S) and S[-1] > 0:
+        if answers and len(S) and S[-1] > 0:
             worst = max(delta, EPS * V.shape[0]) * unit / (2 * S[-1] ** 2)
             accuracy = f"singular values: about {digits(worst)} correct digits"
         flips = signs_of_columns(V, device)

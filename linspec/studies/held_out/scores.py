@@ -302,7 +302,7 @@ def still(squares: HostArray, means: HostArray, count: float, rows: int, eps: fl
     return np.asarray((squares > 0) & (squares - count * means**2 <= rounding * squares))
 
 
-def beside(problem: Problem[Any]) -> dict[str, Any]:
+def auxiliary(problem: Problem[Any]) -> dict[str, Any]:
     """The confounds of a problem, if it has any, as an argument of `score` and `transform` of its solutions."""
     return {} if problem.confounds is None else {"confounds": problem.confounds}
 
@@ -492,7 +492,7 @@ class PairedCorrelations(HeldOutScore):
 
     def of_solution(self, problem: Problem[Any], solution: Any, ks: Ks) -> HostArray:
         names = list(weights_by_matrix(solution))
-        scores = solution.transform(*(problem.matrices[name] for name in names), **beside(problem))
+        scores = solution.transform(*(problem.matrices[name] for name in names), **auxiliary(problem))
         blocks = [weighted_rows(S, problem, name) for S, name in zip(scores, names, strict=True)]
         correlations = paired_correlations(solution, blocks, centred=bool(problem.center))
         return np.array([float(correlations[:k].sum()) for k in ks])

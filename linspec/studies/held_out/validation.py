@@ -174,8 +174,8 @@ def cross_validate(  # noqa: PLR0913
     if held:
         rounded, passes = _of_moments(problem, folds, scored, ridges, ks)
         if requested == "auto" and all(A.access == "rows" for A in problem.matrices.values()):
-            swept = _read_again(largest, folds, scored, (ridges, ks), rounded, rng)
-            held, passes = not swept, passes + swept
+            again = _read_again(largest, folds, scored, (ridges, ks), rounded, rng)
+            held, passes = not again, passes + again
     else:
         how = form if form in ("sparse", "implicit") else "auto"
         options = {"rng": rng, **options}
@@ -735,7 +735,7 @@ def scored_by_solving(  # noqa: PLR0913, PLR0917 (the arguments of cross_validat
         fitted = problem.on_rows(training)
         rest = problem.on_rows(held_out)
         with first_interrupt(stop.make):
-            by_ridge, swept = along_ridges(fitted, ridges, solver, form, options, stop)
+            by_ridge, solve_passes = along_ridges(fitted, ridges, solver, form, options, stop)
         if stop.made:
             raise NothingYet
         solutions = [by_ridge[i] for i in range(len(ridges))]
@@ -746,5 +746,5 @@ def scored_by_solving(  # noqa: PLR0913, PLR0917 (the arguments of cross_validat
         rounding[
             split, [solution.status in LOST_DIGITS or CHOICE in solution.message for solution in solutions]
         ] = np.inf
-        passes += (swept * len(training) + len(solutions) * len(held_out)) / folds.rows
+        passes += (solve_passes * len(training) + len(solutions) * len(held_out)) / folds.rows
     return Rounded(scores, rounding), passes

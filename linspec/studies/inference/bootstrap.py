@@ -59,7 +59,7 @@ from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
 from linspec.solving.stating import with_values
 from linspec.solving.tables import Summary, table_of_columns, table_of_components
-from linspec.studies.held_out.scores import beside
+from linspec.studies.held_out.scores import auxiliary
 from linspec.studies.inference.permutation import check_has_values, values_of
 from linspec.studies.inference.rows import (
     check_rows_are_known,
@@ -279,7 +279,7 @@ class Draws:
     def _scores(self, solution: Any) -> HostArray:
         """The scores of all rows of the matrices with weights, one matrix below the other."""
         rows = [self.problem.matrices[name] for name in weights_by_matrix(solution)]
-        scores = as_several(solution.transform(*rows, **beside(self.problem)))
+        scores = as_several(solution.transform(*rows, **auxiliary(self.problem)))
         parts = [np.asarray(to_host(brought_here(part)), dtype=np.float64) for part in scores]
         return np.concatenate(parts)[:, : self.k]
 
