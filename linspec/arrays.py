@@ -674,11 +674,11 @@ class Device:
 
     def zeros(self, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
         """An array of zeros in this device."""
-        return np.zeros(shape, dtype) if self.on_host else self._made(self.xp.zeros, dtype, shape)
+        return np.zeros(shape, dtype) if self.on_host else self._created(self.xp.zeros, dtype, shape)
 
     def ones(self, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
         """An array of ones in this device."""
-        return np.ones(shape, dtype) if self.on_host else self._made(self.xp.ones, dtype, shape)
+        return np.ones(shape, dtype) if self.on_host else self._created(self.xp.ones, dtype, shape)
 
     def eye(self, n: int, columns: int | None = None, first: int = 0, dtype: Any = np.float64) -> Array:
         """The n x n identity, or `columns` columns of it from number `first` on."""
@@ -686,11 +686,11 @@ class Device:
         return (
             np.eye(n, columns, -first, dtype)
             if host
-            else self._made(self.xp.eye, dtype, n, columns, k=-first)
+            else self._created(self.xp.eye, dtype, n, columns, k=-first)
         )
 
     @with_device
-    def _made(self, function: Callable[..., Array], dtype: Any, *sizes: Any, **words: Any) -> Array:
+    def _created(self, function: Callable[..., Array], dtype: Any, *sizes: Any, **words: Any) -> Array:
         """An array that a function of the library makes on the device."""
         return function(*sizes, dtype=getattr(self.xp, np.dtype(dtype).name), device=self.native, **words)
 

@@ -226,11 +226,11 @@ def of(problem: str | type[Problem[Any]]) -> type[Generic]:
             f"an estimator takes X and y; {problem_class.__name__} has {len(problem_class.stated.matrices)} matrices. "
             "Declare them as linspec.views()."
         )
-    return _made(problem_class)
+    return _class_of(problem_class)
 
 
 @lru_cache(maxsize=256)
-def _made(problem: type[Problem[Any]]) -> type[Generic]:
+def _class_of(problem: type[Problem[Any]]) -> type[Generic]:
     """Make the class of estimators of a problem."""
     stated: Any = problem.stated
     fields: dict[str, str] = {}

@@ -338,7 +338,7 @@ class DrawnPairs(Draws):
         U, _, Vt = np.linalg.svd(M)
         return [U, Vt.transpose(0, 2, 1)]
 
-    def made(self, turns: list[HostArray], **fields: Any) -> Bootstrap:
+    def result_of(self, turns: list[HostArray], **fields: Any) -> Bootstrap:
         loadings = {}
         for name, side, turn in zip("XY", self.sides, turns, strict=True):
             over = reciprocal(side.compared(turn)[1])[:, None, :]

@@ -209,10 +209,10 @@ def _in_dtype(operator: LinearOperator, name: str, dtype: Any) -> LinearOperator
 def _borrowed(data: Any, name: str, rows: int | None) -> LinearOperator:
     """Make the operator of data that are no operator; those of another library are borrowed."""
     check_bare(data, name)
-    return _made(borrowed(data, name), name, rows)
+    return _operator_of(borrowed(data, name), name, rows)
 
 
-def _made(data: Any, name: str, rows: int | None) -> LinearOperator:
+def _operator_of(data: Any, name: str, rows: int | None) -> LinearOperator:
     if is_frame(data) or is_series(data):
         return of_frame(data, name)
     if isinstance(data, list | tuple):

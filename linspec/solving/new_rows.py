@@ -70,15 +70,15 @@ class NewRows:
         number = int(matrix[1:]) - 1 if several else 0
         prefix = layout.prefix(field)
 
-        def kept(what: str) -> Any:
+        def part(what: str) -> Any:
             value = getattr(solution, prefix + what, None)
             return value[number] if isinstance(value, tuple) else value
 
         return cls(
-            mean=kept("mean"),
-            slopes=kept("slopes"),
+            mean=part("mean"),
+            slopes=part("slopes"),
             confound_mean=getattr(solution, "confound_mean", None),
-            scale=None if layout.scaled.get(field) else kept("scale"),
+            scale=None if layout.scaled.get(field) else part("scale"),
             names=solution.column_names.get(matrix),
             confound_names=solution.column_names.get("confounds"),
         )

@@ -80,7 +80,7 @@ def state(problem: Any) -> None:
     shared = shared_moments(problem, by_name)
     if shared is not None:
         by_name = _of_moments(problem, shared)
-    _check_given(problem, by_name)
+    _check_matrices(problem, by_name)
     for name, declared in stated.matrices.items():
         data = by_name[name]
         if declared.several:
@@ -135,7 +135,7 @@ def _of_moments(problem: Any, shared: Moments) -> dict[str, Any]:
     return dict(zip(names, views, strict=True))
 
 
-def _check_given(problem: Any, matrices: Mapping[str, Any]) -> None:
+def _check_matrices(problem: Any, matrices: Mapping[str, Any]) -> None:
     """Refuse a problem that lacks a matrix, or has iterators where rows are read several times."""
     stated, kind = problem.stated, type(problem).__name__
     for name, declared in stated.matrices.items():

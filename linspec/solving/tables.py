@@ -316,7 +316,7 @@ class Summary(list[dict[str, Any]]):
         width = max((len(name) for name, _ in self.facts), default=0)
         lines = [self.title, *(f"{name.ljust(width)}  {text}" for name, text in self.facts)]
         if self:
-            cells = [list(self[0]), *([_shown(value) for value in row.values()] for row in self[:SHOWN])]
+            cells = [list(self[0]), *([_text(value) for value in row.values()] for row in self[:SHOWN])]
             widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
             aligned = (zip(row, widths, strict=True) for row in cells)
             lines += ["", *("  ".join(text.rjust(width) for text, width in row) for row in aligned)]
@@ -336,7 +336,7 @@ def some_of(texts: Sequence[str]) -> str:
     return "  ".join(texts[:FEW]) + more
 
 
-def _shown(value: Any) -> str:
+def _text(value: Any) -> str:
     if value is None:
         return ""
     return f"{value:.6g}" if isinstance(value, float) else str(value)

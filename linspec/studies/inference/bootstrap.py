@@ -263,7 +263,7 @@ class Draws:
         self.count = self.unconverged = 0
         self.k = len(values_of(solution))
         self.values: list[HostArray] = []
-        self.found: list[int] = []  # the number of components of each draw, at most k
+        self.components: list[int] = []  # the number of components of each draw, at most k
         self.crossings: list[HostArray] = []  # the matrices M
         self.sides = self.begun()
 
@@ -293,7 +293,7 @@ class Draws:
         """Add the solution of one more draw, whose rows have the weights `w`."""
         values, rotations = values_of(solution)[: self.k], self.rotated(solution, w)
         self.crossings.append((rotations[0] * values) @ rotations[-1].T)
-        self.found.append(len(values))
+        self.components.append(len(values))
         self.values.append(np.pad(values, (0, self.k - len(values))))
         self.count += 1
         self.unconverged += not solution.converged
@@ -304,7 +304,7 @@ class Draws:
         values = values_of(self.solution)
         M = np.array(self.crossings)
         gaps, ties = gaps_of(values, M)
-        corrected, counts = self.method == "corrected", np.array(self.found)
+        corrected, counts = self.method == "corrected", np.array(self.components)
         if corrected:
             M = M - (counts == self.k)[:, None, None] * np.diag(excess_of(values, gaps))
         present = (np.arange(self.k) < counts[:, None])[:, None, :]  # a draw may lack components: zero
@@ -313,7 +313,7 @@ class Draws:
         signs = np.where(cosines < 0, -1.0, 1.0)[:, None, :]
         cosines = np.abs(cosines) / len(turns)
         turns = [turn * signs for turn in turns]
-        return self.made(
+        return self.result_of(
             turns,
             solution=self.solution,
             values=self.interval(drawn, values) if corrected else self.quantiles(drawn),
@@ -334,7 +334,7 @@ class Draws:
         """The vectors of the matrices M for each side, in the order of decreasing values."""
         return [np.linalg.eigh(M)[1][:, :, ::-1]]
 
-    def made(self, turns: list[HostArray], **fields: Any) -> ComponentBootstrap:
+    def result_of(self, turns: list[HostArray], **fields: Any) -> ComponentBootstrap:
         """Make the result, with the intervals of what turns with the scores."""
         return ComponentBootstrap(**self.of_weights(turns), **fields)
 
