@@ -447,7 +447,7 @@ def check_names(names: Sequence[str] | None, wanted: Sequence[str] | None, what:
 
 
 def check_order(
-    matrices: Mapping[str, Any], auxiliary: Mapping[str, Any] = MappingProxyType({}), *, again: bool = False
+    row_data: Mapping[str, Any], auxiliary: Mapping[str, Any] = MappingProxyType({}), *, again: bool = False
 ) -> None:
     """Raise an error if two of the data have the same row labels in different orders; warn if some labels differ.
 
@@ -457,7 +457,7 @@ def check_order(
 
     Parameters
     ----------
-    matrices : mapping of str to anything
+    row_data : mapping of str to anything
         The data by their names in messages. Data without row labels, such as an array or None, pass.
     auxiliary : mapping of str to anything, optional
         Data that were compared with each other before.
@@ -472,14 +472,14 @@ def check_order(
     UnsupportedData
         One of the given data has a mask or a unit.
     """
-    for name, data in matrices.items():
+    for name, data in row_data.items():
         check_bare(data, name)
-    rows = {**auxiliary, **matrices}
+    rows = {**auxiliary, **row_data}
     known = [(name, index_of(data)) for name, data in rows.items()]
     labelled = [(name, index) for name, index in known if index is not None and hasattr(index, "__len__")]
     if len(labelled) < 2:
         return
-    pairs = [pair for pair in combinations(labelled, 2) if pair[0][0] in matrices or pair[1][0] in matrices]
+    pairs = [pair for pair in combinations(labelled, 2) if pair[0][0] in row_data or pair[1][0] in row_data]
     texts = {(of, what): _check_pair(what, index, of, reference) for (of, reference), (what, index) in pairs}
     before = {name for name, data in rows.items() if again and hasattr(data, "row_index")}
     warning = next((text for names, text in texts.items() if text and before.isdisjoint(names)), "")

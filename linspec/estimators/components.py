@@ -211,8 +211,8 @@ class CCA(AddsRows, TwoViews):
         check_is_fitted(self)
         check_order({"X": X, "y": y})
         P = checked_array(X, input_name="X", estimator=self)
-        second = [] if y is None else [checked_array(y, input_name="y", estimator=self)]
-        return self.solution_.inverse_transform(P, *second)
+        y_variates = [] if y is None else [checked_array(y, input_name="y", estimator=self)]
+        return self.solution_.inverse_transform(P, *y_variates)
 
 
 class KernelCCA(TwoViews):

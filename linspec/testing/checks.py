@@ -818,10 +818,10 @@ def adapts(spec: Any) -> None:
     require(
         isinstance(spec.adapt(sample), ls.LinearOperator), "adapt must return a LinearOperator; it does not"
     )
-    for stranger in (np.eye(2), object(), "name", 3, None, [1, 2], operator, RowFiles(("rows.unknown",))):
+    for foreign in (np.eye(2), object(), "name", 3, None, [1, 2], operator, RowFiles(("rows.unknown",))):
         require(
-            not spec.matches(stranger),
-            f"matches must be False for {type(stranger).__name__} of others, and files of other formats; it is True."
+            not spec.matches(foreign),
+            f"matches must be False for {type(foreign).__name__} of others, and files of other formats; it is True."
             " Look at the class of the data, and compare the suffix",
         )
 

@@ -146,13 +146,13 @@ def pcc(
         )
     both = [(x_weights, y_weights), tuple(reference)]
     every, cut = _multiplied(X, Y, both, ridge, center)
-    reached, best = (_total(pairs, cut) for pairs in every)
+    total, best = (_total(pairs, cut) for pairs in every)
     if best == 0:
         raise InvalidProblem(
             "the reference captures no correlation on these rows, so a proportion of it is not defined. Pass "
             "the weights of a solver that finds some."
         )
-    return reached / best
+    return total / best
 
 
 def correlations(
