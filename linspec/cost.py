@@ -318,8 +318,8 @@ def moments_estimates(sizes: Sizes, products: int, columns: int) -> dict[str, Es
     Examples
     --------
     >>> from linspec.cost import Sizes, moments_estimates
-    >>> found = moments_estimates(Sizes(10**6, 100, 0, 10**8, None, 5, readable=True), products=60, columns=5)
-    >>> sorted(found), found["dense"].seconds < found["implicit"].seconds
+    >>> estimates = moments_estimates(Sizes(10**6, 100, 0, 10**8, None, 5, readable=True), products=60, columns=5)
+    >>> sorted(estimates), estimates["dense"].seconds < estimates["implicit"].seconds
     (['dense', 'implicit'], True)
     """
     flops_a_pass = 4.0 * sizes.nnz * columns * (2 if sizes.q else 1)

@@ -208,9 +208,9 @@ def bootstrap(
     >>> rng = np.random.default_rng(0)
     >>> shared = rng.standard_normal((300, 1))
     >>> X, Y = shared + rng.standard_normal((300, 4)), shared + rng.standard_normal((300, 3))
-    >>> found = ls.bootstrap(ls.CCA(X, Y, k=1), draws=50, rng=0)
-    >>> low, high = found.correlations[:, 0]
-    >>> bool(low < (12 / 20) ** 0.5 < high), bool(found.bias[0] > 0)
+    >>> intervals = ls.bootstrap(ls.CCA(X, Y, k=1), draws=50, rng=0)
+    >>> low, high = intervals.correlations[:, 0]
+    >>> bool(low < (12 / 20) ** 0.5 < high), bool(intervals.bias[0] > 0)
     (True, True)
     >>> ls.bootstrap(ls.SVD(X, k=2), draws=50, rng=0).weights["A"].shape
     (2, 4, 2)
@@ -307,8 +307,8 @@ class Bootstrap(ComponentBootstrap):
         >>> import linspec as ls
         >>> rng = np.random.default_rng(0)
         >>> X, Y = ls.labelled(rng.standard_normal((100, 2)), columns=["age", "dose"]), rng.standard_normal((100, 2))
-        >>> found = ls.bootstrap(ls.CCA(X, Y, k=1), draws=20, rng=0)
-        >>> [row["column"] for row in found.loadings_table("X")]
+        >>> intervals = ls.bootstrap(ls.CCA(X, Y, k=1), draws=20, rng=0)
+        >>> [row["column"] for row in intervals.loadings_table("X")]
         ['age', 'dose']
         """
         return self._table_of_columns(matrix, library, self.solution_loadings, self.loadings)

@@ -88,8 +88,8 @@ class Certificate(NamedTuple):
     --------
     >>> import numpy as np
     >>> import linspec as ls
-    >>> found = ls.Certificate(1e-9, ((ls.Status.DEGENERATE, "All views agree."),), {"sums": np.ones(1)})
-    >>> found.residual, found.lost
+    >>> certificate = ls.Certificate(1e-9, ((ls.Status.DEGENERATE, "All views agree."),), {"sums": np.ones(1)})
+    >>> certificate.residual, certificate.lost
     (1e-09, False)
     """
 

@@ -640,8 +640,8 @@ def variates(
     >>> rng = np.random.default_rng(0)
     >>> X, Y = rng.standard_normal((200, 6)), rng.standard_normal((200, 5))
     >>> Y[:, 0] += X[:, 0]
-    >>> found = ls.solve(ls.CCA(X, Y, k=2, center=False))
-    >>> axes = ls.plots.variates(*found.transform(X, Y))
+    >>> solution = ls.solve(ls.CCA(X, Y, k=2, center=False))
+    >>> axes = ls.plots.variates(*solution.transform(X, Y))
     >>> len(axes.collections) > 0
     True
     """

@@ -310,8 +310,8 @@ def cross_validation(result: Any, *, folds: bool = True, ax: Axes | None = None)
     >>> rng = np.random.default_rng(0)
     >>> X, Y = rng.standard_normal((200, 6)), rng.standard_normal((200, 5))
     >>> Y[:, 0] += X[:, 0]
-    >>> found = ls.cross_validate(ls.CCA(X, Y, k=2), ridges=[1.0, 10.0], rng=0)
-    >>> axes = ls.plots.cross_validation(found)
+    >>> validation = ls.cross_validate(ls.CCA(X, Y, k=2), ridges=[1.0, 10.0], rng=0)
+    >>> axes = ls.plots.cross_validation(validation)
     >>> axes.get_xscale()
     'log'
     """

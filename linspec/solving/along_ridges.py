@@ -135,7 +135,7 @@ class RidgesSolution(Solution):
     >>> solution = ls.solve(ls.LeastSquares(np.eye(2), np.ones(2), ridge=[0.25, 1.0]))
     >>> isinstance(solution, RidgesSolution), solution.target_names
     (True, ['target1, ridge 0.25', 'target1, ridge 1'])
-    >>> [one.x.round(6).tolist() for one in solution.along_path()]
+    >>> [part.x.round(6).tolist() for part in solution.along_path()]
     [[0.8, 0.8], [0.5, 0.5]]
     """
 

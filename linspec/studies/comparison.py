@@ -231,10 +231,10 @@ def compare(
     >>> shared = rng.standard_normal((300, 1))
     >>> X, Y = shared + rng.standard_normal((300, 30)), shared + rng.standard_normal((300, 20))
     >>> problems = {f"ridge {r:g}": ls.CCA(X, Y, k=1, ridge=r) for r in (0.0, 1e3)}
-    >>> found = ls.compare(problems, ["gram"], held_out=0.3, rng=0)
-    >>> [row["status"] for row in found.rows]
+    >>> comparison = ls.compare(problems, ["gram"], held_out=0.3, rng=0)
+    >>> [row["status"] for row in comparison.rows]
     ['CONVERGED', 'CONVERGED']
-    >>> found.best.problem
+    >>> comparison.best.problem
     'ridge 1000'
     """
     named = _named(problems)

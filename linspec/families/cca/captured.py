@@ -80,9 +80,9 @@ def tcc(X: Any, Y: Any, x_weights: Any, y_weights: Any, *, ridge: Any = 0.0, cen
     >>> rng = np.random.default_rng(0)
     >>> X, Y = rng.standard_normal((200, 6)), rng.standard_normal((200, 5))
     >>> Y[:, 0] += X[:, 0]
-    >>> found = ls.solve(ls.CCA(X, Y, k=2, center=False))
-    >>> total = ls.metrics.tcc(X, Y, found.x_weights, found.y_weights)
-    >>> bool(np.isclose(total, found.correlations.sum()))
+    >>> solution = ls.solve(ls.CCA(X, Y, k=2, center=False))
+    >>> total = ls.metrics.tcc(X, Y, solution.x_weights, solution.y_weights)
+    >>> bool(np.isclose(total, solution.correlations.sum()))
     True
     """
     (pairs,), cut = _multiplied(X, Y, [(x_weights, y_weights)], ridge, center)
@@ -132,8 +132,8 @@ def pcc(
     >>> rng = np.random.default_rng(0)
     >>> X, Y = rng.standard_normal((200, 6)), rng.standard_normal((200, 5))
     >>> Y[:, 0] += X[:, 0]
-    >>> found = ls.solve(ls.CCA(X, Y, k=2, center=False))
-    >>> exact = found.x_weights, found.y_weights
+    >>> solution = ls.solve(ls.CCA(X, Y, k=2, center=False))
+    >>> exact = solution.x_weights, solution.y_weights
     >>> round(ls.metrics.pcc(X, Y, *exact, exact), 6)
     1.0
     """
@@ -184,9 +184,9 @@ def correlations(
     >>> rng = np.random.default_rng(0)
     >>> X, Y = rng.standard_normal((200, 6)), rng.standard_normal((200, 5))
     >>> Y[:, 0] += X[:, 0]
-    >>> found = ls.solve(ls.CCA(X, Y, k=2, center=False))
-    >>> held = ls.metrics.correlations(X, Y, found.x_weights, found.y_weights)
-    >>> bool(np.allclose(held, found.correlations))
+    >>> solution = ls.solve(ls.CCA(X, Y, k=2, center=False))
+    >>> held = ls.metrics.correlations(X, Y, solution.x_weights, solution.y_weights)
+    >>> bool(np.allclose(held, solution.correlations))
     True
     """
     (pairs,), _ = _multiplied(X, Y, [(x_weights, y_weights)], ridge, center)

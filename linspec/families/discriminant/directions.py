@@ -226,8 +226,8 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certif
     >>> from linspec.families.discriminant import certify
     >>> from linspec.rows import Moments, Passes
     >>> problem = ls.Discriminant(np.diag([2.0, 4.0]), np.eye(2), 1, center=False)
-    >>> made = certify(problem, Moments.of_products(problem.matrices, Passes()), {"weights": np.eye(2)})
-    >>> made.fields["eigenvalues"].round(6), round(made.fields["next"], 6), made.residual < 1e-12
+    >>> certificate = certify(problem, Moments.of_products(problem.matrices, Passes()), {"weights": np.eye(2)})
+    >>> certificate.fields["eigenvalues"].round(6), round(certificate.fields["next"], 6), certificate.residual < 1e-12
     (array([1.]), 1.0, True)
     """
     known = directions_of(problem, moments, judges=True)

@@ -144,8 +144,8 @@ def cross_validate(  # noqa: PLR0913
     >>> shared = rng.standard_normal((300, 2))
     >>> X = shared @ rng.standard_normal((2, 40)) + 2 * rng.standard_normal((300, 40))
     >>> Y = shared @ rng.standard_normal((2, 30)) + 2 * rng.standard_normal((300, 30))
-    >>> found = ls.cross_validate(ls.CCA(X, Y, 5), ridges=[1, 10, 100, 1000], ks=range(1, 6), rng=0)
-    >>> found.passes, found.scores.shape
+    >>> validation = ls.cross_validate(ls.CCA(X, Y, 5), ridges=[1, 10, 100, 1000], ks=range(1, 6), rng=0)
+    >>> validation.passes, validation.scores.shape
     (1.0, (5, 4, 5))
     """
     if not isinstance(problem, Problem):
@@ -466,10 +466,10 @@ class CrossValidation:
     >>> rng = np.random.default_rng(0)
     >>> X, Y = rng.standard_normal((200, 6)), rng.standard_normal((200, 5))
     >>> Y[:, 0] += X[:, 0]
-    >>> found = ls.cross_validate(ls.CCA(X, Y, k=2), ridges=[1.0, 10.0], ks=[1, 2], rng=0)
-    >>> found.scores.shape
+    >>> validation = ls.cross_validate(ls.CCA(X, Y, k=2), ridges=[1.0, 10.0], ks=[1, 2], rng=0)
+    >>> validation.scores.shape
     (5, 2, 2)
-    >>> found.passes
+    >>> validation.passes
     1.0
     """
 
@@ -626,8 +626,8 @@ class CrossValidation:
         >>> import numpy as np
         >>> import linspec as ls
         >>> A = np.random.default_rng(0).standard_normal((60, 3))
-        >>> found = ls.cross_validate(ls.LeastSquares(A, A[:, 0]), ridges=[0.1, 10.0], rng=0)
-        >>> [(row["ridge"], row["best"]) for row in found.table()]
+        >>> validation = ls.cross_validate(ls.LeastSquares(A, A[:, 0]), ridges=[0.1, 10.0], rng=0)
+        >>> [(row["ridge"], row["best"]) for row in validation.table()]
         [(0.1, True), (10.0, False)]
         """
         settings = [(ridge, k) for ridge in self.ridges for k in self.ks]
