@@ -132,7 +132,7 @@ def certify_linear(
     rounding: float = EPS,
     planted: Array | None = None,
 ) -> LinearCertificate:
-    """Judge x by one pass, or two; by none if a Gram matrix with digits enough, or a triangle, is held.
+    """Certify x by one pass, or two; by none if a Gram matrix with digits enough, or a triangle, is held.
 
     Parameters
     ----------

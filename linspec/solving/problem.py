@@ -141,7 +141,7 @@ class Problem(ABC, Generic[S_co]):
         return cls(list(matrices), **values) if several else cls(*matrices, **values)
 
     def certify(self, moments: Any, arrays: Mapping[str, Any], tol: float) -> Any:
-        """Judge the arrays of a solver of the class Solver; return a `linspec.iteration.Certificate`.
+        """Certify the arrays of a solver of the class Solver; return a `linspec.iteration.Certificate`.
 
         Means, slopes and scales, and what is said of them, are added to it.
         """

@@ -222,7 +222,7 @@ def nearly_explained(problem: Any, name: str, columns: tuple[int, ...]) -> tuple
 def about_constant(
     problem: Any, name: str, columns: tuple[int, ...], *, centred: bool, deficient: bool
 ) -> list[tuple[None, str]]:
-    """Return a remark on the constant columns of a matrix, if it has no others or if ranks are deficient."""
+    """Return a sentence on the constant columns of a matrix, if it has no others or if ranks are deficient."""
     count = problem.matrices[name].shape[1]
     if not columns or not (deficient or len(columns) == count):
         return []

@@ -109,7 +109,7 @@ class Certified:
 
 
 def certify(problem: ls.CCA, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
-    """Judge `x_weights` and `y_weights`, and make the solution's fields.
+    """Certify `x_weights` and `y_weights`, and make the solution's fields.
 
     Parameters
     ----------

@@ -535,5 +535,5 @@ class CCA(Problem[CCASolution]):
         return {**arrays, **scaled}
 
     def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
-        """Judge `x_weights` and `y_weights`, and make the solution's fields (`linspec.families.cca.certificate`)."""
+        """Certify `x_weights` and `y_weights`, and make the solution's fields (`linspec.families.cca.certificate`)."""
         return certify(self, moments, arrays, tol)

@@ -203,7 +203,7 @@ def _turned(problem: ls.Discriminant, L: Array) -> Array:
 
 
 def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certificate:
-    """Judge `weights`, more columns than k allowed, and make the fields of directions.
+    """Certify `weights`, more columns than k allowed, and make the fields of directions.
 
     Those with `eigenvalues` are directions already. If the span of the others is `complete`, it should contain all.
 

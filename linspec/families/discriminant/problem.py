@@ -630,7 +630,7 @@ class Discriminant(ls.Problem[DiscriminantSolution]):
         return twin
 
     def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
-        """Judge `weights`, and make the solution's fields (`linspec.families.discriminant.directions`)."""
+        """Certify `weights`, and make the solution's fields (`linspec.families.discriminant.directions`)."""
         certificate = directions.certify(self, moments, arrays)
         known = directions.directions_of(self, moments)
         fields = dict(certificate.fields)

@@ -323,7 +323,7 @@ class LeastSquares(WithRidges[LeastSquaresSolution]):
         return {"x": moments.fitted[0].scaled(x) if moments.fitted else x}
 
     def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
-        """Judge coefficients `x`, and make the solution's fields.
+        """Certify coefficients `x`, and make the solution's fields.
 
         `planted` is what is left of planted columns, and `rank` the rank that a solver has decided on.
         """
