@@ -401,7 +401,7 @@ class SVD(ls.Problem[SVDSolution]):
         return 1.0 + self.left
 
     def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
-        """Certify right singular vectors `Vh`, with values `S` if the solver knows them, and make the solution's fields.
+        """Certify right singular vectors `Vh`, with values `S` if the solver knows them; make the solution's fields.
 
         Where the data cannot be read again, there is no residual.
         """
