@@ -315,8 +315,10 @@ def facts_of(
         text = (
             f"{len(rho)} of the {problem.k} asked for are returned: the numerical ranks of the views allow "
         )
-        if ranks is not None and min(ranks) > len(rho):
-            notes.append((Status.INCOMPLETE, f"{text}{min(*ranks, problem.k)} canonical pairs."))
+        if len(rho) and ranks is not None and min(ranks) > len(rho):
+            notes.append(
+                (None, text + "more canonical pairs, whose correlations are 0, or which were not found.")
+            )
         else:
             notes.append((Status.RANK_DEFICIENT, text + "no more canonical pairs."))
     facts: list[Finding] = []
