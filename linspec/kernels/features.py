@@ -329,7 +329,7 @@ def nystrom(
     tile = None
     if kernel.precomputed:
         tile, chosen = kernel.tile(chosen.rows, numbers), Points(numbers, kernel)
-    return KernelMap(chosen, turn_of(chosen, differences=differences, own=tile), A.shape[1], numbers)
+    return KernelMap(chosen, turn_of(chosen, differences=differences, among=tile), A.shape[1], numbers)
 
 
 def drawn_rows(n: int, m: int, rng: np.random.Generator) -> HostArray:
@@ -337,7 +337,7 @@ def drawn_rows(n: int, m: int, rng: np.random.Generator) -> HostArray:
     return np.sort(rng.choice(n, m, replace=False))
 
 
-def turn_of(chosen: Points, *, differences: bool, own: Array | None = None) -> HostArray:
+def turn_of(chosen: Points, *, differences: bool, among: Array | None = None) -> HostArray:
     """B with Bᵀ k(z, z) B = I for the m landmarks z: B = Q R⁻¹, where RᵀR = Qᵀ k(z, z) Q and R is upper triangular.
 
     If `differences` is False, Q is the identity. If True, Q is an m x (m − 1) matrix with orthonormal columns, each of
@@ -348,7 +348,7 @@ def turn_of(chosen: Points, *, differences: bool, own: Array | None = None) -> H
     InvalidProblem
         k(z, z) has an eigenvalue that is negative by more than rounding.
     """
-    K = HOST.asarray(_among(chosen) if own is None else own)
+    K = HOST.asarray(_among(chosen) if among is None else among)
     K = (K + K.T) / 2
     check_values(np.diag(K), "the landmarks")
     m = len(K)
