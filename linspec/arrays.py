@@ -117,8 +117,8 @@ def check_bare(x: Any, what: str = "data", depth: int = 3) -> None:
     if kind in _BARE:
         return
     if isinstance(x, list | tuple):
-        for each in x if depth else ():
-            check_bare(each, what, depth - 1)
+        for entry in x if depth else ():
+            check_bare(entry, what, depth - 1)
         return
     if not any(hasattr(kind, name) for name in ("__array__", "__array_namespace__", "__array_function__")):
         return
@@ -403,9 +403,9 @@ def to_host(x: Array) -> HostArray:
         x = x.detach().cpu()
         return np.asarray((x.float() if str(x.dtype) == "torch.bfloat16" else x).numpy())
     if not is_array(x):
-        given = np.asanyarray(borrowed(x))  # which keeps the mask of what is read, as from netCDF
-        check_bare(given)
-        return np.asarray(given)
+        array = np.asanyarray(borrowed(x))  # which keeps the mask of what is read, as from netCDF
+        check_bare(array)
+        return np.asarray(array)
     xp = namespace(x)
     devices = xp.__array_namespace_info__().devices()
     return np.asarray(compat.to_device(x, devices[0]))
@@ -674,11 +674,11 @@ class Device:
 
     def zeros(self, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
         """An array of zeros in this device."""
-        return np.zeros(shape, dtype) if self.on_host else self._made(self.xp.zeros, dtype, shape)
+        return np.zeros(shape, dtype) if self.on_host else self._created(self.xp.zeros, dtype, shape)
 
     def ones(self, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
         """An array of ones in this device."""
-        return np.ones(shape, dtype) if self.on_host else self._made(self.xp.ones, dtype, shape)
+        return np.ones(shape, dtype) if self.on_host else self._created(self.xp.ones, dtype, shape)
 
     def eye(self, n: int, columns: int | None = None, first: int = 0, dtype: Any = np.float64) -> Array:
         """The n x n identity, or `columns` columns of it from number `first` on."""
@@ -686,11 +686,11 @@ class Device:
         return (
             np.eye(n, columns, -first, dtype)
             if host
-            else self._made(self.xp.eye, dtype, n, columns, k=-first)
+            else self._created(self.xp.eye, dtype, n, columns, k=-first)
         )
 
     @with_device
-    def _made(self, function: Callable[..., Array], dtype: Any, *sizes: Any, **words: Any) -> Array:
+    def _created(self, function: Callable[..., Array], dtype: Any, *sizes: Any, **words: Any) -> Array:
         """An array that a function of the library makes on the device."""
         return function(*sizes, dtype=getattr(self.xp, np.dtype(dtype).name), device=self.native, **words)
 
@@ -878,7 +878,7 @@ def triangle_below(R: Array, X: Array) -> Array:
     p = X.shape[1]
     if not isinstance(X, np.ndarray) or R.shape[0] < max(p, 1):
         return triangular_factor(namespace(X).concat([R, X], axis=0))
-    copies = [np.array(each, dtype=np.float64, order="F") for each in (R, X)]
+    copies = [np.array(matrix, dtype=np.float64, order="F") for matrix in (R, X)]
     # 32 columns whose reflections are applied together: measured best for 60 to 2000 columns
     return lapack.dtpqrt(0, min(32, p), *copies, overwrite_a=1, overwrite_b=1)[0]
 

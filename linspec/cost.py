@@ -216,8 +216,8 @@ class Sizes:
         most = min(float(self.pairs or 0), self.gram_entries)
         if not self.views or most <= WORTH_SAMPLING:
             return most
-        beside = (gram_entries(A.matrix, B.matrix) for A, B in combinations(self.views, 2))
-        return min(sum(A.gram_entries for A in self.views) + sum(beside), most)
+        crossed = (gram_entries(A.matrix, B.matrix) for A, B in combinations(self.views, 2))
+        return min(sum(A.gram_entries for A in self.views) + sum(crossed), most)
 
     @property
     def sparse(self) -> bool:
@@ -318,31 +318,31 @@ def moments_estimates(sizes: Sizes, products: int, columns: int) -> dict[str, Es
     Examples
     --------
     >>> from linspec.cost import Sizes, moments_estimates
-    >>> found = moments_estimates(Sizes(10**6, 100, 0, 10**8, None, 5, readable=True), products=60, columns=5)
-    >>> sorted(found), found["dense"].seconds < found["implicit"].seconds
+    >>> estimates = moments_estimates(Sizes(10**6, 100, 0, 10**8, None, 5, readable=True), products=60, columns=5)
+    >>> sorted(estimates), estimates["dense"].seconds < estimates["implicit"].seconds
     (['dense', 'implicit'], True)
     """
-    sweep = 4.0 * sizes.nnz * columns * (2 if sizes.q else 1)
+    flops_a_pass = 4.0 * sizes.nnz * columns * (2 if sizes.q else 1)
     rate = SPARSE_RATE if sizes.scattered else DENSE_RATE
-    swept = sizes.shared(products * sweep / rate, products)
-    found = {"implicit": Estimate(swept, 8.0 * columns * (sizes.p + sizes.q) * 4, "passes")}
+    seconds = sizes.shared(products * flops_a_pass / rate, products)
+    estimates = {"implicit": Estimate(seconds, 8.0 * columns * (sizes.p + sizes.q) * 4, "passes")}
     if not sizes.readable:
-        return found
+        return estimates
     blocks = sizes.shared(_dense_gram_seconds(sizes))
     spare = 8.0 * max(sizes.p, sizes.q) ** 2  # the product of a block, before it is added to the sum
     if sizes.pairs is not None:
         build = sizes.shared(sizes.pairs / PAIR_RATE)
         cheaper = sizes.pairs / PAIR_RATE < _dense_gram_seconds(sizes)
-        worth = cheaper or build < swept  # else samples would not make them the fastest
+        worth = cheaper or build < seconds  # else samples would not make them the fastest
         entries = sizes.sparse_gram_entries if worth else float(sizes.pairs)
         use = products * 4.0 * entries * columns / SPARSE_RATE
-        found["sparse"] = Estimate(build + use, 16.0 * entries, "sparse Gram matrices")
+        estimates["sparse"] = Estimate(build + use, 16.0 * entries, "sparse Gram matrices")
         if cheaper:
             blocks = build
             spare = 16.0 * entries
     use = products * 4.0 * sizes.gram_entries * columns / DENSE_RATE
-    found["dense"] = Estimate(blocks + use, 8.0 * sizes.gram_entries + spare, "dense Gram matrices")
-    return found
+    estimates["dense"] = Estimate(blocks + use, 8.0 * sizes.gram_entries + spare, "dense Gram matrices")
+    return estimates
 
 
 def moments_form(sizes: Sizes, products: int, columns: int) -> tuple[str, Estimate]:
@@ -399,11 +399,13 @@ def sweeps_estimate(sizes: Sizes, products: int, spare: int = 0) -> Estimate:
     '20 passes with blocks of 5 columns'
     """
     rate = SPARSE_RATE if sizes.scattered else DENSE_RATE
-    each = sizes.shared(sizes.nnz * (READING + 4.0 * sizes.k) / rate)
-    each += 10.0 * sizes.p * sizes.k**2 / DENSE_RATE
+    per_product = sizes.shared(sizes.nnz * (READING + 4.0 * sizes.k) / rate)
+    per_product += 10.0 * sizes.p * sizes.k**2 / DENSE_RATE
     once = sizes.shared(sizes.nnz * (READING + 4.0 * spare) / rate)
     held = 8.0 * sizes.p * (8 * sizes.k + 3 * spare)
-    return Estimate(products * each + once, held, f"{products} passes with blocks of {sizes.k} columns")
+    return Estimate(
+        products * per_product + once, held, f"{products} passes with blocks of {sizes.k} columns"
+    )
 
 
 def gram_seconds(sizes: Sizes) -> float:

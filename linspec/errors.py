@@ -62,7 +62,7 @@ class LinspecError(Exception):
     """
 
     def __init__(self, *args: Any) -> None:
-        super().__init__(*(fit_to_read(one) if isinstance(one, str) else one for one in args))
+        super().__init__(*(fit_to_read(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class UnknownName(LinspecError, LookupError):

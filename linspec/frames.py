@@ -220,8 +220,8 @@ def without_column(native: Any, name: str) -> tuple[Any, Any]:
     native = _as_table(native)
     place = (column_names_of(native) or ()).index(name)
     if _kind(native)[0] == "pandas":
-        others = [j for j in range(native.shape[1]) if j != place]
-        return native.iloc[:, others], native.iloc[:, place]
+        columns = [j for j in range(native.shape[1]) if j != place]
+        return native.iloc[:, columns], native.iloc[:, place]
     frame = _narwhals(native).from_native(native, eager_only=True)
     return frame.drop(name).to_native(), frame.get_column(name).to_native()
 
@@ -238,9 +238,9 @@ class RowNames(Sequence[Any]):
     """
 
     def __init__(self, labels: Any, name: str = "") -> None:
-        given = getattr(labels, "name", None)
+        index_name = getattr(labels, "name", None)
         self.labels: Any = labels.labels if isinstance(labels, RowNames) else labels
-        self.name = name or ("" if given is None else str(given))
+        self.name = name or ("" if index_name is None else str(index_name))
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -257,8 +257,8 @@ class RowNames(Sequence[Any]):
 
     def values(self) -> HostArray:
         """The labels as an array of shape (n,) of numbers, times, or texts; None for a missing label."""
-        found = _vector(self.labels)
-        return found if found.dtype.kind in "biufMU" else _objects([_label(value) for value in found])
+        values = _vector(self.labels)
+        return values if values.dtype.kind in "biufMU" else _objects([_label(value) for value in values])
 
 
 def _vector(labels: Any) -> HostArray:
@@ -311,10 +311,10 @@ def _as_table(native: Any) -> Any:
 
 def _column_names(native: Any, library: str, what: str) -> tuple[str, ...] | None:
     """The names of the columns; None if they are the numbers from 0 that pandas assigns by default."""
-    given = list(native.column_names if library == "pyarrow" else native.columns)
-    if library == "pandas" and given == list(range(len(given))):
+    columns = list(native.column_names if library == "pyarrow" else native.columns)
+    if library == "pandas" and columns == list(range(len(columns))):
         return None
-    names = tuple(", ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in given)
+    names = tuple(", ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in columns)
     twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
         raise InvalidProblem(
@@ -421,7 +421,7 @@ def labels_of(native: Any, what: str) -> HostArray:
 # ---- names -----------------------------------------------------------------------------------------
 
 
-def check_names(found: Sequence[str] | None, wanted: Sequence[str] | None, what: str, of: str) -> None:
+def check_names(names: Sequence[str] | None, wanted: Sequence[str] | None, what: str, of: str) -> None:
     """Raise an error for columns with other names, or in another order; data without names pass.
 
     Parameters
@@ -437,9 +437,9 @@ def check_names(found: Sequence[str] | None, wanted: Sequence[str] | None, what:
     InvalidProblem
         Both sequences are given and differ.
     """
-    if found is None or wanted is None or tuple(found) == tuple(wanted):
+    if names is None or wanted is None or tuple(names) == tuple(wanted):
         return
-    here, there = next(pair for pair in zip_longest(found, wanted) if pair[0] != pair[1])
+    here, there = next(pair for pair in zip_longest(names, wanted) if pair[0] != pair[1])
     raise InvalidProblem(
         f"{what} must have the columns of {of}; got others, or in another order: {shown(here)} in place of "
         f"{shown(there)}. Select them by name, in that order."
@@ -447,7 +447,7 @@ def check_names(found: Sequence[str] | None, wanted: Sequence[str] | None, what:
 
 
 def check_order(
-    given: Mapping[str, Any], beside: Mapping[str, Any] = MappingProxyType({}), *, again: bool = False
+    row_data: Mapping[str, Any], auxiliary: Mapping[str, Any] = MappingProxyType({}), *, again: bool = False
 ) -> None:
     """Raise an error if two of the data have the same row labels in different orders; warn if some labels differ.
 
@@ -457,9 +457,9 @@ def check_order(
 
     Parameters
     ----------
-    given : mapping of str to anything
+    row_data : mapping of str to anything
         The data by their names in messages. Data without row labels, such as an array or None, pass.
-    beside : mapping of str to anything, optional
+    auxiliary : mapping of str to anything, optional
         Data that were compared with each other before.
     again : bool, default False
         Whether operators among the data may have been compared before: then only other data are warned of.
@@ -472,48 +472,48 @@ def check_order(
     UnsupportedData
         One of the given data has a mask or a unit.
     """
-    for name, data in given.items():
+    for name, data in row_data.items():
         check_bare(data, name)
-    rows = {**beside, **given}
+    rows = {**auxiliary, **row_data}
     known = [(name, index_of(data)) for name, data in rows.items()]
     labelled = [(name, index) for name, index in known if index is not None and hasattr(index, "__len__")]
     if len(labelled) < 2:
         return
-    pairs = [pair for pair in combinations(labelled, 2) if pair[0][0] in given or pair[1][0] in given]
-    found = {(of, what): _check_pair(what, index, of, other) for (of, other), (what, index) in pairs}
+    pairs = [pair for pair in combinations(labelled, 2) if pair[0][0] in row_data or pair[1][0] in row_data]
+    texts = {(of, what): _check_pair(what, index, of, reference) for (of, reference), (what, index) in pairs}
     before = {name for name, data in rows.items() if again and hasattr(data, "row_index")}
-    warning = next((text for names, text in found.items() if text and before.isdisjoint(names)), "")
+    warning = next((text for names, text in texts.items() if text and before.isdisjoint(names)), "")
     if warning:  # one for all pairs
         warn(warning, AccuracyWarning)
 
 
-def _check_pair(what: str, index: Any, of: str, other: Any) -> str:
+def _check_pair(what: str, index: Any, of: str, reference: Any) -> str:
     """Raise an error for labels in another order, and return the warning for labels that agree in part, or ""."""
-    index, other = (each.labels if isinstance(each, RowNames) else each for each in (index, other))
-    if index is other or len(index) != len(other):
+    index, reference = (data.labels if isinstance(data, RowNames) else data for data in (index, reference))
+    if index is reference or len(index) != len(reference):
         return ""
-    if _kind(index)[0] == _kind(other)[0] == "pandas" and index.equals(
-        other
+    if _kind(index)[0] == _kind(reference)[0] == "pandas" and index.equals(
+        reference
     ):  # without a list of a million texts
         return ""
-    found = RowNames(index).values().tolist()
-    wanted = RowNames(other).values().tolist()
-    common = sum((Counter(found) & Counter(wanted)).values())
-    if found == wanted or not common:
+    row_labels = RowNames(index).values().tolist()
+    wanted = RowNames(reference).values().tolist()
+    common = sum((Counter(row_labels) & Counter(wanted)).values())
+    if row_labels == wanted or not common:
         return ""
-    if common < len(found):
-        ranges = [type(labels).__name__ == "RangeIndex" for labels in (index, other)]
-        if any(ranges) and not all(ranges) and (_counts(index) or _counts(other)):
+    if common < len(row_labels):
+        ranges = [type(labels).__name__ == "RangeIndex" for labels in (index, reference)]
+        if any(ranges) and not all(ranges) and (_counts(index) or _counts(reference)):
             return ""
         return (
-            f"{what} and {of} have {common} of {len(found)} row labels in common, and their rows are paired by "
+            f"{what} and {of} have {common} of {len(row_labels)} row labels in common, and their rows are paired by "
             f"position. Select the common rows, {what}.loc[common] and {of}.loc[common] with common = "
             f"{of}.index.intersection({what}.index); or, if positions are meant, pass {what}.set_axis({of}.index)."
         )
-    at = next(i for i, (one, another) in enumerate(zip(found, wanted, strict=True)) if one != another)
+    at = next(i for i, (a, b) in enumerate(zip(row_labels, wanted, strict=True)) if a != b)
     raise InvalidProblem(
         f"the rows of {what} and {of} must be in the same order; got the same labels in another order: row {at} is "
-        f"{shown(found[at])} in {what} and {shown(wanted[at])} in {of}. Align them by label, "
+        f"{shown(row_labels[at])} in {what} and {shown(wanted[at])} in {of}. Align them by label, "
         f"{what}.loc[{of}.index], or pair them by position, {what}.set_axis({of}.index)."
     )
 
@@ -549,8 +549,8 @@ def table(index: str, labels: Any, columns: Mapping[str, HostArray], library: st
     """
     if library not in ("", *LIBRARIES):
         raise InvalidOption(f'library must be {", ".join(map(repr, LIBRARIES))} or ""; got {shown(library)}.')
-    given = getattr(labels, "name", None)
-    index = index if given in (None, "") else str(given)
+    index_name = getattr(labels, "name", None)
+    index = index if index_name in (None, "") else str(index_name)
     while index in columns:
         index += "_"
     names = {} if labels is None else {index: list(labels)}

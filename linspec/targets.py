@@ -199,56 +199,56 @@ class Labels:
 # ---- conversion of labels --------------------------------------------------------------------------
 
 
-def as_array(given: Any) -> Any:
+def as_array(values: Any) -> Any:
     """Convert lists, frames, series and arrays of labels to arrays; return labels of other types unchanged."""
-    check_bare(given, "labels")
-    if is_frame(given) or is_series(given):
-        return labels_of(given, "labels")
-    if isinstance(given, list | tuple):
-        rows = any(isinstance(entry, Iterable) and not isinstance(entry, str | bytes) for entry in given)
+    check_bare(values, "labels")
+    if is_frame(values) or is_series(values):
+        return labels_of(values, "labels")
+    if isinstance(values, list | tuple):
+        rows = any(isinstance(entry, Iterable) and not isinstance(entry, str | bytes) for entry in values)
         try:
-            given = np.asarray(given, dtype=None if rows else object)
+            values = np.asarray(values, dtype=None if rows else object)
         except (ValueError, TypeError) as error:
             raise InvalidProblem(
-                f"the rows of a label matrix must have equally many entries; got a {type(given).__name__} that is not "
+                f"the rows of a label matrix must have equally many entries; got a {type(values).__name__} that is not "
                 "a matrix. Pass zeros and ones, a column for each label."
             ) from error
-    given = borrowed(given, "labels")
-    return plain_array(given, "labels") if is_array(given) else given
+    values = borrowed(values, "labels")
+    return plain_array(values, "labels") if is_array(values) else values
 
 
-def vector_or_matrix(given: Any) -> Any:
+def vector_or_matrix(values: Any) -> Any:
     """Convert labels of any form to an array or a sparse matrix with rows, of one or two dimensions."""
-    given = as_array(given)
+    values = as_array(values)
     wanted = "labels must be a class vector (a list, an array or a series), or a label matrix (an array, a frame or a "
-    wanted += f"scipy.sparse matrix) with a column for each label, and have rows; got {type(given).__name__}"
-    if not (is_scipy_sparse(given) or is_array(given)):
+    wanted += f"scipy.sparse matrix) with a column for each label, and have rows; got {type(values).__name__}"
+    if not (is_scipy_sparse(values) or is_array(values)):
         raise UnsupportedData(f"{wanted}. Pass an array, `.to_numpy()` or, of dask, `y.compute()`.")
-    shape = tuple(given.shape)
-    if len(shape) not in (1, 2) or 0 in shape or (len(shape) == 1 and is_scipy_sparse(given)):
+    shape = tuple(values.shape)
+    if len(shape) not in (1, 2) or 0 in shape or (len(shape) == 1 and is_scipy_sparse(values)):
         raise InvalidProblem(f"{wanted} of shape {shape}. Reshape it.")
-    return given
+    return values
 
 
-def form_of(given: Any) -> tuple[Device | None, DType]:
+def form_of(values: Any) -> tuple[Device | None, DType]:
     """The library and device of dense targets, None for sparse ones; and the dtype of targets of labels.
 
     Targets are sparse for sparse matrices and for NumPy's class vectors. The dtype is float32 for floats of at most 32
     bits and on devices without float64, otherwise float64.
     """
-    sparse = is_scipy_sparse(given) or (given.ndim == 1 and isinstance(given, np.ndarray))
-    device = HOST if sparse else Device.of(given)
-    dtype = given.dtype if is_scipy_sparse(given) else host_dtype(given)
+    sparse = is_scipy_sparse(values) or (values.ndim == 1 and isinstance(values, np.ndarray))
+    device = HOST if sparse else Device.of(values)
+    dtype = values.dtype if is_scipy_sparse(values) else host_dtype(values)
     narrow = (dtype.kind == "f" and dtype.itemsize <= 4) or device.blocks != device
     return None if sparse else device, np.dtype(np.float32 if narrow else np.float64)
 
 
-def label_matrix(given: Any, named: frozenset[Any], often: HostArray | None = None) -> Labels:
+def label_matrix(values: Any, named: frozenset[Any], often: HostArray | None = None) -> Labels:
     """Labels of `vector_or_matrix` as a matrix of finite numbers; a class vector becomes its indicators."""
-    device, dtype = form_of(given)
-    often = np.ones(given.shape[0]) if often is None else often
-    if given.ndim == 1:
-        codes, names = numbered(to_host(given), named)
+    device, dtype = form_of(values)
+    often = np.ones(values.shape[0]) if often is None else often
+    if values.ndim == 1:
+        codes, names = numbered(to_host(values), named)
         return Labels(one_hot(codes, np.ones(len(names)), device), often, dtype, device or HOST)
     if named:
         raise InvalidOption(
@@ -257,17 +257,17 @@ def label_matrix(given: Any, named: frozenset[Any], often: HostArray | None = No
         )
     if device is None:
         with called("a label matrix"):
-            given = scipy.sparse.csr_array(checked_rows(given)).astype(np.float64, copy=False)
-        if not given.has_canonical_format or not given.data.all():
-            given = given.copy()
-            given.sum_duplicates()
-            given.eliminate_zeros()
+            values = scipy.sparse.csr_array(checked_rows(values)).astype(np.float64, copy=False)
+        if not values.has_canonical_format or not values.data.all():
+            values = values.copy()
+            values.sum_duplicates()
+            values.eliminate_zeros()
     else:
-        working_dtype(host_dtype(given), "a label matrix")
-        given = device.blocks.asarray(given)
-    labels = Labels(given, often, dtype, device or HOST)
+        working_dtype(host_dtype(values), "a label matrix")
+        values = device.blocks.asarray(values)
+    labels = Labels(values, often, dtype, device or HOST)
     if not all_finite(labels.entries):
-        stored = scipy.sparse.coo_array(given if labels.sparse else to_host(given))
+        stored = scipy.sparse.coo_array(values if labels.sparse else to_host(values))
         at = np.argmin(np.isfinite(stored.data))
         raise NonFiniteData(
             f"a label matrix must be finite; got {stored.data[at]} at row {stored.row[at]}, column {stored.col[at]}. "
@@ -333,12 +333,12 @@ def class_codes(y: Any, unlabelled: Any = ()) -> tuple[HostArray, HostArray]:
     return numbered(to_host(y), named_entries(unlabelled))
 
 
-def coded(given: Any, named: frozenset[Any]) -> Codes:
+def coded(values: Any, named: frozenset[Any]) -> Codes:
     """The classes of the rows of a class vector, or of an indicator matrix, whose classes are its columns."""
-    if given.ndim == 1:
-        return numbered(to_host(given), named)
-    labels = label_matrix(given, named)
-    columns = np.arange(given.shape[1])
+    if values.ndim == 1:
+        return numbered(to_host(values), named)
+    labels = label_matrix(values, named)
+    columns = np.arange(values.shape[1])
     held = np.diff(labels.matrix.indptr) if labels.sparse else to_host(labels.times(np.ones(len(columns))))
     strange = labels.device.blocks.xp.any((labels.entries != 0) & (labels.entries != 1))
     if to_host(strange) or held.max(initial=0) > 1:
@@ -851,8 +851,8 @@ def classes_of(H: Any, weights: Any = None) -> tuple[HostArray, HostArray] | Non
         return None
     rows = None if weights is None else np.repeat(weights, np.diff(H.indptr))
     sizes = np.bincount(H.indices, rows, minlength=H.shape[1])
-    made = (1.0 / np.sqrt(sizes)).astype(H.dtype)
-    same = np.array_equal(sizes, H.classes[1]) and np.array_equal(H.data, made[H.indices])
+    entries = (1.0 / np.sqrt(sizes)).astype(H.dtype)
+    same = np.array_equal(sizes, H.classes[1]) and np.array_equal(H.data, entries[H.indices])
     return H.classes if same else None
 
 

@@ -317,5 +317,5 @@ class Rows(LinearOperator):
 
     def _on_threads(self, work: Callable[[int, int], Array], edges: list[int]) -> list[Array]:
         """Do some work for each pair of neighbouring edges, on the threads of the host."""
-        each = machine.map_parallel if self.device.on_host else map
-        return list(each(lambda ends: work(*ends), pairwise(edges)))
+        mapper = machine.map_parallel if self.device.on_host else map
+        return list(mapper(lambda ends: work(*ends), pairwise(edges)))

@@ -48,12 +48,12 @@ class DeviceSparseBlock(Block):
 
     def sums(self, w: Array | None, *, squares: bool, exact: bool) -> tuple[Array, Array | None]:
         ones = self.asarray.ones((self.rows,))
-        one = self.asarray.ones((self.entries,))
+        entry_ones = self.asarray.ones((self.entries,))
         counts, xp = ones if w is None else w, self.asarray.xp
         row = self.asarray.zeros((self.columns,)) if self.row is None else self.asarray.asarray(self.row)
         gaps = self.asarray.asarray(self.X.data) - row[self.X.indices]
-        absent = xp.sum(counts) - self._by_column(one, counts)
-        absent = xp.where(self._by_column(one, ones) == self.rows, 0.0, absent)
+        absent = xp.sum(counts) - self._by_column(entry_ones, counts)
+        absent = xp.where(self._by_column(entry_ones, ones) == self.rows, 0.0, absent)
         total = self._by_column(gaps, counts) - absent * row
         positive = gaps * gaps + TINY * xp.astype(gaps != 0, xp.float64)
         return total, self._by_column(positive, counts) + absent * row**2 if squares else None

@@ -184,7 +184,7 @@ def pair_count(X: CSR, Y: CSR | None = None) -> int:
         The count is also an upper bound for the number of stored entries of the Gram matrix.
 
     """
-    x, y = (np.diff(each.indptr).astype(np.float64) for each in (X, X if Y is None else Y))
+    x, y = (np.diff(matrix.indptr).astype(np.float64) for matrix in (X, X if Y is None else Y))
     return int(x @ y)
 
 
@@ -214,10 +214,10 @@ def gram_entries(X: CSR, Y: CSR) -> float:
     chosen = by_frequency[((np.arange(count) + 0.5) * used / max(count, 1)).astype(np.int64)]
     place = np.full(Y.shape[1], -1)
     place[chosen] = np.arange(count)
-    kept = np.flatnonzero(place[columns] >= 0)
-    rows = np.searchsorted(Y.indptr, kept, side="right") - 1
+    sampled = np.flatnonzero(place[columns] >= 0)
+    rows = np.searchsorted(Y.indptr, sampled, side="right") - 1
     ones = np.ones(len(rows), dtype=np.float32)
-    picked = sparse.csr_array((ones, (place[columns[kept]], rows)), shape=(count, Y.shape[0]))
+    picked = sparse.csr_array((ones, (place[columns[sampled]], rows)), shape=(count, Y.shape[0]))
     entries: int = (picked @ X).nnz
     return entries * used / max(count, 1)
 

@@ -132,7 +132,7 @@ def certify_linear(
     rounding: float = EPS,
     planted: Array | None = None,
 ) -> LinearCertificate:
-    """Judge x by one pass, or two; by none if a Gram matrix with digits enough, or a triangle, is held.
+    """Certify x by one pass, or two; by none if a Gram matrix with digits enough, or a triangle, is held.
 
     Parameters
     ----------
@@ -157,11 +157,11 @@ def certify_linear(
     columns = [slice(i * m, (i + 1) * m) for i in range(len(path))]
     g = products.g - np.repeat(path, m) * x
     r = products.lengths
-    each = [
-        _judged(moments, S, x[:, at], g[:, at], r[at], ridge, rounding, products)
+    by_ridge = [
+        _certified(moments, S, x[:, at], g[:, at], r[at], ridge, rounding, products)
         for S, ridge, at in zip(metrics, path, columns, strict=True)
     ]
-    length, floor, coefficients = np.concatenate(each, axis=1)
+    length, floor, coefficients = np.concatenate(by_ridge, axis=1)
     nb = np.tile(products.b_lengths, len(path))
     fitted = np.maximum(length, floor)
     ranks = [len(x) if S is None else S.rank for S in metrics]
@@ -363,7 +363,7 @@ def needs_metric(moments: Moments, ridges: Sequence[float], tol: float) -> bool:
     return least <= 0 or tol * (squares + least) > OPEN * least
 
 
-def _judged(
+def _certified(
     moments: Moments,
     S: Metric | None,
     x: HostArray,
@@ -460,7 +460,7 @@ def _by_planted(
                 short = (np.abs(left.T @ g) / np.maximum(r, noise * size**2)[:, None]).max(axis=0)
                 return known[0], np.maximum(size_of_e, short)
             *estimates, _ = _within(left, SL, squares + ridge * (left**2).sum(axis=0), g)
-            estimates = [np.maximum(*each) for each in zip(estimates, known, strict=True)]
+            estimates = [np.maximum(*pair) for pair in zip(estimates, known, strict=True)]
             if settled or (estimates[1] <= most).all():
                 break
     return estimates[0], estimates[1]

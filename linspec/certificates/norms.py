@@ -256,8 +256,8 @@ def cuts_short_ones(moments: Moments, i: int, metric: Metric) -> bool:
     with moments.view(i) as alone:
         both = alone.operator().matmat(device.asarray(np.hstack([cut, N[:, order[:CUT]]])))
     images = both[:, : cut.shape[1]]
-    kept = both[:, cut.shape[1] :]
-    lengths = to_host(device.column_norms(images - kept @ (kept.T @ images)))  # the kept ones are orthonormal
+    basis = both[:, cut.shape[1] :]
+    lengths = to_host(device.column_norms(images - basis @ (basis.T @ images)))  # its columns are orthonormal
     sizes = SHORT * math.sqrt(len(cut)) * lengths_of(metric.D[:, None] * cut)
     return bool((lengths > rounding * sizes).any())
 

@@ -129,10 +129,10 @@ def two_of_one_file(text: str, first: str | None, second: str) -> tuple[str, str
     return f"{path}:{_but(behind, second)}", f"{path}:{second}"
 
 
-def _but(rest: str, others: str) -> str:
-    """Return the text of the columns of `rest` without the others, unless it names its columns."""
+def _but(rest: str, excluded: str) -> str:
+    """Return the text of the columns of `rest` without the excluded ones, unless it names its columns."""
     names = rest and not rest.startswith(REST)
-    return rest if names else f"{rest or REST}{',' * bool(rest)}{others}"
+    return rest if names else f"{rest or REST}{',' * bool(rest)}{excluded}"
 
 
 def with_columns(text: str, picked: str | None) -> str:
@@ -254,15 +254,15 @@ def _complete(rows: Values, ids: list[str]) -> tuple[dict[str, Any], list[str]]:
     refuse(gone.all(), f"{text} Leave columns with many gaps out: --columns {REST}NAME.")
     click.get_current_context().meta[DROPPED] = text
     echo(text, err=True)
-    kept = np.flatnonzero(~gone)
-    return {name: _chosen(matrix, kept) for name, matrix in rows.items()}, [ids[i] for i in kept if ids]
+    numbers = np.flatnonzero(~gone)
+    return {name: _chosen(matrix, numbers) for name, matrix in rows.items()}, [ids[i] for i in numbers if ids]
 
 
-def _chosen(matrix: Any, kept: Any) -> Any:
+def _chosen(matrix: Any, numbers: Any) -> Any:
     """Return some rows of a matrix, or of an array of texts that lack no value any more."""
     if not hasattr(matrix, "matmat"):
-        return matrix[kept].astype(str) if matrix.dtype.kind == "O" else matrix[kept]
-    rows = matrix if len(kept) == matrix.shape[0] else chosen_rows(matrix, kept)
+        return matrix[numbers].astype(str) if matrix.dtype.kind == "O" else matrix[numbers]
+    rows = matrix if len(numbers) == matrix.shape[0] else chosen_rows(matrix, numbers)
     rows.column_names = matrix.column_names
     return rows
 

@@ -144,9 +144,9 @@ def check_target(
         text[:end] for text in inputs for end in range(1, len(text) + 1) if text[end : end + 1] in ("", ":")
     )
     patterns = {front: glob.glob(front, recursive=True) for front in fronts}  # noqa: PTH207  # as inputs are found
-    for one in {*patterns, *chain(*patterns.values())}:
+    for source in {*patterns, *chain(*patterns.values())}:
         with suppress(OSError, ValueError):
-            refuse(path.samefile(one), f"{option}: {name!r} is read by this command. Name another file.")
+            refuse(path.samefile(source), f"{option}: {name!r} is read by this command. Name another file.")
     return Target(option, name, path)
 
 
@@ -187,10 +187,10 @@ def write_solution(solution: Any, about: Values, stream: IO[bytes], suffix: str)
     if suffix == ".npz":
         write(stream, solution, {"about": np.asarray(as_json(about))})
         return
-    fields = {each.name: getattr(solution, each.name) for each in dataclasses.fields(solution)}
+    fields = {field.name: getattr(solution, field.name) for field in dataclasses.fields(solution)}
     fields |= {"problem": None, "options": None, "about": about}
-    kept = {name: value for name, value in fields.items() if value is not None}
-    stream.write(as_json(kept, indent=1).encode() + b"\n")
+    values = {name: value for name, value in fields.items() if value is not None}
+    stream.write(as_json(values, indent=1).encode() + b"\n")
 
 
 def as_json(content: Values, indent: int | None = None) -> str:
@@ -209,13 +209,13 @@ def _plain(value: Any) -> Any:
 
 def draw(panels: Callable[[], Sequence[Callable[..., Any]]], stream: IO[bytes], suffix: str) -> None:
     """Draw panels side by side, each by a function that takes the axes as `ax`, and returns them."""
-    first, *others = panels()
+    first, *rest = panels()
     axes = first()
-    grid = axes.figure.add_gridspec(1, 1 + len(others))
+    grid = axes.figure.add_gridspec(1, 1 + len(rest))
     axes.set_subplotspec(grid[0])
-    for number, panel in enumerate(others, 1):
+    for number, panel in enumerate(rest, 1):
         panel(ax=axes.figure.add_subplot(grid[number]))
-    axes.figure.set_size_inches(5 * (1 + len(others)), 4)
+    axes.figure.set_size_inches(5 * (1 + len(rest)), 4)
     axes.figure.savefig(stream, format=suffix.removeprefix("."))
 
 

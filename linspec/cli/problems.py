@@ -70,7 +70,7 @@ def declared_in(cls: Any) -> dict[str, Any]:
         if name == cls.stated.ridge and declared[name].each and len(cls.stated.matrix_names) == len("XY"):
             text = "The ridge of the second matrix, if it differs from the first."
             declared["ridge_y"] = Setting(help=text)
-    return {name: each for name, each in declared.items() if each and not isinstance(each, Matrix)}
+    return {name: part for name, part in declared.items() if part and not isinstance(part, Matrix)}
 
 
 def _option_of(name: str, declared: Any) -> click.Option:
@@ -99,7 +99,7 @@ def parameters_of(cls: Any, more: Sequence[click.Option]) -> list[click.Paramete
         "loadings": hasattr(cls.solution, "loadings_table"),
         "complete": cls.proves_completeness,
     }
-    return [*files_of(cls), *options_of(cls), *(each for each in more if served.get(str(each.name), True))]
+    return [*files_of(cls), *options_of(cls), *(item for item in more if served.get(str(item.name), True))]
 
 
 def options_of(cls: Any) -> list[click.Parameter]:
@@ -107,20 +107,20 @@ def options_of(cls: Any) -> list[click.Parameter]:
     files = [
         option(typed(name), help=text) for name, text in ROW_FILES.items() if name in cls.__dataclass_fields__
     ]
-    return [*(_option_of(name, each) for name, each in declared_in(cls).items()), *files]
+    return [*(_option_of(name, field) for name, field in declared_in(cls).items()), *files]
 
 
 def files_of(cls: Any) -> list[click.Parameter]:
     """Make the arguments for the files of the matrices, and the options that pick their columns."""
     if is_several(cls):
         return [click.Argument(["files"], metavar="FILE...", nargs=-1, required=True), HEADER]
-    first, *others = matrices_of(cls)
+    first, *rest = matrices_of(cls)
     text = "Columns of {0}-FILE by name: a,b or a range a..c, in delimited text with names and in .parquet."
     more = " Without {0}-FILE, of the first file, whose matrix has the other columns then."
     parameters: list[click.Parameter] = [click.Argument([first.lower()], metavar=f"{first}-FILE")]
-    parameters += [click.Argument([name.lower()], metavar=f"{name}-FILE", required=False) for name in others]
+    parameters += [click.Argument([name.lower()], metavar=f"{name}-FILE", required=False) for name in rest]
     parameters += [option("--columns", metavar="NAMES", help=text.format(first))]
-    for name in others[:1]:
+    for name in rest[:1]:
         words = (f"--{name.lower()}-columns", "--target-column", "second_columns")
         parameters.append(option(*words, metavar="NAMES", help=(text + more).format(name)))
     return [*parameters, HEADER]
@@ -169,15 +169,15 @@ class Request:
         """The file of each matrix by its name, with the columns that options name behind it."""
         if is_several(self.cls):
             return {f"X{i + 1}": file for i, file in enumerate(self["files"])}
-        names, columns, others = matrices_of(self.cls), self["columns"], self["second_columns"]
+        names, columns, second_columns = matrices_of(self.cls), self["columns"], self["second_columns"]
         files = [self[name.lower()] for name in names]
-        if others and files[1] is None:
-            files[:2] = data.two_of_one_file(files[0], columns, others)
-            columns = others = None
+        if second_columns and files[1] is None:
+            files[:2] = data.two_of_one_file(files[0], columns, second_columns)
+            columns = second_columns = None
         if None in files:
             hint = f"'{names[files.index(None)]}-FILE'"
             raise click.MissingParameter(param_hint=hint, param_type="argument")
-        files[:2] = map(data.with_columns, files, (columns, others))
+        files[:2] = map(data.with_columns, files, (columns, second_columns))
         return dict(zip(names, files, strict=True))
 
     @property
@@ -206,10 +206,10 @@ class Request:
 
     def read(self, *more: str) -> tuple[dict[str, Any], dict[str, Any]]:
         """Read the matrices, and the files with a row for each of their rows, whose options are named."""
-        others = {name: self[name] for name in (*ROW_FILES, *more) if self[name] is not None}
+        row_files = {name: self[name] for name in (*ROW_FILES, *more) if self[name] is not None}
         labels = [declared.labels for declared in self.cls.stated.matrices.values()]
         settings = {"drop": self["drop_missing"], "ids": self["ids"]}
-        rows, _ = data.read_all({**self.files, **others}, [*labels, *more], **settings)
+        rows, _ = data.read_all({**self.files, **row_files}, [*labels, *more], **settings)
         return {name: rows.pop(name) for name in self.files}, rows
 
     def state(self, values: Values, matrices: Values, rows: Values) -> Any:
@@ -242,8 +242,8 @@ class Request:
         refuse(
             tol is not None and not 0 < tol < math.inf, f"--tol must be a finite number above 0; got {tol}."
         )
-        others = [name for name, _ in pairs if name != "tol" and solver == AUTO]
-        refuse(others, f'"auto" takes only tol; got {", ".join(others)}. Name a --solver to set its options.')
+        excess = [name for name, _ in pairs if name != "tol" and solver == AUTO]
+        refuse(excess, f'"auto" takes only tol; got {", ".join(excess)}. Name a --solver to set its options.')
         cls = None if solver == AUTO else registry.get_solver(solver, self.name)
         if tol is not None and (cls is None or "tol" in cls.__dataclass_fields__):
             pairs.append(("tol", repr(tol)))
@@ -259,7 +259,9 @@ def pair_of(text: str) -> tuple[str, str]:
 
 def _parsed(cls: Any, pairs: list[tuple[str, str]]) -> dict[str, Any]:
     """Convert pairs (name, text) to keyword arguments of a class: of a solver, of a part of one, or of "auto"."""
-    declared = {each.name: each for each in ([TOL] if cls is None else solver_options.options_of(cls))}
+    declared = {
+        setting.name: setting for setting in ([TOL] if cls is None else solver_options.options_of(cls))
+    }
     values: dict[str, Any] = {}
     inner: dict[str, list[tuple[str, str]]] = {}
     for name, text in pairs:

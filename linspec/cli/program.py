@@ -140,9 +140,9 @@ def _as_failure(error: Exception) -> Failure:
     return failure
 
 
-def _show_versions(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+def _show_versions(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     """Print the versions of linspec, of Python and of packages, one on each line, and exit."""
-    if not asked or ctx.resilient_parsing:
+    if not value or ctx.resilient_parsing:
         return
     rows = {"linspec": linspec.__version__, "Python": f"{platform.python_version()} ({platform.platform()})"}
     for name in PACKAGES.split():

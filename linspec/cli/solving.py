@@ -23,7 +23,7 @@ from linspec.solving import checkpoints
 from linspec.solving.linear_solution import as_several
 from linspec.solving.solution import weights_by_matrix
 from linspec.studies.comparison import measured, solvers_to_compare, split
-from linspec.studies.held_out.scores import beside
+from linspec.studies.held_out.scores import auxiliary
 
 LARGEST, VECTORS = 5, 3
 """Numbers of columns with the largest weights of each sign, and of vectors whose columns are named."""
@@ -75,7 +75,7 @@ def _solve(request: Request) -> None:
             request["held_out"],
             "--held-out scores one answer; `linspec cross-validate` scores several ridges.",
         )
-        values["ridge"] = [one["ridge"] for one in combinations]
+        values["ridge"] = [combination["ridge"] for combination in combinations]
     problem, held = request.state(values, matrices, rows), None
     if request["held_out"]:
         problem, held = split(problem, request["held_out"], request["seed"])
@@ -85,10 +85,10 @@ def _solve(request: Request) -> None:
     with output.finishing(entry.solution):
         show_facts([*request.facts(problem), ("solver", entry.solver), *_facts_of(entry, held)])
         _show_answer(request, entry.solution, problem)
-        asked = {"drop_missing": click.get_current_context().meta.get(data.DROPPED), "score": entry.score}
-        asked |= request.some("ids", "held_out")
-        asked = {name: value for name, value in asked.items() if value is not None}
-        about = request.about(values, "seed", options=options, seconds=entry.seconds, **asked)
+        settings = {"drop_missing": click.get_current_context().meta.get(data.DROPPED), "score": entry.score}
+        settings |= request.some("ids", "held_out")
+        settings = {name: value for name, value in settings.items() if value is not None}
+        about = request.about(values, "seed", options=options, seconds=entry.seconds, **settings)
         output.write_all(
             (out, partial(output.write_solution, entry.solution, about)),
             (plot, partial(output.draw, partial(_panels, entry.solution))),
@@ -111,7 +111,7 @@ def _facts_of(entry: Any, held: Any) -> list[tuple[str, str]]:
     score = f"{solution.layout.score} {entry.score:.6f}, on {first.shape[0]} rows not fitted"
     if labels is None or getattr(solution, "classes", None) is None:
         return [*facts, ("held out", score)]
-    accuracy = solution.score(first, labels, **beside(held))
+    accuracy = solution.score(first, labels, **auxiliary(held))
     return [*facts, ("held out", score), ("accuracy", f"{accuracy:.6f}, on these rows")]
 
 
@@ -158,7 +158,11 @@ def _compare(request: Request) -> None:
     out = output.check_target("--out", request["out"], (".json",), request.inputs)
     plot = output.check_plot(request["plot"], request.inputs)
     combinations, runs = request.values("*"), _runs(request)
-    shared = {name: v for name, v in combinations[0].items() if all(one[name] == v for one in combinations)}
+    shared = {
+        name: v
+        for name, v in combinations[0].items()
+        if all(combination[name] == v for combination in combinations)
+    }
     variants = {_variant(values, shared) or request.name: values for values in combinations}
     matrices, rows = request.read()
     problems = {label: request.state(values, matrices, rows) for label, values in variants.items()}
@@ -198,8 +202,8 @@ def _compare(request: Request) -> None:
 
 def _variant(values: Values, shared: Values) -> str:
     """Return the values that differ between the problems in words."""
-    others = [(name, value) for name, value in values.items() if name not in shared and value is not None]
-    return ", ".join(f"{name.replace('_', '-')} {in_words(value)}" for name, value in others)
+    differing = [(name, value) for name, value in values.items() if name not in shared and value is not None]
+    return ", ".join(f"{name.replace('_', '-')} {in_words(value)}" for name, value in differing)
 
 
 def _runs(request: Request) -> dict[str, tuple[str, list[str], Any]]:
@@ -214,7 +218,7 @@ def _runs(request: Request) -> dict[str, tuple[str, list[str], Any]]:
     runs, unused = {}, set(request["options"])
     for name, chosen in product(map(str.strip, names), product(*grids.values())):
         cls = None if name == AUTO else registry.get_solver(name, request.name)
-        declared = {each.name for each in solver_options.options_of(cls)} if cls else set()
+        declared = {setting.name for setting in solver_options.options_of(cls)} if cls else set()
         texts = [text for text in chosen if pair_of(text)[0].partition(".")[0] in declared]
         solver: Any = solver_options.build(cls, request.options(name, texts)) if cls else AUTO
         runs[", ".join([name, *texts])] = name, texts, solver
@@ -249,7 +253,7 @@ def _out(what: str) -> list[click.Option]:
 def _study(
     request: Request,
     values: Values,
-    asked: Values,
+    settings: Values,
     compute: Callable[..., Any],
     report: Callable[[Any], Report],
 ) -> None:
@@ -261,10 +265,10 @@ def _study(
     problem = request.state(values, matrices, rows)
     result = compute(problem, rng=request["seed"], **groups, **options)
     with output.finishing(result):
-        shown = {name: value for name, value in values.items() if f"{name}s" not in asked}
+        fixed = {name: value for name, value in values.items() if f"{name}s" not in settings}
         show_facts(request.facts(problem))
         table, content = report(result)
-        about = request.about(shown, "ids", "drop_missing", "solver", "seed", **asked, options=options)
+        about = request.about(fixed, "ids", "drop_missing", "solver", "seed", **settings, options=options)
         output.write_all((out, partial(output.write_rows, {**content, "about": about}, table)))
 
 
@@ -282,21 +286,21 @@ def _of_components(request: Request, needed: str = "") -> tuple[Values, bool]:
 
 def _cross_validate(request: Request) -> None:
     combinations = request.values("k", "ridge")
-    values, study, asked = dict(combinations[0]), {}, request.some("method", "rule", "score")
-    asked |= {} if request["method"] == "gcv" else request.some("folds", "groups")
+    values, study, settings = dict(combinations[0]), {}, request.some("method", "rule", "score")
+    settings |= {} if request["method"] == "gcv" else request.some("folds", "groups")
     for name in [name for name in ("k", "ridge") if name in values]:
-        asked[f"{name}s"] = list(dict.fromkeys(one[name] for one in combinations))
-        if None not in asked[f"{name}s"]:
-            study[f"{name}s"] = asked[f"{name}s"]
+        settings[f"{name}s"] = list(dict.fromkeys(combination[name] for combination in combinations))
+        if None not in settings[f"{name}s"]:
+            study[f"{name}s"] = settings[f"{name}s"]
     if values.get("ridge_y") is not None:
-        study["ridges"] = [(ridge, values["ridge_y"]) for ridge in asked["ridges"]]
+        study["ridges"] = [(ridge, values["ridge_y"]) for ridge in settings["ridges"]]
     if request.solver != AUTO or request["options"]:
         study["solver"] = request.solver
     if "ks" in study:
         values["k"] = max(study["ks"])
     study |= {"method": request["method"], "splitter": request["folds"], "score": request["score"]}
     compute = partial(linspec.cross_validate, **study)
-    _study(request, values, asked, compute, partial(_scores, request))
+    _study(request, values, settings, compute, partial(_scores, request))
 
 
 def _scores(request: Request, result: Any) -> Report:
@@ -325,7 +329,7 @@ def _ridges(setting: Any) -> Any:
 def _permute(request: Request) -> None:
     values, ridge = _of_components(request)
     solver = None if request.solver == AUTO and not request["options"] and not ridge else request.solver
-    asked = request.some("permutations", "statistic", "max_seconds")
+    settings = request.some("permutations", "statistic", "max_seconds")
 
     def report(result: Any) -> Report:
         table = result.table(library="")
@@ -334,9 +338,9 @@ def _permute(request: Request) -> None:
         return table, {"permutations": result.permutations, "statistic": result.statistic}
 
     def compute(problem: Any, **more: Any) -> Any:
-        return linspec.permutation_test(problem, solver, **asked, **more)
+        return linspec.permutation_test(problem, solver, **settings, **more)
 
-    _study(request, values, asked, compute, report)
+    _study(request, values, settings, compute, report)
 
 
 # ---- bootstrap ----------------------------------------------------------------------------------

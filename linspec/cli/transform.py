@@ -127,8 +127,8 @@ def _computed(solution: Any, what: str, rows: Values, named: Values) -> tuple[Se
         names = ["class"] if path is None else solution.target_names
     else:
         both, names = list(registry.get_problem(solution.problem).stated.matrix_names), []
-        others = both[::-1] if several else [name for name in both if name not in rows]
-        for name, part in zip(others, parts, strict=False):
+        targets = both[::-1] if several else [name for name in both if name not in rows]
+        for name, part in zip(targets, parts, strict=False):
             numbered = [f"{name.lower()}{i + 1}" for i in range(part.shape[1])]
             names += solution.column_names.get(name, numbered)
     return names, np.concatenate(parts, axis=1)

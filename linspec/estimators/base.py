@@ -209,7 +209,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         return X if dtype.kind == "f" else as_operator(X, "X", dtype=np.float64)
 
     def _rows_and_targets(
-        self, X: Any, y: Any, *, first: bool = True, least: int = 2, numeric: bool = True, **others: Any
+        self, X: Any, y: Any, *, first: bool = True, least: int = 2, numeric: bool = True, **row_data: Any
     ) -> tuple[Any, Any]:
         """Check X and y of a fit, and return both; `first` is False for rows that are added to earlier ones.
 
@@ -217,7 +217,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         library and device of X. `others` are further data with a value for each row, such as weights; frames among
         them must have their row labels in the order of X.
         """
-        check_order({"X": X, "y": y, **others})
+        check_order({"X": X, "y": y, **row_data})
         if y is None:  # the check raises the error for a missing y
             validate_data(self, X, y, skip_check_array=True)
         y = self._second(y, X, numeric=numeric)
@@ -228,7 +228,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     def _second(self, y: Any, X: Any, *, numeric: bool = True) -> Any:
         """Check targets, or rows of a second view; numbers are returned in the library and on the device of X."""
-        y = beside(y, X) if numeric else y
+        y = on_device_of(y, X) if numeric else y
         if not known_to_scikit_learn(y):
             return y
         kind = "numeric" if numeric else None
@@ -236,9 +236,9 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             _merged(y), accept_sparse=SPARSE, dtype=kind, ensure_2d=False, input_name="y", estimator=self
         )
 
-    def _views(self, X: Any, y: Any, **others: Any) -> tuple[Any, Any]:
+    def _views(self, X: Any, y: Any, **row_data: Any) -> tuple[Any, Any]:
         """Check X and y of a fit; return X, and y with two dimensions."""
-        X, y = self._rows_and_targets(X, y, **others)
+        X, y = self._rows_and_targets(X, y, **row_data)
         self._one_column = is_array(y) and y.ndim == 1
         return X, with_columns(y)
 
@@ -278,7 +278,7 @@ def like(weights: Array, numbers: HostArray) -> Array:
     return Device.of(weights).asarray(np.asarray(numbers), host_dtype(weights))
 
 
-def beside(y: Any, X: Any) -> Any:
+def on_device_of(y: Any, X: Any) -> Any:
     """With array-API dispatch, copy y to the library and device of X; otherwise return it unchanged."""
     if not get_config()["array_api_dispatch"] or not is_array(y):
         return y

@@ -32,11 +32,11 @@ class TwoViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimat
     _weights = "x_weights_"
 
     def _learn(self, problem: Problem[Any]) -> None:
-        found = self.solution_ = self._solved(problem)
-        self.x_weights_ = found.x_weights
-        self.y_weights_ = found.y_weights
-        self.correlations_ = like(found.x_weights, found.correlations)
-        self.n_components_ = self._n_features_out = len(found.correlations)
+        solution = self.solution_ = self._solved(problem)
+        self.x_weights_ = solution.x_weights
+        self.y_weights_ = solution.y_weights
+        self.correlations_ = like(solution.x_weights, solution.correlations)
+        self.n_components_ = self._n_features_out = len(solution.correlations)
 
     def transform(self, X: Any, y: Any = None) -> Any:
         """Compute canonical variates of rows.
@@ -66,8 +66,8 @@ class TwoViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimat
             The sum of signed correlations without the ridge. A pair that fits the training rows only by chance adds
             nothing on average. NaN for a single row, or rows that do not vary.
         """
-        found = self._answer("score", X, y)
-        return float("nan") if isnan(number_of(found)) else float(found.correlations.sum())
+        score = self._answer("score", X, y)
+        return float("nan") if isnan(number_of(score)) else float(score.correlations.sum())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -190,8 +190,8 @@ class CCA(AddsRows, TwoViews):
         -------
         array of shape (n_samples, n_targets), or (n_samples,) if y was a vector
         """
-        found = self._answer("predict", X)
-        return found[:, 0] if self._one_column else found
+        predicted = self._answer("predict", X)
+        return predicted[:, 0] if self._one_column else predicted
 
     def inverse_transform(self, X: Any, y: Any = None) -> Any:
         """Estimate rows of X, or of both views, from their variates by least squares.
@@ -211,8 +211,8 @@ class CCA(AddsRows, TwoViews):
         check_is_fitted(self)
         check_order({"X": X, "y": y})
         P = checked_array(X, input_name="X", estimator=self)
-        others = [] if y is None else [checked_array(y, input_name="y", estimator=self)]
-        return self.solution_.inverse_transform(P, *others)
+        y_variates = [] if y is None else [checked_array(y, input_name="y", estimator=self)]
+        return self.solution_.inverse_transform(P, *y_variates)
 
 
 class KernelCCA(TwoViews):
@@ -425,14 +425,14 @@ class PCA(AddsRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEs
         return {"k": self.n_components, "center": self.center, "scale": self.scale}
 
     def _learn(self, problem: SVD) -> None:
-        found = self.solution_ = self._solved(problem)
-        self.components_ = found.Vh
-        self.n_components_ = self._n_features_out = int(found.Vh.shape[0])
-        self.mean_, self.scale_ = found.mean, found.scale
-        self.singular_values_ = like(found.Vh, found.S)
+        solution = self.solution_ = self._solved(problem)
+        self.components_ = solution.Vh
+        self.n_components_ = self._n_features_out = int(solution.Vh.shape[0])
+        self.mean_, self.scale_ = solution.mean, solution.scale
+        self.singular_values_ = like(solution.Vh, solution.S)
         for name in ("explained_variance", "explained_variance_ratio"):
-            numbers = getattr(found, name)
-            setattr(self, f"{name}_", None if numbers is None else like(found.Vh, numbers))
+            numbers = getattr(solution, name)
+            setattr(self, f"{name}_", None if numbers is None else like(solution.Vh, numbers))
 
     def transform(self, X: Any) -> Array:
         """Compute the scores of rows.

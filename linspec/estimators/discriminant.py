@@ -141,16 +141,16 @@ class Discriminant(
         w, _ = weights_and_confounds(sample_weight, None, labels.shape[0])
         names, labels = _classes(labels, w)
         self._numeric = names is not None and names.dtype.kind in "biuf"
-        self.classes_ = _beside_rows(names, X) if self._numeric else names
+        self.classes_ = _on_device_of(names, X) if self._numeric else names
         if make is not targets.opls:  # the problem centres opls, with its weights
             options = {**options, "sample_weight": w}
-        H = make(_beside_rows(labels, X), **options)
+        H = make(_on_device_of(labels, X), **options)
         ridge = checked_number("ridge", self.ridge)
         stated = Problem(X, H, self.n_components, ridge=ridge, scale=self.scale, sample_weight=w)
-        found = self.solution_ = self._solved(stated)
-        self.scalings_, self.mean_ = found.weights, found.mean
-        self.eigenvalues_ = like(found.weights, found.eigenvalues)
-        self.n_components_ = self._n_features_out = len(found.eigenvalues)
+        solution = self.solution_ = self._solved(stated)
+        self.scalings_, self.mean_ = solution.weights, solution.mean
+        self.eigenvalues_ = like(solution.weights, solution.eigenvalues)
+        self.n_components_ = self._n_features_out = len(solution.eigenvalues)
         self._classifier = self._classifier_or_reason(X, labels, w)
         return self
 
@@ -271,7 +271,7 @@ def _classes(labels: Any, w: HostArray | None) -> tuple[HostArray | None, Any]:
     return classes, np.where(classes[codes] == labels, codes, 0)  # rows of other classes have weight 0
 
 
-def _beside_rows(labels: Any, X: Any) -> Any:
+def _on_device_of(labels: Any, X: Any) -> Any:
     """Copy labels to the library and device of X; return them unchanged if X is on the host."""
     there = X if is_array(X) or scipy.sparse.issparse(X) else X.device.zeros((1,), np.float32)
     if scipy.sparse.issparse(X) or isinstance(there, np.ndarray):

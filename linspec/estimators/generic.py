@@ -78,21 +78,21 @@ class Generic(LinspecEstimator):
         }
         stated = {name: value for name, value in numbers.items() if value is not None}
         matrices = self._matrices(X, y, sample_weight)
-        found = self.solution_ = self._solved(self._problem(*matrices, **stated))
-        layout = found.layout
+        solution = self.solution_ = self._solved(self._problem(*matrices, **stated))
+        layout = solution.layout
         for name in layout.entries:
-            value = getattr(found, name)
-            if name == layout.value and layout.leading and is_array(getattr(found, layout.leading[0])):
-                value = like(getattr(found, layout.leading[0]), value)
+            value = getattr(solution, name)
+            if name == layout.value and layout.leading and is_array(getattr(solution, layout.leading[0])):
+                value = like(getattr(solution, layout.leading[0]), value)
             setattr(self, f"{name}_", value)
         if layout.value:
-            self.n_components_ = self._n_features_out = len(getattr(found, layout.value))
+            self.n_components_ = self._n_features_out = len(getattr(solution, layout.value))
         return self
 
     def _matrices(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
         """Check the data of a fit, and return them as arguments of the problem."""
         if self._several:
-            return ([_checked_view(self, each) for each in X],)
+            return ([_checked_view(self, view) for view in X],)
         matrices = self._problem.stated.matrices
         if len(matrices) == 1:
             check_order({"X": X, "sample_weight": sample_weight})
@@ -132,15 +132,15 @@ class Generic(LinspecEstimator):
         -------
         array of shape (n_samples, n_targets), or (n_samples,)
         """
-        found = self._answer("predict", X)
-        return found[:, 0] if self._one_column and getattr(found, "ndim", 1) > 1 else found
+        predicted = self._answer("predict", X)
+        return predicted[:, 0] if self._one_column and getattr(predicted, "ndim", 1) > 1 else predicted
 
     def _answer(self, method: str, X: Any, y: Any = None) -> Any:
         """Call a method of the answer with checked rows, or with a list of views."""
         if not self._several:
             return super()._answer(method, X, y)
         check_is_fitted(self)
-        return getattr(self.solution_, method)([_checked_view(self, each) for each in X])
+        return getattr(self.solution_, method)([_checked_view(self, view) for view in X])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -212,21 +212,25 @@ def of(problem: str | type[Problem[Any]]) -> type[Generic]:
     >>> TruncatedSVD(n_components=2, center=True).fit_transform(A).shape
     (50, 2)
     """
-    found: Any = registry.get_problem(problem) if isinstance(problem, str) else problem
-    if not (isinstance(found, type) and issubclass(found, Problem) and found.stated.matrices):
+    problem_class: Any = registry.get_problem(problem) if isinstance(problem, str) else problem
+    if not (
+        isinstance(problem_class, type)
+        and issubclass(problem_class, Problem)
+        and problem_class.stated.matrices
+    ):
         raise InvalidOption(
             f"problem must be the name or the class of a problem with declared matrices; got {shown(problem)}."
         )
-    if len(found.stated.matrices) > len("XY"):
+    if len(problem_class.stated.matrices) > len("XY"):
         raise InvalidOption(
-            f"an estimator takes X and y; {found.__name__} has {len(found.stated.matrices)} matrices. Declare them as "
-            "linspec.views()."
+            f"an estimator takes X and y; {problem_class.__name__} has {len(problem_class.stated.matrices)} matrices. "
+            "Declare them as linspec.views()."
         )
-    return _made(found)
+    return _class_of(problem_class)
 
 
 @lru_cache(maxsize=256)
-def _made(problem: type[Problem[Any]]) -> type[Generic]:
+def _class_of(problem: type[Problem[Any]]) -> type[Generic]:
     """Make the class of estimators of a problem."""
     stated: Any = problem.stated
     fields: dict[str, str] = {}
@@ -263,10 +267,10 @@ def _bases(solution: type[Solution]) -> tuple[type, ...]:
     A class with `score` gives `_Scored`, another one `Generic`. In addition, a class with `transform` gives the bases
     of transformers; a class with `predict`, but without `transform`, gives the bases of regressors.
     """
-    own = _Scored if hasattr(solution, "score") else Generic
+    base = _Scored if hasattr(solution, "score") else Generic
     if hasattr(solution, "transform"):
-        return ClassNamePrefixFeaturesOutMixin, TransformerMixin, own
-    return (PairedRows, RegressorMixin, own) if hasattr(solution, "predict") else (own,)
+        return ClassNamePrefixFeaturesOutMixin, TransformerMixin, base
+    return (PairedRows, RegressorMixin, base) if hasattr(solution, "predict") else (base,)
 
 
 def _empty(problem: type[Problem[Any]]) -> Generic:

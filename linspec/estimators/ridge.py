@@ -365,10 +365,10 @@ class KernelRidge(Regressor):
 
 
 def _checked_ridges(alphas: Any) -> tuple[float, ...]:
-    given = np.atleast_1d(to_host(alphas))
-    if given.ndim != 1 or len(given) == 0 or given.dtype.kind not in "iuf":
+    numbers = np.atleast_1d(to_host(alphas))
+    if numbers.ndim != 1 or len(numbers) == 0 or numbers.dtype.kind not in "iuf":
         raise InvalidOption(f"alphas must be a sequence of numbers; got {shown(alphas)}.")
-    return tuple(float(alpha) for alpha in given)
+    return tuple(float(alpha) for alpha in numbers)
 
 
 def _errors(

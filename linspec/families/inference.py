@@ -208,9 +208,9 @@ def bootstrap(
     >>> rng = np.random.default_rng(0)
     >>> shared = rng.standard_normal((300, 1))
     >>> X, Y = shared + rng.standard_normal((300, 4)), shared + rng.standard_normal((300, 3))
-    >>> found = ls.bootstrap(ls.CCA(X, Y, k=1), draws=50, rng=0)
-    >>> low, high = found.correlations[:, 0]
-    >>> bool(low < (12 / 20) ** 0.5 < high), bool(found.bias[0] > 0)
+    >>> intervals = ls.bootstrap(ls.CCA(X, Y, k=1), draws=50, rng=0)
+    >>> low, high = intervals.correlations[:, 0]
+    >>> bool(low < (12 / 20) ** 0.5 < high), bool(intervals.bias[0] > 0)
     (True, True)
     >>> ls.bootstrap(ls.SVD(X, k=2), draws=50, rng=0).weights["A"].shape
     (2, 4, 2)
@@ -307,8 +307,8 @@ class Bootstrap(ComponentBootstrap):
         >>> import linspec as ls
         >>> rng = np.random.default_rng(0)
         >>> X, Y = ls.labelled(rng.standard_normal((100, 2)), columns=["age", "dose"]), rng.standard_normal((100, 2))
-        >>> found = ls.bootstrap(ls.CCA(X, Y, k=1), draws=20, rng=0)
-        >>> [row["column"] for row in found.loadings_table("X")]
+        >>> intervals = ls.bootstrap(ls.CCA(X, Y, k=1), draws=20, rng=0)
+        >>> [row["column"] for row in intervals.loadings_table("X")]
         ['age', 'dose']
         """
         return self._table_of_columns(matrix, library, self.solution_loadings, self.loadings)
@@ -326,9 +326,9 @@ class DrawnPairs(Draws):
         rows = {"center": bool(self.problem.center), "confounds": self.problem.confounds, "sample_weight": w}
         return loadings_of(self.problem.matrices, [solution.x_weights, solution.y_weights], **rows)
 
-    def rotated(self, found: Any, w: HostArray) -> list[HostArray]:
-        rotations, weights = [], weights_on_host(found)
-        drawn = zip(self.sides, self.whole, self._related(found, w), weights.items(), strict=True)
+    def rotated(self, solution: Any, w: HostArray) -> list[HostArray]:
+        rotations, weights = [], weights_on_host(solution)
+        drawn = zip(self.sides, self.whole, self._related(solution, w), weights.items(), strict=True)
         for side, whole, view, (name, W) in drawn:
             blocks = {name: W, "loadings": view.correlations * view.lengths}
             rotations.append(side.add(whole.products.T @ W, view.products.T @ W, blocks))  # (1)
@@ -338,7 +338,7 @@ class DrawnPairs(Draws):
         U, _, Vt = np.linalg.svd(M)
         return [U, Vt.transpose(0, 2, 1)]
 
-    def made(self, turns: list[HostArray], **fields: Any) -> Bootstrap:
+    def result_of(self, turns: list[HostArray], **fields: Any) -> Bootstrap:
         loadings = {}
         for name, side, turn in zip("XY", self.sides, turns, strict=True):
             over = reciprocal(side.compared(turn)[1])[:, None, :]

@@ -74,7 +74,7 @@ def solved_by_ridge(  # noqa: PLR0913
     r = there.asarray(np.repeat(np.asarray(ridges, np.float64), len(scales)))[None, :]
     R = there.concat([AtB] * len(ridges))
     live = there.asarray(np.tile(scales > 0, len(ridges)).astype(np.float64))[None, :]
-    x, AtAx = (None if each is None else each * live for each in (x, AtAx))
+    x, AtAx = (None if block is None else block * live for block in (x, AtAx))
 
     def waits(_: int, step: Step) -> bool:
         return worst(step.lengths, scales) <= float(context.tol)

@@ -88,8 +88,8 @@ class Certificate(NamedTuple):
     --------
     >>> import numpy as np
     >>> import linspec as ls
-    >>> found = ls.Certificate(1e-9, ((ls.Status.DEGENERATE, "All views agree."),), {"sums": np.ones(1)})
-    >>> found.residual, found.lost
+    >>> certificate = ls.Certificate(1e-9, ((ls.Status.DEGENERATE, "All views agree."),), {"sums": np.ones(1)})
+    >>> certificate.residual, certificate.lost
     (1e-09, False)
     """
 
@@ -151,9 +151,9 @@ class Context:
         width = min(width, rows)
         if start is None:
             return self.rng.standard_normal((rows, width))
-        kept = start[:, : max(width - FRESH, 0)]
-        unit = float(np.linalg.norm(kept)) / math.sqrt(max(kept.size, 1)) or 1.0
-        return np.hstack([kept, unit * self.rng.standard_normal((rows, width - kept.shape[1]))])
+        columns = start[:, : max(width - FRESH, 0)]
+        unit = float(np.linalg.norm(columns)) / math.sqrt(max(columns.size, 1)) or 1.0
+        return np.hstack([columns, unit * self.rng.standard_normal((rows, width - columns.shape[1]))])
 
 
 LEAST_TOL = float(np.finfo(np.float64).eps)

@@ -326,10 +326,10 @@ def nystrom(
             )
         numbers = drawn_rows(n, m, generator)
         chosen = points_of(read_rows(A.rows(numbers), "X"), kernel)
-    own = None
+    tile = None
     if kernel.precomputed:
-        own, chosen = kernel.tile(chosen.rows, numbers), Points(numbers, kernel)
-    return KernelMap(chosen, turn_of(chosen, differences=differences, own=own), A.shape[1], numbers)
+        tile, chosen = kernel.tile(chosen.rows, numbers), Points(numbers, kernel)
+    return KernelMap(chosen, turn_of(chosen, differences=differences, among=tile), A.shape[1], numbers)
 
 
 def drawn_rows(n: int, m: int, rng: np.random.Generator) -> HostArray:
@@ -337,7 +337,7 @@ def drawn_rows(n: int, m: int, rng: np.random.Generator) -> HostArray:
     return np.sort(rng.choice(n, m, replace=False))
 
 
-def turn_of(chosen: Points, *, differences: bool, own: Array | None = None) -> HostArray:
+def turn_of(chosen: Points, *, differences: bool, among: Array | None = None) -> HostArray:
     """B with Bᵀ k(z, z) B = I for the m landmarks z: B = Q R⁻¹, where RᵀR = Qᵀ k(z, z) Q and R is upper triangular.
 
     If `differences` is False, Q is the identity. If True, Q is an m x (m − 1) matrix with orthonormal columns, each of
@@ -348,7 +348,7 @@ def turn_of(chosen: Points, *, differences: bool, own: Array | None = None) -> H
     InvalidProblem
         k(z, z) has an eigenvalue that is negative by more than rounding.
     """
-    K = HOST.asarray(_among(chosen) if own is None else own)
+    K = HOST.asarray(_among(chosen) if among is None else among)
     K = (K + K.T) / 2
     check_values(np.diag(K), "the landmarks")
     m = len(K)
@@ -463,11 +463,11 @@ def pivots(points: Points, m: int, rng: np.random.Generator, weights: HostArray 
         new = np.unique(rng.choice(n, block, p=chances / chances.sum()))
         before = L[:, :done]
         G = np.asarray(to_host(device.asarray(points.against(points.columns(new))))) - before @ before[new].T
-        own = (G[new] + G[new].T) / 2
+        among = (G[new] + G[new].T) / 2
         more = (
-            1e-10 * np.trace(own) / len(new) + 30 * unit * size
+            1e-10 * np.trace(among) / len(new) + 30 * unit * size
         )  # the second term exceeds the rounding of G
-        F = scipy.linalg.solve_triangular(_lower(own, (more,)), G.T, lower=True).T
+        F = scipy.linalg.solve_triangular(_lower(among, (more,)), G.T, lower=True).T
         L[:, done : done + len(new)], taken = F, np.concatenate([taken, new])
         squares = np.einsum("ij,ij->i", F, F)
         left = np.maximum(left - (squares if weights is None else squares * weights), 0.0)

@@ -474,8 +474,8 @@ class Function(Kernel):
             raise InvalidProblem(f"function takes a function of two blocks of rows; got {shown(self.of)}.")
 
     def diagonal(self, X: Any) -> Array:
-        found = [self.tile(X[i : i + 1, :], X[i : i + 1, :])[0, :] for i in range(X.shape[0])]
-        return namespace(found[0]).concat(found) if found else np.empty(0)
+        entries = [self.tile(X[i : i + 1, :], X[i : i + 1, :])[0, :] for i in range(X.shape[0])]
+        return namespace(entries[0]).concat(entries) if entries else np.empty(0)
 
     def tile(self, X: Any, Z: Any, sx: Array | None = None, sz: Array | None = None) -> Array:
         T = self.of(X, Z)
@@ -633,7 +633,7 @@ def _of_text(text: str) -> Kernel | None:
         if isinstance(call, ast.Name):
             return NAMED[call.id]()
         numbers = [ast.literal_eval(number) for number in call.args]
-        named = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
+        named = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
         make: Any = NAMED[call.func.id.lower()]
         return cast("Kernel", make(*numbers, **named))
     return None

@@ -169,7 +169,7 @@ class KernelOperator(LinearOperator):
                 points = points_of(rows, self.kernel)
                 values = self.kernel.diagonal(points.rows)
                 entries = rows.data if scipy.sparse.issparse(rows) else rows
-                fits = all(fits_single(largest_magnitude(each)) for each in (values, entries))
+                fits = all(fits_single(largest_magnitude(array)) for array in (values, entries))
                 if self.tile_dtype == np.float32 and not fits:
                     self.data = self.data.in_dtype(np.dtype(np.float64)) or self.data
                     points = points_of(self._read(), self.kernel)
@@ -354,10 +354,10 @@ class KernelOperator(LinearOperator):
         n, m = self.shape[0], len(index)
         self._begin(m, m / max(n, 1), 0.0)
         out = self.data.device.zeros((n, m), self.tile_dtype)
-        others = points.columns(index)
+        chosen = points.columns(index)
         for rows in _slices(n, self.tile):
             pause()
-            out[rows, :] = points.at(rows).against(others)
+            out[rows, :] = points.at(rows).against(chosen)
         return out
 
     @with_device

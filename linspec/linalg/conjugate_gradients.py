@@ -235,12 +235,12 @@ def cg_steps(
         steps = [Dinv[i] @ z[i] for i in path]
         wanted = [steps[i][:, columns[i]] if i == least else steps[i] for i in path]
         z = [tau @ (z[i] if delta[i] == 0 else G @ steps[i]) for i in path]  # (4)
-        residuals, limits = _beside(z), _beside(rounded)
+        residuals, limits = _side_by_side(z), _side_by_side(rounded)
         if (lengths_of(residuals) <= limits).any():
             turn = _above(residuals, limits)
             Q = Q @ asarray(turn)
             tau = turn.T @ tau
-            z = [turn.T @ each for each in z]
+            z = [turn.T @ block for block in z]
             WQ = Q if preconditioner is None else WQ @ asarray(turn)
         back = tau.T[None]
         if several:
@@ -276,11 +276,11 @@ def _basis(S: Array, preconditioner: Callable[[Array], Array] | None) -> tuple[A
 
 def _lengths(z: Sequence[HostArray], columns: Sequence[HostArray], least: int) -> HostArray:
     """The lengths of the residuals that the ridges solve."""
-    solved = [each[:, columns[i]] if i == least else each for i, each in enumerate(z)]
-    return lengths_of(_beside(solved))
+    solved = [block[:, columns[i]] if i == least else block for i, block in enumerate(z)]
+    return lengths_of(_side_by_side(solved))
 
 
-def _beside(parts: Sequence[HostArray]) -> HostArray:
+def _side_by_side(parts: Sequence[HostArray]) -> HostArray:
     """The columns of all ridges side by side."""
     return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
 

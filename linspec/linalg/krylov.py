@@ -143,10 +143,10 @@ def block_krylov(
             if new.shape[1] == 0:
                 return
         if V.shape[1] + new.shape[1] > room:
-            kept = min(len(theta), k + (room - k) // 3)
-            rows = _with_room(_combination(V, asarray(Y[:, :kept])), room + b)
-            T = np.diag(theta[:kept])
-            beta, first = beta @ newest[:, :kept], 0
+            restart = min(len(theta), k + (room - k) // 3)
+            rows = _with_room(_combination(V, asarray(Y[:, :restart])), room + b)
+            T = np.diag(theta[:restart])
+            beta, first = beta @ newest[:, :restart], 0
         else:
             beta = np.hstack([np.zeros((len(beta), len(T) - beta.shape[1])), beta])
         rows[len(T) : len(T) + new.shape[1], :] = new.T

@@ -125,11 +125,11 @@ def lobpcg_steps(
         if not exhausted and space.columns + columns > depth * width:
             space.restart(width)  # (4)
         pairs = space.pairs(width, exhausted=exhausted)
-        asked = yield pairs
+        sent = yield pairs
         if exhausted:
             return
-        Z = space.outside(pairs.residuals if asked is None else asked)
-        del pairs, asked
+        Z = space.outside(pairs.residuals if sent is None else sent)
+        del pairs, sent
         if not Z[0].shape[1]:
             yield space.pairs(width, exhausted=True)
             return
@@ -284,7 +284,7 @@ class _Space:
         turns = []
         for i, (view, U, before) in enumerate(zip(self.views, self.U, self.before, strict=True)):
             now, tau = orthonormal(U[:, :width])
-            basis = np.hstack([now, _beside(now, before[:, :width])])
+            basis = np.hstack([now, _complement(now, before[:, :width])])
             turns.append(view.W @ basis)
             self.U[i] = np.vstack([tau, np.zeros((basis.shape[1] - len(tau), tau.shape[1]))])
         self.M = {(i, j): turns[i].T @ M @ turns[j] for (i, j), M in self.M.items()}
@@ -306,9 +306,9 @@ class _Space:
         residuals = []
         for i, view in enumerate(views):
             R = _combined(view.SV, scaled[i])
-            for other, c in zip(views, w, strict=True):
-                if i in other.HV:
-                    R = R + _combined(other.HV[i], c)
+            for partner, c in zip(views, w, strict=True):
+                if i in partner.HV:
+                    R = R + _combined(partner.HV[i], c)
             residuals.append(R)
         vectors = partial(_vectors, [tuple(view.V) for view in views], w)
         return RitzBlocks(values, vectors, residuals, exhausted)
@@ -337,7 +337,7 @@ def _vectors(panels: Sequence[Sequence[Array]], coordinates: Sequence[Array], co
     return [_combined(V, w[:, :count]) for V, w in zip(panels, coordinates, strict=True)]
 
 
-def _beside(now: HostArray, before: HostArray) -> HostArray:
+def _complement(now: HostArray, before: HostArray) -> HostArray:
     """An orthonormal basis of what coordinates before the last block have outside those of now."""
     sizes = np.linalg.norm(before, axis=0)
     P = np.zeros((len(now), before.shape[1]))

@@ -273,9 +273,9 @@ class LinearOperator:
         """The same matrix with products in another working dtype; None if that is not possible."""
         if dtype == self.dtype or not self._converts:
             return self if dtype == self.dtype else None
-        other = copy.copy(self)
-        other.dtype = np.dtype(dtype)
-        return other
+        twin = copy.copy(self)
+        twin.dtype = np.dtype(dtype)
+        return twin
 
     def with_names_of(self, other: LinearOperator) -> Self:
         """Copy the names of columns and rows from another operator, and return this one."""

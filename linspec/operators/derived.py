@@ -28,9 +28,9 @@ class Derived(LinearOperator):
         self.access, self.readable = operator.access, operator.readable
 
     def in_dtype(self, dtype: DType) -> LinearOperator | None:
-        other = copy.copy(self)
-        other.operator, other.dtype = self.operator.in_dtype(dtype) or self.operator, dtype
-        return other
+        twin = copy.copy(self)
+        twin.operator, twin.dtype = self.operator.in_dtype(dtype) or self.operator, dtype
+        return twin
 
     def release(self) -> None:
         self.operator.release()
@@ -70,8 +70,8 @@ def chosen_rows(operator: LinearOperator, numbers: HostArray) -> LinearOperator:
     MissingCapability
         When the operator is known by its products only, or its rows come slice by slice.
     """
-    kept = operator.resident or operator.access != "rows"
-    return operator.rows(numbers) if kept else ChosenRows(operator, numbers)
+    copied = operator.resident or operator.access != "rows"
+    return operator.rows(numbers) if copied else ChosenRows(operator, numbers)
 
 
 class CombinedColumns(Derived):

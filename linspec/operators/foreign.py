@@ -66,16 +66,16 @@ class ForeignOperator(LinearOperator):
             return np.zeros((rows, 0))
         label = f"{type(self.source).__name__}.{name}"
         try:
-            given = getattr(self.source, name)(np.array(block, self.dtype, order="C"))
+            result = getattr(self.source, name)(np.array(block, self.dtype, order="C"))
         except (NotImplementedError, TypeError) as error:
             if isinstance(error, TypeError) and "'NoneType' object is not callable" not in str(error):
                 raise  # otherwise SciPy called a function that it was not given
             raise MissingCapability(
                 f"{label} is not implemented ({error}). Define it: linspec multiplies by A and by its adjoint."
             ) from error
-        check_bare(given, f"the result of {label}")
+        check_bare(result, f"the result of {label}")
         try:
-            product = np.array(given)
+            product = np.array(result)
         except ValueError as error:
             raise InvalidProblem(f"{label} must return an array; got {error}.") from error
         if product.shape != (rows, block.shape[1]):

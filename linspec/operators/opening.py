@@ -112,8 +112,8 @@ def as_operator(
         raise InvalidProblem(f"{name} has {operator.shape[0]} rows; got rows={shown(rows)}. Leave rows out.")
     if dtype is None:
         return operator
-    found = _in_dtype(operator, name, dtype)
-    return found if found is operator else found.with_names_of(operator)
+    converted = _in_dtype(operator, name, dtype)
+    return converted if converted is operator else converted.with_names_of(operator)
 
 
 def open_rows(
@@ -197,22 +197,22 @@ def _in_dtype(operator: LinearOperator, name: str, dtype: Any) -> LinearOperator
         "float64",
     ):
         raise InvalidProblem(f"dtype of {name} must be float32 or float64; got {shown(dtype)}.")
-    found = operator.in_dtype(np.dtype(dtype))
-    if found is None:
+    converted = operator.in_dtype(np.dtype(dtype))
+    if converted is None:
         raise UnsupportedData(
             f"{name} is multiplied in {operator.dtype}, as its parts are. Convert the parts: "
             "linspec.as_operator(part, dtype=...)."
         )
-    return found
+    return converted
 
 
 def _borrowed(data: Any, name: str, rows: int | None) -> LinearOperator:
     """Make the operator of data that are no operator; those of another library are borrowed."""
     check_bare(data, name)
-    return _made(borrowed(data, name), name, rows)
+    return _operator_of(borrowed(data, name), name, rows)
 
 
-def _made(data: Any, name: str, rows: int | None) -> LinearOperator:
+def _operator_of(data: Any, name: str, rows: int | None) -> LinearOperator:
     if is_frame(data) or is_series(data):
         return of_frame(data, name)
     if isinstance(data, list | tuple):
@@ -379,10 +379,10 @@ def _labels_of_rows(operator: LinearOperator, labels: Any, name: str) -> RowName
 def _names_of_columns(operator: LinearOperator, names: Any) -> tuple[str, ...]:
     """Check names of columns, and return them."""
     listed = hasattr(names, "__iter__") and not isinstance(names, str) and getattr(names, "ndim", 1) == 1
-    found = tuple(map(str, names)) if listed else ()
-    if len(found) != operator.shape[1] or len(set(found)) != len(found):
+    columns = tuple(map(str, names)) if listed else ()
+    if len(columns) != operator.shape[1] or len(set(columns)) != len(columns):
         raise InvalidProblem(
             f"columns must have a name for each of the {operator.shape[1]} columns, all different; got {shown(names)}. "
             "Pass a list."
         )
-    return found
+    return columns

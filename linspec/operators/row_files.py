@@ -110,14 +110,16 @@ class RowFiles:
         """
         if self.columns is None:
             return None
-        found = [one if isinstance(one, int) else self._place(one, names) for one in self.columns]
-        for one, j in zip(self.columns, found, strict=True):
-            if not 0 <= j < count or found.count(j) > 1:
+        places = [
+            column if isinstance(column, int) else self._place(column, names) for column in self.columns
+        ]
+        for column, j in zip(self.columns, places, strict=True):
+            if not 0 <= j < count or places.count(j) > 1:
                 raise InvalidProblem(
-                    f"{where or self.name}: no column is called {shown(one)}, or several are, or it is named several "
-                    f"times. There are {count}: {shown(names or 'no names')}. Pick columns by place if need be."
+                    f"{where or self.name}: no column is called {shown(column)}, or several are, or it is named "
+                    f"several times. There are {count}: {shown(names or 'no names')}. Pick columns by place if need be."
                 )
-        return found
+        return places
 
     @staticmethod
     def _place(name: str, names: Sequence[str] | None) -> int:
@@ -148,7 +150,7 @@ def row_files(
     named: Any = [path] if isinstance(path, str | os.PathLike) else path
     names: Any = [columns] if isinstance(columns, str) else columns
     names = list(names) if isinstance(names, Iterable) else names
-    are_paths = isinstance(named, list | tuple) and all(isinstance(one, str | os.PathLike) for one in named)
+    are_paths = isinstance(named, list | tuple) and all(isinstance(text, str | os.PathLike) for text in named)
     are_columns = isinstance(names, list) and bool(names) and all(map(_is_column, names))
     for fits, what, got in (
         (are_paths, "path must be a path, a pattern or a list of paths", path),
@@ -160,7 +162,7 @@ def row_files(
     ):
         if not fits:
             raise InvalidOption(f"{what}; got {shown(got)}.")
-    paths = tuple(one for text in named for one in _there(os.fspath(text)))
+    paths = tuple(file for text in named for file in _there(os.fspath(text)))
     suffixes = sorted(set(map(_suffix, paths)))
     if len(suffixes) != 1:
         got = f"files of the formats {', '.join(suffixes)}" if suffixes else "an empty list"
@@ -168,15 +170,17 @@ def row_files(
     return RowFiles(paths, None if names is None else tuple(names), part, missing, header=header, base=base)
 
 
-def _is_column(one: Any) -> bool:
+def _is_column(column: Any) -> bool:
     """Whether an object is the name of a column (a string) or the place of a column (an integer from 0)."""
-    return isinstance(one, str) or (isinstance(one, int) and not isinstance(one, bool) and one >= 0)
+    return isinstance(column, str) or (
+        isinstance(column, int) and not isinstance(column, bool) and column >= 0
+    )
 
 
 def _suffix(path: str) -> str:
     """Return the suffix of a file, in lower case; the last two suffixes if the last is ``".gz"``."""
-    found = [one.lower() for one in Path(path).suffixes[-2:]]
-    return "".join(found if found[-1:] == [".gz"] else found[-1:])
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes[-2:]]
+    return "".join(suffixes if suffixes[-1:] == [".gz"] else suffixes[-1:])
 
 
 def _there(path: str) -> list[str]:
@@ -184,10 +188,10 @@ def _there(path: str) -> list[str]:
     if not is_pattern(path) or is_there(path):
         looked_at(path, folder=True)
         return [path]
-    found = in_order(glob.glob(path, recursive=True))  # noqa: PTH207  # a text stays one
-    if not found:
+    paths = in_order(glob.glob(path, recursive=True))  # noqa: PTH207  # a text stays one
+    if not paths:
         raise InvalidProblem(f"{printable(path)} cannot be read: no file fits the pattern. Check the path.")
-    return found
+    return paths
 
 
 def in_order(paths: Iterable[str]) -> list[str]:
@@ -239,7 +243,7 @@ def columns_but_index(schema: Any) -> list[str]:
     """
     try:
         index = (schema.pandas_metadata or {}).get("index_columns") or []
-        labels = {one for one in index if isinstance(one, str)}
+        labels = {name for name in index if isinstance(name, str)}
     except Exception as error:  # whatever parsing some bytes may raise
         raise InvalidProblem(
             f"data must say in readable metadata of pandas which columns are an index ({type(error).__name__}). Write "
@@ -274,16 +278,16 @@ def record_of(files: RowFiles) -> Any:
     """The registered record of the adapter that reads files of this suffix, or None."""
     from linspec.registry import operator_adapters
 
-    return next((each for each in operator_adapters() if files.suffix in each.suffixes), None)
+    return next((adapter for adapter in operator_adapters() if files.suffix in adapter.suffixes), None)
 
 
 def formats() -> str:
     """The suffixes of all files that can be read, as text for messages."""
     from linspec.registry import operator_adapters
 
-    found = dict.fromkeys(suffix for each in operator_adapters() for suffix in each.suffixes)
-    packed = any(suffix.endswith(".gz") for suffix in found)
-    listed = ", ".join(suffix for suffix in found if not suffix.endswith(".gz"))
+    suffixes = dict.fromkeys(suffix for adapter in operator_adapters() for suffix in adapter.suffixes)
+    packed = any(suffix.endswith(".gz") for suffix in suffixes)
+    listed = ", ".join(suffix for suffix in suffixes if not suffix.endswith(".gz"))
     return f"{listed}{'; .gz after the text formats' * packed}"
 
 

@@ -68,8 +68,10 @@ class Sketch:
         if A.sparse and scipy.sparse.issparse(Omega):
             rows = [X.slab.matrix @ Omega for X in A.in_blocks().pieces()]
             empty = scipy.sparse.csr_array((0, self.shape[1]), dtype=A.dtype)
-            found = scipy.sparse.csr_array(scipy.sparse.vstack([empty, *rows], format="csr", dtype=A.dtype))
-            return found if A.resident else found.toarray()
+            sparse_product = scipy.sparse.csr_array(
+                scipy.sparse.vstack([empty, *rows], format="csr", dtype=A.dtype)
+            )
+            return sparse_product if A.resident else sparse_product.toarray()
         product = A.device.zeros((A.shape[0], self.shape[1]), A.dtype)
         row = 0
         for X in A.in_blocks().pieces():

@@ -119,10 +119,10 @@ def checked_rows(matrix: Any) -> Any:
         When the arrays are inconsistent.
     """
     dtype = working_dtype(matrix.dtype)
-    kept = matrix.dtype.isnative and matrix.dtype != np.float16  # SciPy makes no matrix of others
+    native = matrix.dtype.isnative and matrix.dtype != np.float16  # SciPy makes no matrix of others
     try:
         _check(matrix)
-        if matrix.dtype == dtype or (kept and matrix.format == "csr" and matrix.has_canonical_format):
+        if matrix.dtype == dtype or (native and matrix.format == "csr" and matrix.has_canonical_format):
             rows = matrix.tocsr()
         else:
             rows = matrix.astype(dtype).tocsr()

@@ -277,10 +277,10 @@ class _Source:
     def _slices(self) -> Iterator[Slices]:
         """Yield the slices that have rows, as operators, after comparison with the first."""
         start = 0
-        for number, given in enumerate(self._opened()):
+        for number, item in enumerate(self._opened()):
             pieces = tuple(
                 _as_slice(part, f"{name}: slice {number} (from row {start})", name)
-                for name, part in zip(self.names, self._parts(given, number), strict=True)
+                for name, part in zip(self.names, self._parts(item, number), strict=True)
             )
             heights = [piece.shape[0] for piece in pieces]
             if len(set(heights)) > 1:
@@ -307,25 +307,25 @@ class _Source:
 
     def _opened(self) -> Iterator[Any]:
         """Yield the items of the iterator, or of a fresh one that the callable returns."""
-        made = self.source if self.readings == 1 else self.source()
-        if hasattr(made, "shape") or not hasattr(made, "__iter__"):
+        iterator = self.source if self.readings == 1 else self.source()
+        if hasattr(iterator, "shape") or not hasattr(iterator, "__iter__"):
             raise UnsupportedData(
-                f"{self.name}: the callable must return an iterator of slices; got {type(made).__name__}. An array, a "
-                "sparse matrix or an operator is passed as it is, without a callable."
+                f"{self.name}: the callable must return an iterator of slices; got {type(iterator).__name__}. An "
+                "array, a sparse matrix or an operator is passed as it is, without a callable."
             )
-        for given in made:
+        for item in iterator:
             pause()
-            yield given
-            del given
+            yield item
+            del item
 
-    def _parts(self, given: Any, number: int) -> Sequence[Any]:
+    def _parts(self, item: Any, number: int) -> Sequence[Any]:
         """The slices of each matrix."""
         if len(self.names) == 1:
-            return (given,)
-        if isinstance(given, tuple | list) and len(given) == len(self.names):
-            return given
+            return (item,)
+        if isinstance(item, tuple | list) and len(item) == len(self.names):
+            return item
         raise UnsupportedData(
-            f"{self.name}: the source must yield pairs (x, y) of slices; pair {number} is {shown(given)}. Slices of "
+            f"{self.name}: the source must yield pairs (x, y) of slices; pair {number} is {shown(item)}. Slices of "
             "one matrix are passed without linspec.paired."
         )
 
@@ -366,24 +366,24 @@ class _Reading:
 
 def _gathered(slices: Iterator[Slices], dtypes: Sequence[DType]) -> Iterator[Slices]:
     """Yield blocks large enough to multiply: small slices copied together, in some dtypes, large slices uncopied."""
-    kept: list[tuple[Any, ...]] = []
+    small: list[tuple[Any, ...]] = []
     most = 0
     for pieces in slices:
         size = max(
             int(piece.nnz * (piece.dtype.itemsize + 4 * isinstance(piece, SPARSE))) for piece in pieces
         )
-        if kept and size > min(GATHERED_BYTES - most, GATHERED_BYTES // 2):
-            yield _stacked(kept)
+        if small and size > min(GATHERED_BYTES - most, GATHERED_BYTES // 2):
+            yield _stacked(small)
             most = 0
         if size <= GATHERED_BYTES // 2:
-            kept.append(tuple(map(_copied, pieces, dtypes)))
+            small.append(tuple(map(_copied, pieces, dtypes)))
             most += size
         else:
             yield tuple(piece.in_dtype(dtype) or piece for piece, dtype in zip(pieces, dtypes, strict=True))
         for piece in pieces:
             piece.release()
-    if kept:
-        yield _stacked(kept)
+    if small:
+        yield _stacked(small)
 
 
 def _copied(piece: LinearOperator, dtype: DType) -> LinearOperator:
@@ -398,10 +398,10 @@ def _held(piece: LinearOperator) -> LinearOperator:
     return piece if isinstance(piece, MappedOperator) else _copied(piece, piece.stored_dtype)
 
 
-def _stacked(kept: list[tuple[Any, ...]]) -> Slices:
-    """Small slices as one block; they are kept no longer."""
-    columns = [*zip(*kept, strict=True)]
-    kept.clear()
+def _stacked(small: list[tuple[Any, ...]]) -> Slices:
+    """Small slices as one block; the list is emptied."""
+    columns = [*zip(*small, strict=True)]
+    small.clear()
     return tuple(map(_joined, columns))
 
 
@@ -416,17 +416,17 @@ def _joined(pieces: Sequence[Any]) -> LinearOperator:
     return CupySparseOperator(sparse.vstack(matrices, format="csr"), checked=True)
 
 
-def _as_slice(given: Any, what: str, name: str) -> LinearOperator:
+def _as_slice(data: Any, what: str, name: str) -> LinearOperator:
     """Make an operator of one slice; raise if it cannot be multiplied."""
-    if is_frame(given):
-        return of_frame(given, name)
-    check_bare(given, what)
-    given = borrowed(given, what)
+    if is_frame(data):
+        return of_frame(data, name)
+    check_bare(data, what)
+    data = borrowed(data, what)
     with called(what):
-        operator = known(given)
+        operator = known(data)
     if not isinstance(operator, DenseOperator | SPARSE):
         raise UnsupportedData(
-            f"{what} must be an array, a SciPy sparse matrix or a frame; got a {type(given).__name__}. Give "
+            f"{what} must be an array, a SciPy sparse matrix or a frame; got a {type(data).__name__}. Give "
             "numpy.asarray(...) of it; of a source of pairs, `X, Y = linspec.paired(source)` makes two matrices."
         )
     return operator

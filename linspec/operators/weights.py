@@ -49,8 +49,8 @@ def weights_and_confounds(
 def _numbers(values: Any, name: str, dimensions: str) -> HostArray:
     check_bare(values, name)
     if is_frame(values) or is_series(values):
-        found = numbers_of(values, name).values
-        values = found[:, 0] if is_series(values) else found
+        columns = numbers_of(values, name).values
+        values = columns[:, 0] if is_series(values) else columns
     if hasattr(values, "dense"):  # an operator, such as `labelled` makes
         values = values.dense()
     if hasattr(values, "toarray"):

@@ -118,7 +118,7 @@ def scree(
     if not 0 < alpha < 0.5:
         raise InvalidOption(f"alpha must be between 0 and 0.5; got {shown(alpha)}.")
     values, noun, label, top = _values(solution)
-    test = next((each for each in (null, solution) if isinstance(each, Tested)), None)
+    test = next((result for result in (null, solution) if isinstance(result, Tested)), None)
     places = np.arange(1, len(values) + 1)
     lowest = 0.0
     captions = {True: "data" if held_out is None else "fitted"}
@@ -128,7 +128,7 @@ def scree(
         real = np.append(p, np.ones(len(values) - len(p))) <= alpha
         captions = {True: f"p ≤ {alpha:g}", False: f"p > {alpha:g}"}
     with axes_for(ax) as axes:
-        _draw_chance(axes, solution if null is None else null, alpha, asked=null is not None)
+        _draw_chance(axes, solution if null is None else null, alpha, requested=null is not None)
         axes.plot(places, values, "-", color=COLOURS[0], linewidth=LINE["linewidth"])
         for which, caption in captions.items():
             if (real == which).any():
@@ -139,7 +139,7 @@ def scree(
             new = numbers(held_out)
             axes.plot(np.arange(1, len(new) + 1), new, "s--", color=COLOURS[1], label="held-out rows", **LINE)
             lowest = min(lowest, *new.tolist())
-        if any(each is not None for each in (test, null, held_out)):
+        if any(extra is not None for extra in (test, null, held_out)):
             axes.legend(loc="best", handletextpad=0.5)
         axes.set(xlabel=noun, ylabel=label, ylim=(1.1 * lowest, top and 1.02 * top))
         axes.locator_params(axis="x", integer=True, min_n_ticks=1)
@@ -173,14 +173,14 @@ def _values(solution: Any) -> tuple[HostArray, str, str, float | None]:
     return values, "number", "value", None
 
 
-def _draw_chance(axes: Axes, of: Any, alpha: float, *, asked: bool) -> None:
+def _draw_chance(axes: Axes, of: Any, alpha: float, *, requested: bool) -> None:
     """Draw the median of values by chance, and the band of several permutations: of a test by solving, or as asked."""
     words = "chance"
     if isinstance(of, ComponentTest):
         null = of.drawn
         if of.statistic == "largest":
             null, words = np.repeat(null[:, :1], len(of.values), axis=1), "largest by chance"
-    elif not asked or isinstance(of, Tested):
+    elif not requested or isinstance(of, Tested):
         return
     else:
         remedy = "Pass what linspec.null_correlations returns."
@@ -271,15 +271,15 @@ def loadings(
     words = names_of((known or range(p)) if names is None else names, p, "columns")
     label, bars = label or caption, component is not None or k == 1
     drawn = values[:, [component or 0]] if bars else values
-    kept = np.argsort(-np.abs(drawn).max(axis=1), kind="stable")[:most]
-    kept = kept if bars else np.sort(kept)  # a map keeps the order of the columns
+    largest = np.argsort(-np.abs(drawn).max(axis=1), kind="stable")[:most]
+    largest = largest if bars else np.sort(largest)  # a map keeps the order of the columns
     titles = [f"{vector} {(component or 0) % k + 1}"] if bars and k > 1 else []
-    titles += [f"the {len(kept)} largest of {p} columns"] if len(kept) < p else []
-    words, title = [words[i] for i in kept], ", ".join(titles)
+    titles += [f"the {len(largest)} largest of {p} columns"] if len(largest) < p else []
+    words, title = [words[i] for i in largest], ", ".join(titles)
     if bars:
-        return _columns(ax, words, drawn[kept, 0], label, title)
-    with axes_for(ax, _size(len(kept), k)) as axes:
-        _map(axes, values[kept], words, label, vector)
+        return _columns(ax, words, drawn[largest, 0], label, title)
+    with axes_for(ax, _size(len(largest), k)) as axes:
+        _map(axes, values[largest], words, label, vector)
         axes.set_title(title, loc="left")
     return axes
 
@@ -433,12 +433,12 @@ def intervals(
     vector = bootstrap.solution.layout.vector
     columns = [f"{vector}{component + 1}{part}" for part in ("", " lower", " upper")]
     values, lower, upper = (np.array([row[column] for row in rows]) for column in columns)
-    kept = np.argsort(-np.abs(values), kind="stable")[:count]
-    names = [str(next(iter(rows[i].values()))) for i in kept]  # the first entry of a row names the column
+    largest = np.argsort(-np.abs(values), kind="stable")[:count]
+    names = [str(next(iter(rows[i].values()))) for i in largest]  # the first entry of a row names the column
     title = f"{vector} {component + 1}"
-    title += f", {len(kept)} largest of {len(rows)}" if len(kept) < len(rows) else ""
+    title += f", {len(largest)} largest of {len(rows)}" if len(largest) < len(rows) else ""
     label = f"{kind.removesuffix('s')}, {100 * bootstrap.level:g} % interval"
-    return _columns(ax, names, values[kept], label, title, ends=(lower[kept], upper[kept]))
+    return _columns(ax, names, values[largest], label, title, ends=(lower[largest], upper[largest]))
 
 
 def leading_columns(
@@ -557,8 +557,8 @@ def scores(
     check_order({"points": points, "classes": classes})
     Z = matrix_of(points, "scores draws an n x k array", "Pass solution.transform(X).")
     names, codes = _codes(classes, len(Z))
-    one = Z.shape[1] == 1
-    if one:
+    single = Z.shape[1] == 1
+    if single:
         spread = 0.6 * (np.arange(len(Z)) * GOLDEN % 1 - 0.5)
         Z, components = np.column_stack([Z[:, 0], codes + spread]), (0, 1)
     if len(components) != 2 or not all(0 <= j < Z.shape[1] for j in components):
@@ -577,7 +577,7 @@ def scores(
                 *Z[codes == code][:, components].T, color=colour, marker=marker, label=caption, **style
             )
         axes.set_xlabel(f"{label} {components[0] + 1}")
-        if one:
+        if single:
             axes.set_yticks(range(len(names)), names)
             axes.grid(visible=False, axis="y")
         else:
@@ -640,8 +640,8 @@ def variates(
     >>> rng = np.random.default_rng(0)
     >>> X, Y = rng.standard_normal((200, 6)), rng.standard_normal((200, 5))
     >>> Y[:, 0] += X[:, 0]
-    >>> found = ls.solve(ls.CCA(X, Y, k=2, center=False))
-    >>> axes = ls.plots.variates(*found.transform(X, Y))
+    >>> solution = ls.solve(ls.CCA(X, Y, k=2, center=False))
+    >>> axes = ls.plots.variates(*solution.transform(X, Y))
     >>> len(axes.collections) > 0
     True
     """

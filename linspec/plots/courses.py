@@ -108,7 +108,8 @@ def convergence(
     if not runs:
         raise InvalidProblem("convergence draws at least one solution; got none.")
     passes = [run.history["passes"].tolist() for _, run in runs]
-    still = any(len({*each}) == 1 < len(each) for each in passes)  # a run iterates without reading data again
+    # a run iterates without reading data again
+    still = any(len({*counts}) == 1 < len(counts) for counts in passes)
     cost = against or ("seconds" if still else "passes")
     courses = [(label, run, *_course(run, cost)) for label, run in runs]
     iterative = [(run, ys) for _, run, _, ys in courses if run.iterations]
@@ -133,10 +134,10 @@ def convergence(
                 face = colour if run.converged else "white"
                 mark = {"marker": "o", "markersize": 6, "zorder": 4, "markerfacecolor": face}
             axes.plot(xs[-1:], [max(ys[-1], low)], color=colour, linestyle="None", clip_on=False, **mark)
-        for each in tols:
-            axes.axhline(each, **THIN)
+        for tolerance in tols:
+            axes.axhline(tolerance, **THIN)
             place = {"xycoords": ("axes fraction", "data"), "xytext": (4, 3), "color": MUTED, **SMALL_TEXT}
-            axes.annotate("tolerance", (0, each), **place)
+            axes.annotate("tolerance", (0, tolerance), **place)
         axes.set_xlim(left=0)
         axes.legend(loc="best")
     return axes
@@ -145,12 +146,17 @@ def convergence(
 def _runs(solutions: Any) -> list[tuple[str, Any]]:
     """Solutions with their labels, of a comparison, a mapping, a sequence, or alone."""
     if hasattr(solutions, "entries"):  # of a comparison; a solver that failed has no solution
-        done = [each for each in solutions.entries if each.solution is not None]
-        alone = len({each.problem for each in done}) == 1
-        return [(each.solver if alone else f"{each.problem}, {each.solver}", each.solution) for each in done]
+        done = [entry for entry in solutions.entries if entry.solution is not None]
+        alone = len({entry.problem for entry in done}) == 1
+        return [
+            (entry.solver if alone else f"{entry.problem}, {entry.solver}", entry.solution) for entry in done
+        ]
     if isinstance(solutions, Mapping):
         return [(str(name), solution) for name, solution in solutions.items()]
-    return [(each.solver, each) for each in ([solutions] if hasattr(solutions, "history") else solutions)]
+    return [
+        (solution.solver, solution)
+        for solution in ([solutions] if hasattr(solutions, "history") else solutions)
+    ]
 
 
 def _course(run: Any, cost: str) -> tuple[list[float], list[float]]:
@@ -222,9 +228,9 @@ def ridge_path(
         for number, i in enumerate(named):
             style: Any = {"color": COLOURS[number], "label": labels[i] if several else "_", **marks}
             axes.plot(places[order], columns[order, i], MARKERS[number] + join, **style)
-        others = np.delete(columns[order], named, axis=1)
-        if others.size:
-            grey = axes.plot(places[order], others, f".{join}", **FAINT)
+        unnamed = np.delete(columns[order], named, axis=1)
+        if unnamed.size:
+            grey = axes.plot(places[order], unnamed, f".{join}", **FAINT)
             grey[0].set_label(f"{len(grey)} smaller")
         if label == "coefficient":
             axes.axhline(0, color=MUTED, linewidth=0.8)
@@ -304,8 +310,8 @@ def cross_validation(result: Any, *, folds: bool = True, ax: Axes | None = None)
     >>> rng = np.random.default_rng(0)
     >>> X, Y = rng.standard_normal((200, 6)), rng.standard_normal((200, 5))
     >>> Y[:, 0] += X[:, 0]
-    >>> found = ls.cross_validate(ls.CCA(X, Y, k=2), ridges=[1.0, 10.0], rng=0)
-    >>> axes = ls.plots.cross_validation(found)
+    >>> validation = ls.cross_validate(ls.CCA(X, Y, k=2), ridges=[1.0, 10.0], rng=0)
+    >>> axes = ls.plots.cross_validation(validation)
     >>> axes.get_xscale()
     'log'
     """
@@ -350,9 +356,9 @@ def _mark_settings(axes: Axes, places: HostArray, result: Any, *, over_k: bool) 
     chosen, several = {"best": result.best}, not over_k and len(result.ks) > 1
     with contextlib.suppress(MissingCapability):  # one split has no standard error
         chosen["within 1 s.e."] = result.one_standard_error
-    for text, each in chosen.items():
-        x = float(places[result.ks.index(each.k) if over_k else result.ridges.index(each.ridge)])
-        _mark(axes, x, text + f", k = {each.k}" * several, right=text != "best")
+    for text, setting in chosen.items():
+        x = float(places[result.ks.index(setting.k) if over_k else result.ridges.index(setting.ridge)])
+        _mark(axes, x, text + f", k = {setting.k}" * several, right=text != "best")
 
 
 # ---- axes of ridges ---------------------------------------------------------------------------

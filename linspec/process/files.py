@@ -63,8 +63,8 @@ def looked_at(
     linspec.errors.InvalidProblem: nowhere.npy cannot be read: there is no such file. Check the path.
     """
     try:
-        found = os.stat(path)  # noqa: PTH116  # a Path takes an empty text for the folder of the process
-        fault = _fault(path, found, folder, most)
+        status = os.stat(path)  # noqa: PTH116  # a Path takes an empty text for the folder of the process
+        fault = _fault(path, status, folder, most)
     except (FileNotFoundError, NotADirectoryError):
         fault = "there is no such file. Check the path."
     except OSError as error:
@@ -74,21 +74,21 @@ def looked_at(
     if fault:
         name = printable(os.fspath(path))[:LONGEST_NAME] or "an empty text"
         raise InvalidProblem(f"{name} cannot be read: {fault}")
-    return found
+    return status
 
 
-def _fault(path: str | os.PathLike[str], found: os.stat_result, folder: bool, most: int | None) -> str:
+def _fault(path: str | os.PathLike[str], status: os.stat_result, folder: bool, most: int | None) -> str:
     """Describe why a file cannot be read; "" if it can be read."""
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         return "" if folder else "it is a folder. Pass the path of one file."
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return "it is a pipe or a device, no file that can be read more than once. Write the data to a file first."
-    if not found.st_size:  # also files of the system itself, some of them endless
+    if not status.st_size:  # also files of the system itself, some of them endless
         return "it is empty. Write it again."
     if not os.access(path, os.R_OK):
         return "Permission denied. Let this user read it."
-    if most is not None and found.st_size > most:
-        return f"it has {found.st_size:,} bytes, and at most {most:,} are read. Write it again."
+    if most is not None and status.st_size > most:
+        return f"it has {status.st_size:,} bytes, and at most {most:,} are read. Write it again."
     return ""
 
 

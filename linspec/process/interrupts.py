@@ -76,11 +76,11 @@ def repeated(call: Callable[[int], None], count: int, stop: Request, *, until: f
     until : float, default infinity
         The time of `time.perf_counter` after which no call begins.
     """
-    made = 0
-    while made < count and not stop.made and time.perf_counter() < until:
+    calls = 0
+    while calls < count and not stop.made and time.perf_counter() < until:
         try:
-            call(made)
+            call(calls)
         except NothingYet:
             break
-        made += 1
-    return made
+        calls += 1
+    return calls

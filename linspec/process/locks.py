@@ -35,8 +35,8 @@ class locked:  # noqa: N801  # a context, read as one: with locked(source)
         thread = threading.current_thread()
         with _CHANGED:
             while any(
-                source == self._source and other is not thread and other.is_alive()
-                for source, other in _OWNERS.values()
+                source == self._source and owner is not thread and owner.is_alive()
+                for source, owner in _OWNERS.values()
             ):
                 _CHANGED.wait(SECONDS)
             _OWNERS[self] = self._source, thread

@@ -110,8 +110,8 @@ def available_memory() -> int:
     True
     """
     most = _most_memory()
-    found = _available_memory(ROOT)
-    return found if most is None else min(found, most)
+    memory = _available_memory(ROOT)
+    return memory if most is None else min(memory, most)
 
 
 def check_settings() -> None:
@@ -206,12 +206,12 @@ def _cpu_quota(root: Path) -> int | None:
     for version, group in _control_groups(root, "cpu"):
         if version == 2:  # "50000 100000", or "max 100000"
             limit, _, period = next(iter(_lines(group / "cpu.max")), "").partition(" ")
-            allowed, each = _whole(limit), _whole(period)
+            allowed, microseconds = _whole(limit), _whole(period)
         else:  # -1 stands for no limit
             allowed = _number(group / "cpu.cfs_quota_us")
-            each = _number(group / "cpu.cfs_period_us")
-        if allowed and each:
-            quotas.append(-(-allowed // each))
+            microseconds = _number(group / "cpu.cfs_period_us")
+        if allowed and microseconds:
+            quotas.append(-(-allowed // microseconds))
     return min(quotas, default=None)
 
 
@@ -233,8 +233,8 @@ def _most_memory() -> int | None:
     setting = os.environ.get(MEMORY_VARIABLE, "").strip()
     if not setting:
         return None
-    found = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*(?:([KMGTP])(I?))?B?", setting.upper(), re.ASCII)
-    number, unit, binary = found.groups() if found else ("0", None, None)
+    match = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*(?:([KMGTP])(I?))?B?", setting.upper(), re.ASCII)
+    number, unit, binary = match.groups() if match else ("0", None, None)
     most = int(float(number) * (1024 if binary else 1000) ** ("KMGTP".index(unit) + 1 if unit else 0))
     if most < 1:
         raise InvalidOption(

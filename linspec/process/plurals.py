@@ -27,6 +27,6 @@ def count_of(number: float, noun: str, plural: str = "") -> str:
     >>> count_of(2, "entry", "entries")
     '2 entries'
     """
-    shown = str(number) if isinstance(number, int) else f"{number:g}"
+    figure = str(number) if isinstance(number, int) else f"{number:g}"
     plural = plural or noun + ("es" if noun.endswith("s") else "s")
-    return f"{shown} {noun if number == 1 else plural}"
+    return f"{figure} {noun if number == 1 else plural}"

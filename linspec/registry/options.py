@@ -374,7 +374,7 @@ def stated_options(instance: Any) -> dict[str, Any]:
 def _stated(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    return tuple(_stated(each) for each in value) if isinstance(value, tuple | list) else shown(value)
+    return tuple(_stated(entry) for entry in value) if isinstance(value, tuple | list) else shown(value)
 
 
 def validate(instance: Any) -> None:
@@ -432,7 +432,7 @@ def with_parts(instance: T) -> T:
     """
     parts, owner = {}, type(instance).__name__
     for option in _declared(type(instance)).values():
-        given = value = getattr(instance, option.name)
+        original = value = getattr(instance, option.name)
         if value is None or option.part_kind is None:
             continue
         if isinstance(value, str):
@@ -441,7 +441,7 @@ def with_parts(instance: T) -> T:
             value = registry.get_part(option.part_kind, value, option.part_problem)()
         base = resolve(KINDS[option.part_kind].base)
         if not (isinstance(value, base) and option.accepts(value)):
-            raise InvalidOption(option.refusal(given, owner))
+            raise InvalidOption(option.refusal(original, owner))
         parts[option.name] = with_parts(value)
     return dataclasses.replace(instance, **parts) if parts else instance  # type: ignore[type-var]
 
@@ -485,7 +485,7 @@ def _is_part(value: Any, method: str, further: str | None) -> bool:
     """Whether a value is a name, or an instance with the method of its kind and a further one."""
     if isinstance(value, str | type):  # a class has the methods as well, but no values of its options
         return isinstance(value, str) and bool(value.strip())
-    return all(callable(getattr(value, each, None)) for each in (method, further) if each)
+    return all(callable(getattr(value, name, None)) for name in (method, further) if name)
 
 
 # ---- names that users of other libraries write, and misspelt names --------------------------------
@@ -533,7 +533,7 @@ COUNTERPARTS = {
 
 def meaning(name: str, known: Collection[str]) -> str:
     """The one of the known names whose spelling is nearest to a name; "" if none is near."""
-    lower = {each.lower(): each for each in known}
+    lower = {spelling.lower(): spelling for spelling in known}
     near = get_close_matches(name.lower().strip("_"), lower, 1, NEAR)
     return lower[near[0]] if near else ""
 
@@ -563,7 +563,9 @@ def unknown_name(owner: str, kind: str, name: str, known: Collection[str]) -> Un
 def parameters_of(function: Any) -> tuple[tuple[str, ...], bool]:
     """Return the names of the parameters of a function or method, and whether it takes other keywords as well."""
     kinds = {
-        name: each.kind for name, each in inspect.signature(function).parameters.items() if name != "self"
+        name: parameter.kind
+        for name, parameter in inspect.signature(function).parameters.items()
+        if name != "self"
     }
     names = tuple(name for name, kind in kinds.items() if not kind.name.startswith("VAR_"))
     return names, inspect.Parameter.VAR_KEYWORD in kinds.values()

@@ -250,7 +250,7 @@ class Registry:
         scope = None if problem is None else problem_name(problem)
         prefix, distribution, bare = _split(name)
         self.entries()
-        found = [
+        entries = [
             entry
             for entry in self._named.get(bare, ())
             if entry.spec.kind in kinds
@@ -262,12 +262,12 @@ class Registry:
                 else entry.listed == bare
             )
         ]
-        if not found:
+        if not entries:
             raise UnknownName(self._not_found(name, kinds, scope))
-        if len({entry.scope for entry in found}) > 1:
-            names = " or ".join(repr(entry.full) for entry in found)
+        if len({entry.scope for entry in entries}) > 1:
+            names = " or ".join(repr(entry.full) for entry in entries)
             raise AmbiguousName(f"{name!r} may be {names}; ask for one of these")
-        return found[0]
+        return entries[0]
 
     def _read(self) -> Iterator[tuple[PluginInfo, list[Spec]]]:
         """Read the table of every plugin, those of linspec first; a plugin that fails keeps its fault."""
@@ -293,14 +293,16 @@ class Registry:
         """Return the message for a name that is not registered, with suggestions."""
         listed = [known for kind in kinds for known in self.names(kind, scope if kind == "solver" else None)]
         near = get_close_matches(name.lower().replace("_", "-"), listed, 1)
-        said = f"no {' '.join(filter(None, (scope, *kinds)))} is named {name!r}."
-        said += f" Did you mean {near[0]!r}?" if near else ""
+        message = f"no {' '.join(filter(None, (scope, *kinds)))} is named {name!r}."
+        message += f" Did you mean {near[0]!r}?" if near else ""
         for (
             info
         ) in self.plugins():  # before the long list: the name may be of a plugin that could not be loaded
             if info.status != "loaded":
-                said += f" Plugin {info.identity} is {info.status}{f' ({info.error})' if info.error else ''}."
-        return f"{said} Available: {', '.join(listed) or 'none'}."
+                message += (
+                    f" Plugin {info.identity} is {info.status}{f' ({info.error})' if info.error else ''}."
+                )
+        return f"{message} Available: {', '.join(listed) or 'none'}."
 
 
 @lru_cache(maxsize=256)
@@ -727,7 +729,7 @@ def class_of_problem(name: str, public: Collection[str]) -> type[Any]:
     classes = problem_classes() if name[0].isupper() else {}
     if name in classes:
         return resolve(classes[name])
-    known = {each.casefold(): each for each in (*classes, *public)}
+    known = {text.casefold(): text for text in (*classes, *public)}
     hints = [f". Use {here}." for foreign, here in COUNTERPARTS.items() if name in foreign.split()]
-    hints += [f". Did you mean {known[each]!r}?" for each in get_close_matches(name.casefold(), known, 1)]
+    hints += [f". Did you mean {known[match]!r}?" for match in get_close_matches(name.casefold(), known, 1)]
     raise AttributeError(f"module 'linspec' has no attribute {name!r}{hints[0] if hints else ''}")

@@ -74,10 +74,10 @@ class Cell:
         return np.where(varies(self.squares, size), self.squares, 0.0)
 
     def with_diagonal(self, columns: slice | HostArray) -> Cell:
-        """Return these moments with some of the columns beside, and without the others."""
+        """Return these moments with some of the auxiliary columns, and without the rest."""
         g = len(self.gram)
-        kept = np.concatenate([np.arange(g), g + np.arange(len(self.diagonal))[columns]])
-        origin, mean, gram = (array[..., kept] for array in (self.origin, self.mean, self.gram))
+        numbers = np.concatenate([np.arange(g), g + np.arange(len(self.diagonal))[columns]])
+        origin, mean, gram = (array[..., numbers] for array in (self.origin, self.mean, self.gram))
         return replace(self, origin=origin, mean=mean, gram=gram, diagonal=self.diagonal[columns])
 
     def merged(self, other: Cell) -> Cell:
@@ -236,9 +236,9 @@ class Cells(Reduction):
             if apart:
                 cell.squares[i] += squares
         products = (
-            _dense(part.gram(placed[i], other))
+            _dense(part.gram(placed[i], right))
             for i, part in enumerate(parts[: len(parts) - self.diagonal])
-            for other in parts[i:]
+            for right in parts[i:]
         )
         for n, product in enumerate(products):
             cell.products[n] += product

@@ -178,16 +178,16 @@ def aligned(operators: Sequence[Rows]) -> Iterator[list[Block]]:
     row = 0
     while True:
         blocks = [next(stream, None) if b is None else b for stream, b in zip(streams, blocks, strict=True)]
-        ended = [A.name for A, b in zip(operators, blocks, strict=True) if b is None]
-        if ended:
+        shorter = [A.name for A, b in zip(operators, blocks, strict=True) if b is None]
+        if shorter:
             break
         height = min(b.rows for b in blocks)
         yield [b if b.rows == height else b.cut(0, height) for b in blocks]
         blocks = [None if b.rows == height else b.cut(height, b.rows) for b in blocks]
         row += height
-    if len(ended) < len(blocks):
+    if len(shorter) < len(blocks):
         raise InvalidProblem(
-            f"the matrices must have equally many rows; {' and '.join(ended)} ended after {row}, and others go on. "
+            f"the matrices must have equally many rows; {' and '.join(shorter)} ended after {row}, and others go on. "
             "Pass the same rows of all."
         )
 
@@ -236,8 +236,8 @@ def _merged(reduction: Reduction, run: Callable[[int, Any], Any], count: int, th
                     if (level, number ^ 1) not in waiting:
                         waiting[level, number] = total
                         return
-                    other = waiting.pop((level, number ^ 1))
-                total = reduction.merge(other, total) if number & 1 else reduction.merge(total, other)
+                    neighbour = waiting.pop((level, number ^ 1))
+                total = reduction.merge(neighbour, total) if number & 1 else reduction.merge(total, neighbour)
             number >>= 1
         waiting[len(ends), 0] = total
 

@@ -136,5 +136,5 @@ def _leading(R: Array, rank: int | None) -> tuple[Array, tuple[float, float]]:
     device = Device.of(R)
     U, s, _ = device.xp.linalg.svd(L, full_matrices=False)
     squares = to_host(s[rank:]) ** 2
-    kept = device.xp.concat([R[:1, :], U[:, :rank].T @ R[1:, :]], axis=0)
-    return kept, (squares[0], squares.sum())
+    rows = device.xp.concat([R[:1, :], U[:, :rank].T @ R[1:, :]], axis=0)
+    return rows, (squares[0], squares.sum())

@@ -66,8 +66,8 @@ def _of_blocks(moments: Moments, i: int, n: int) -> Array:
     for at, (a, b, block) in enumerate(cut):
         moments.passes.look()
         right = block.about(row if block.subtracts else None)
-        for c, d, other in cut[: at + 1]:
-            left = right if c == a else other.about(row if other.subtracts else None)
+        for c, d, left_block in cut[: at + 1]:
+            left = right if c == a else left_block.about(row if left_block.subtracts else None)
             piece = left.inner(right, D)
             K[c:d, a:b] = piece
             K[a:b, c:d] = piece.T

@@ -88,7 +88,7 @@ class Minibatch:
         self.about, self.gaps = terms.about, terms.gaps
         self.slopes: Any = terms.slopes  # with B
         self.entries = block.entries
-        self.kept: tuple[slice, Block] | None = None
+        self.current: tuple[slice, Block] | None = None
         self.w = None if pre.w is None else asarray(pre.w[numbers])
         self.B = None if pre.B is None else asarray(pre.B[numbers])
 
@@ -126,10 +126,10 @@ class Minibatch:
 
     def _some(self, some: slice, columns: int) -> Block:
         """Some rows as they are multiplied, which is counted; they are kept until others are asked for."""
-        if self.kept is None or self.kept[0] != some:
+        if self.current is None or self.current[0] != some:
             start, stop, _ = some.indices(self.rows)
-            self.kept = some, self.block.cut(start, stop).about(self.about)
-        block = self.kept[1]
+            self.current = some, self.block.cut(start, stop).about(self.about)
+        block = self.current[1]
         self.passes.columns += columns * block.rows / self.A.shape[0]
         self.passes.flops += 2.0 * columns * block.entries
         return block
@@ -140,9 +140,9 @@ class Minibatch:
     def row_squares(self, D: Array | None = None) -> Array:
         """Squared lengths of the preprocessed rows, with their weights, in the metric of a diagonal."""
         device, f = self.A.device.blocks, self.fitted
-        kept = f.live if f.factors is None else f.factors**2
-        if kept is not None:
-            D = device.asarray(kept) if D is None else device.asarray(kept) * D
+        factors = f.live if f.factors is None else f.factors**2
+        if factors is not None:
+            D = device.asarray(factors) if D is None else device.asarray(factors) * D
         block = self.block.cut(0, self.rows).about(self.about)
         squares = block.row_squares(D)
         if self.B is not None:

@@ -500,8 +500,8 @@ class Moments:
         alone = self.alone(i)
         yield alone
         self.read[i] = alone.read[0]
-        for known, other in zip(self._learnt, alone._learnt, strict=True):
-            known.update({i: other[0]} if 0 in other else {})
+        for known, learnt in zip(self._learnt, alone._learnt, strict=True):
+            known.update({i: learnt[0]} if 0 in learnt else {})
 
     def alone(self, i: int) -> Moments:
         """Moments of one matrix, whose passes count here, with what is known and held of it."""
@@ -510,8 +510,8 @@ class Moments:
         alone.read = [self.read[i], max(self.read)]  # a pass counts where no other matrix was read as often
         alone.held = None if self.held is None else [[self.held[i][i]]]
         alone.root = None if self.root is None else [self.root[i]]
-        for known, other in zip(self._learnt, alone._learnt, strict=True):
-            other.update({0: known[i]} if i in known else {})
+        for known, learnt in zip(self._learnt, alone._learnt, strict=True):
+            learnt.update({0: known[i]} if i in known else {})
         return alone
 
     @property
@@ -804,10 +804,10 @@ class Moments:
         self, make: Callable[[], Reduction] | None, which: Sequence[int], share: float
     ) -> tuple[Any, About] | None:
         """A pass over small matrices without its overhead, by blocks that are kept about their rows."""
-        kept = self.whole.get(tuple(which))
-        if make is None or kept is None or (self.sketch_rows and not self.sketched) or tells():
+        held = self.whole.get(tuple(which))
+        if make is None or held is None or (self.sketch_rows and not self.sketched) or tells():
             return None
-        (blocks, about), reduction = kept, make()
+        (blocks, about), reduction = held, make()
         if reduction.raw:
             return None
         self._take(which, share)

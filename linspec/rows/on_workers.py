@@ -187,7 +187,7 @@ class _Run:
         first, stop = self.edges[number], self.edges[number + 1]
         operators, rest = [], list(values)
         for (dtype, far), (count, skipped) in zip(self.kinds, self.pieces[number], strict=True):
-            parts = [_opened(each, dtype, far=far) for each in rest[:count]]
+            parts = [_opened(data, dtype, far=far) for data in rest[:count]]
             del rest[:count]
             operators.append(_Taken([*_between(parts, skipped, skipped + stop - first)], parts[0]))
         reduction = _Reader(self.reduction, [*operators, *rest]).load()
@@ -285,8 +285,8 @@ class _Images:
 
 
 def _opened(rows: Any, dtype: DType, *, far: bool) -> Rows:
-    kept = isinstance(rows, Rows)  # as they were sent, or as a pass has left them
-    opened: Rows = copy.copy(rows) if kept else (Dense if isinstance(rows, np.ndarray) else Sparse)(rows)
+    are_rows = isinstance(rows, Rows)  # as they were sent, or as a pass has left them
+    opened: Rows = copy.copy(rows) if are_rows else (Dense if isinstance(rows, np.ndarray) else Sparse)(rows)
     opened.far, opened.dtype = far, dtype
     return opened
 
@@ -297,9 +297,9 @@ def _first(A: Rows) -> Block:
 
 def _leader(operators: Sequence[Rows]) -> WorkerRows:
     """The matrix beside whose blocks the others are brought."""
-    A, *others = (A for A in operators if isinstance(A, WorkerRows))
-    if not all(A.engine.joins(B.engine) for B in others):
-        kinds = ", ".join(sorted({type(B.engine).__name__ for B in (A, *others)}))
+    A, *rest = (A for A in operators if isinstance(A, WorkerRows))
+    if not all(A.engine.joins(B.engine) for B in rest):
+        kinds = ", ".join(sorted({type(B.engine).__name__ for B in (A, *rest)}))
         raise UnsupportedData(f"all blocks of rows must be in one place; got {kinds}. Give both to one.")
     for B in operators:
         if B.shape[0] not in (A.shape[0], math.inf):
@@ -356,7 +356,7 @@ def _planned(
         pieces,
     )
     # the first handle, by which an engine chooses the worker, is one of the leader
-    return work, [Call(i, tuple(each)) for i, each in enumerate(handles)]
+    return work, [Call(i, tuple(arguments)) for i, arguments in enumerate(handles)]
 
 
 def _slices(x: Array, edges: list[int]) -> list[Array]:

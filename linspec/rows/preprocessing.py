@@ -197,7 +197,7 @@ class Fitted(NamedTuple):
         if cross is not None:
             explained = varies(about_mean, size) & (left <= NEARLY * about_mean)
         live = varies(left, size) & (left > (0.0 if cross is None else DEPENDENT) * about_mean)
-        kept: Any = slice(None) if live.all() else live
+        used: Any = slice(None) if live.all() else live
         left = np.where(live, left, 0.0)
         factors = None
         if pre.scale:
@@ -212,11 +212,11 @@ class Fitted(NamedTuple):
             factors,
             left if factors is None else left * factors**2,
             total,
-            kept.astype(np.float64) if kept is live else None,
+            used.astype(np.float64) if used is live else None,
             explained,
-            float((squares[kept] / about_mean[kept]).max(initial=1.0)),
-            float((size[kept] / left[kept]).max(initial=1.0)),
-            float((about_mean[kept] / left[kept]).max(initial=1.0)),
+            float((squares[used] / about_mean[used]).max(initial=1.0)),
+            float((size[used] / left[used]).max(initial=1.0)),
+            float((about_mean[used] / left[used]).max(initial=1.0)),
         )
 
     @classmethod

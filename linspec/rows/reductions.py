@@ -73,7 +73,7 @@ class RowData:
         self.pre = pre
         taken = operators if pre.w is not None or pre.B is not None else ()
         self._placed: dict[Any, Any] = {
-            device: [None if each is None else device.blocks.asarray(each) for each in (pre.w, pre.B)]
+            device: [None if array is None else device.blocks.asarray(array) for array in (pre.w, pre.B)]
             for A in taken
             for device in (A.device, A.device.blocks)
         }

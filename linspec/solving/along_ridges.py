@@ -92,13 +92,13 @@ class WithRidges(Problem[S_co]):
         m = self.target_count
         count = len(self.ridges)
         shape = tuple(x.shape)
-        one = (rows, m)
-        if self.path and shape in {(count, *one), (count, *one[: 1 + (m > 1)])}:
+        axes = (rows, m)
+        if self.path and shape in {(count, *axes), (count, *axes[: 1 + (m > 1)])}:
             columns = device.xp.permute_dims(device.xp.reshape(x, (count, rows, m)), (1, 0, 2))
             return {name: device.xp.reshape(columns, (rows, count * m))}
-        if shape in {one, one[: 1 + (m > 1)]}:
-            return {name: device.concat([device.xp.reshape(x, one)] * count)}
-        expected = f"{one} or {(count, *one)}" if self.path else f"{one}"
+        if shape in {axes, axes[: 1 + (m > 1)]}:
+            return {name: device.concat([device.xp.reshape(x, axes)] * count)}
+        expected = f"{axes} or {(count, *axes)}" if self.path else f"{axes}"
         got = shape if shape != (0,) else shown(given)
         raise InvalidProblem(
             f"start must have the array {name} of shape {expected}; got {got}. Pass a "
@@ -135,7 +135,7 @@ class RidgesSolution(Solution):
     >>> solution = ls.solve(ls.LeastSquares(np.eye(2), np.ones(2), ridge=[0.25, 1.0]))
     >>> isinstance(solution, RidgesSolution), solution.target_names
     (True, ['target1, ridge 0.25', 'target1, ridge 1'])
-    >>> [one.x.round(6).tolist() for one in solution.along_path()]
+    >>> [part.x.round(6).tolist() for part in solution.along_path()]
     [[0.8, 0.8], [0.5, 0.5]]
     """
 
@@ -181,19 +181,19 @@ class RidgesSolution(Solution):
         """Split a path into one solution for each ridge, in order; each keeps the costs and status of the path."""
         if not self.path:
             return [self]
-        found = []
+        solutions = []
         for i, residual in enumerate(self.residuals):
             names = [
                 name for name in (self.layout.leading[0], *self.per_ridge) if getattr(self, name) is not None
             ]
-            own = {name: getattr(self, name)[i, ...] for name in (*names, "residuals")}
-            own |= {
+            fields = {name: getattr(self, name)[i, ...] for name in (*names, "residuals")}
+            fields |= {
                 "residuals": self.residuals[i : i + 1],
                 "residual": float(residual),
                 "ridge": self.ridge[i],
             }
-            found.append(replace(self, path=False, **own))
-        return found
+            solutions.append(replace(self, path=False, **fields))
+        return solutions
 
     def _as_block(self, x: Array) -> Array:
         """Return an array with the axes of the answer as a block with a column for each ridge and target."""
@@ -201,14 +201,18 @@ class RidgesSolution(Solution):
         axis = int(self.path)
         return xp.reshape(xp.moveaxis(x, axis, 0), (x.shape[axis], -1))
 
-    def _as_targets(self, found: Any) -> Any:
+    def _as_targets(self, predictions: Any) -> Any:
         """Return a block of predictions with the axes of the answer: ridges, rows and targets."""
         shape = self._columns.shape
         if not self.path:
-            return found if len(shape) == 2 or isinstance(found, BlockOperator) else found[:, 0]
-        found = brought_here(found)
-        there = namespace(found)
-        return there.moveaxis(there.reshape(found, (found.shape[0], shape[0], *shape[2:])), 1, 0)
+            return (
+                predictions
+                if len(shape) == 2 or isinstance(predictions, BlockOperator)
+                else predictions[:, 0]
+            )
+        predictions = brought_here(predictions)
+        there = namespace(predictions)
+        return there.moveaxis(there.reshape(predictions, (predictions.shape[0], shape[0], *shape[2:])), 1, 0)
 
     def _score_of(self, rows: Any, truth: Any, **options: Any) -> float:
         """Compute R² of the predictions for rows, over all targets; refuse a path."""
@@ -219,6 +223,6 @@ class RidgesSolution(Solution):
             )
         return score_of_predictions(self, rows, truth, **options).total
 
-    def _table_of_predictions(self, found: Any, data: Any, library: str | None) -> Any:
+    def _table_of_predictions(self, predictions: Any, data: Any, library: str | None) -> Any:
         """Make a table of predictions for rows, with the names of the targets and the labels of the rows."""
-        return table_of_rows(self, self._by_name(to_host(brought_here(found)), "target"), data, library)
+        return table_of_rows(self, self._by_name(to_host(brought_here(predictions)), "target"), data, library)

@@ -127,12 +127,12 @@ def identity(cls: type) -> str:
 
 def _digest(nodes: Mapping[str, Any], arrays: Mapping[str, HostArray]) -> str:
     """A checksum of a tree and its arrays."""
-    found = hashlib.sha256(json.dumps(nodes, sort_keys=True).encode())
+    checksum = hashlib.sha256(json.dumps(nodes, sort_keys=True).encode())
     for name in sorted(arrays):
         array = arrays[name]
-        found.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        found.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-    return found.hexdigest()
+        checksum.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        checksum.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return checksum.hexdigest()
 
 
 def write(
@@ -140,7 +140,7 @@ def write(
     header: Mapping[str, Any],
     parts: Mapping[str, Any],
     allowed: Types = (),
-    beside: Mapping[str, HostArray] = MappingProxyType({}),
+    auxiliary: Mapping[str, HostArray] = MappingProxyType({}),
 ) -> None:
     """Write the fields of an object into a file.
 
@@ -154,7 +154,7 @@ def write(
         objects of the allowed classes. A field that is an array keeps the name of the field in the file.
     allowed : sequence of type, default ()
         Objects of these classes, and of those that derive from them, may be among the parts.
-    beside : mapping of str to numpy.ndarray, optional
+    auxiliary : mapping of str to numpy.ndarray, optional
         Further arrays, for other readers.
 
     Raises
@@ -170,7 +170,7 @@ def write(
     fields = {name: nodes[name] for name in parts}
     seal = {"arrays": list(packer.arrays), "digest": _digest(fields, packer.arrays)}
     text = json.dumps({"format": FORMAT, **header, "fields": fields, **seal}, allow_nan=False)
-    entries = {HEADER: np.frombuffer(text.encode(), dtype=np.uint8), **beside, **packer.arrays}
+    entries = {HEADER: np.frombuffer(text.encode(), dtype=np.uint8), **auxiliary, **packer.arrays}
     np.savez(stream, **entries)  # type: ignore[arg-type]  # uncompressed
 
 
@@ -277,14 +277,14 @@ def _value(node: Any, arrays: Mapping[str, HostArray], allowed: Types) -> Any:
         return matrix
     if "object" in node:
         cls = class_named(node["object"], allowed)
-        made = {name: _value(inner, arrays, allowed) for name, inner in node["parts"].items()}
-        return cls.from_saved_parts(made) if hasattr(cls, "from_saved_parts") else cls(**made)
+        fields = {name: _value(inner, arrays, allowed) for name, inner in node["parts"].items()}
+        return cls.from_saved_parts(fields) if hasattr(cls, "from_saved_parts") else cls(**fields)
     if "number" in node:  # that JSON lacks
         return float(node["number"])
     if "values" in node:
-        found = np.empty(len(node["values"]), dtype=object)
-        found[:] = [_value(inner, arrays, allowed) for inner in node["values"]]
-        return found.reshape(node["shape"])
+        values = np.empty(len(node["values"]), dtype=object)
+        values[:] = [_value(inner, arrays, allowed) for inner in node["values"]]
+        return values.reshape(node["shape"])
     if "tuple" in node:
         return tuple(_value(inner, arrays, allowed) for inner in node["tuple"])
     pairs = [[_value(part, arrays, allowed) for part in pair] for pair in node["mapping"]]
@@ -293,14 +293,14 @@ def _value(node: Any, arrays: Mapping[str, HostArray], allowed: Types) -> Any:
 
 def class_named(name: Any, allowed: Types) -> Any:
     """Return the class with this identity, if it is allowed and imported."""
-    found = next((cls for cls in with_derived(allowed) if identity(cls) == name), None)
-    if found is None:
+    match = next((cls for cls in with_derived(allowed) if identity(cls) == name), None)
+    if match is None:
         raise MissingPackage(
             f"the file holds an object of the class {shown(name)}, which is not known here. Install or enable its "
             f"plugin, or import the module of {shown(str(name).partition(':')[0])} that defines it, and load the file "
             "again: linspec imports nothing that a file names."
         )
-    return found
+    return match
 
 
 def with_derived(classes: Types) -> Iterator[type]:

@@ -150,13 +150,13 @@ def loaded(path: str | os.PathLike[str]) -> dict[str, Any] | None:
         return file.fields()
 
 
-def check_same(own: Mapping[str, Any], about: Mapping[str, Any]) -> None:
+def check_same(saved: Mapping[str, Any], about: Mapping[str, Any]) -> None:
     """Refuse another problem, other numbers of it, another solver or data of another shape than a checkpoint has."""
-    for key, given in about.items():
-        if own[key] != given:
+    for key, value in about.items():
+        if saved[key] != value:
             raise InvalidProblem(
-                f"start is the checkpoint of another run: {key} must be the same; the file has {shown(own[key])}, got "
-                f"{shown(given)}. Pass what the run had, or leave start out."
+                f"start is the checkpoint of another run: {key} must be the same; the file has {shown(saved[key])}, "
+                f"got {shown(value)}. Pass what the run had, or leave start out."
             )
 
 
@@ -173,7 +173,7 @@ def fingerprint(problem: Any, solver: str) -> dict[str, Any]:
     numbers = {}
     for name in problem.stated.fields:
         value = getattr(problem, name)
-        if all(isinstance(one, float | int | str) for one in parts_of(value)):
+        if all(isinstance(part, float | int | str) for part in parts_of(value)):
             numbers[name] = value
     shapes = {name: tuple(map(float, A.shape)) for name, A in problem.matrices.items()}
     return {"problem": problem.name, "solver": solver, "numbers": numbers, "matrices": shapes}

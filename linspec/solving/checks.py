@@ -69,10 +69,10 @@ def several(name: str, values: Any) -> list[Any]:
     check_bare(values, name)
     if not isinstance(values, Iterable) or isinstance(values, str) or getattr(values, "ndim", 1) == 0:
         raise InvalidProblem(f"{name} must be a sequence; got {shown(values)}. Pass [{shown(values)}].")
-    given = list(values)
-    if not given:
+    listed = list(values)
+    if not listed:
         raise InvalidProblem(f"{name} must hold at least one value; got an empty sequence.")
-    return given
+    return listed
 
 
 def check_rows(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -> None:
@@ -145,8 +145,8 @@ def refuse_iterators(data: Mapping[str, Any]) -> None:
         ...
     linspec.errors.SweptOnce: X must be readable several times, beside Y; ...
     """
-    for name, given in data.items():
-        if hasattr(given, "__next__") or getattr(given, "readings", math.inf) == 1:
+    for name, matrix in data.items():
+        if hasattr(matrix, "__next__") or getattr(matrix, "readings", math.inf) == 1:
             raise SweptOnce(
                 f"{name} must be readable several times, beside {', '.join(set(data) - {name})}; {ONCE}."
             )

@@ -352,15 +352,15 @@ class Statement:
     @classmethod
     def of(cls, problem: type, before: Statement, *, adjusts_rows: bool) -> Statement:
         """Collect the declarations of a class, with those of its base class before them."""
-        own = _own_declarations(problem)
-        for name, declared in own.items():
+        declarations = _own_declarations(problem)
+        for name, declared in declarations.items():
             wanted = {Count: "k", Ridge: "ridge"}.get(type(declared), name)
             if name != wanted:  # cross-validation, ridge paths and the command line use these names
                 raise InvalidDeclaration(
                     f"{problem.__name__}.{name} is declared by linspec.{type(declared).__name__.lower()}(); its name "
                     f"must be {wanted!r}."
                 )
-        return cls(MappingProxyType({**before.fields, **own}), adjusts_rows)
+        return cls(MappingProxyType({**before.fields, **declarations}), adjusts_rows)
 
     def _named(self, kind: type) -> tuple[str, ...]:
         return tuple(name for name, declared in self.fields.items() if isinstance(declared, kind))
@@ -538,12 +538,12 @@ class Layout:
     @cached_property
     def arrays(self) -> tuple[str, ...]:
         """The fields in the library and dtype of the data, leading vectors first."""
-        others = (
+        rest = (
             name
             for name, entry in self.entries.items()
             if (entry.rows_of or entry.mean_of or entry.on_device) and not entry.leading
         )
-        return (*self.leading, *others)
+        return (*self.leading, *rest)
 
     @cached_property
     def means(self) -> dict[str, str]:
@@ -579,13 +579,13 @@ class Layout:
     @cached_property
     def shapes(self) -> dict[str, str]:
         """The axes of the fields by letters: axes of one letter have one length in an answer."""
-        found = {}
+        shapes = {}
         for name, entry in self.entries.items():
             letters = ["k", entry.rows_of] if entry.axis else [entry.rows_of, "k"]
             text = entry.shape or (" ".join(letters) if entry.rows_of else "k" if entry.value else "")
             if text and text != ANY:
-                found[name] = text
-        return found
+                shapes[name] = text
+        return shapes
 
     def prefix(self, matrix: str) -> str:
         """Return the beginning of the names of the fields with the adjustment of a matrix: "x_"."""
@@ -598,17 +598,17 @@ class Layout:
         Fields for the adjustment of each matrix with weights are added where the class does not declare them, unless
         its problem adjusts no rows.
         """
-        known = [each.name for each in dataclasses.fields(cls) if each.name != "entries"]
+        known = [declared.name for declared in dataclasses.fields(cls) if declared.name != "entries"]
         if unknown := words.keys() - set(known):
             raise InvalidDeclaration(
                 f"{solution.__name__} must be given words among {', '.join(known)}; got {shown(min(unknown))}."
             )
         entries = {**before.entries, **_own_declarations(solution)}
-        made = dataclasses.replace(before, entries=MappingProxyType(entries), **words)
-        weights = made.weights
+        layout = dataclasses.replace(before, entries=MappingProxyType(entries), **words)
+        weights = layout.weights
         for matrix in weights if adjusted else ():
             prefix = "" if len(weights) == 1 else f"{matrix.lower()}_"
-            name = made.means.get(matrix, f"{prefix}mean")
+            name = layout.means.get(matrix, f"{prefix}mean")
             prefix = name.removesuffix("mean")
             fields = {
                 name: Entry(rows_of=matrix, mean_of=matrix, shape=matrix),
@@ -616,11 +616,11 @@ class Layout:
                 f"{prefix}slopes": Entry(shape=f"confounds {matrix}"),
                 "confound_mean": Entry(shape="confounds"),
             }
-            for each, entry in fields.items():
-                if each not in entries:
-                    entries[each] = entry
-                    add_field(solution, each, entry)
-        return dataclasses.replace(made, entries=MappingProxyType(entries))
+            for added, entry in fields.items():
+                if added not in entries:
+                    entries[added] = entry
+                    add_field(solution, added, entry)
+        return dataclasses.replace(layout, entries=MappingProxyType(entries))
 
 
 def _own_declarations(cls: type) -> dict[str, Any]:

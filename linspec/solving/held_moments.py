@@ -89,15 +89,15 @@ class _Held:
         """Return the rows that stand for these and those of `other`; those of a small batch wait."""
         self._check_columns(other)
         order = other._order_of(self)
-        found = replace(
+        both = replace(
             self,
             parts=(*self.parts, *(part.placed(self.device, order) for part in other.parts)),
             names={**other.names, **self.names},
             library=self.library or other.library,
             counts=self.counts and other.counts,
         )
-        waiting = sum(part.R.shape[0] for part in found.parts[1:])
-        return found if waiting < (rank or sum(self.widths.values())) else found.joined(rank)
+        waiting = sum(part.R.shape[0] for part in both.parts[1:])
+        return both if waiting < (rank or sum(self.widths.values())) else both.joined(rank)
 
     @with_device
     def joined(self, rank: int | None) -> _Held:
@@ -115,17 +115,17 @@ class _Held:
                     "columns in each batch."
                 )
             ours = self.names.get(name)
-            theirs = other.names.get(name)
-            if ours and theirs and set(ours) != set(theirs):
-                check_names(theirs, ours, name, "the rows before")
+            new_names = other.names.get(name)
+            if ours and new_names and set(ours) != set(new_names):
+                check_names(new_names, ours, name, "the rows before")
 
     def _order_of(self, other: _Held) -> list[int]:
         """Return the numbers of these columns in the order of `other`: by name, where both have names."""
         order: list[int] = []
         for name, (a, b) in other.edges.items():
             wanted = other.names.get(name)
-            own = self.names.get(name)
-            order += [a + own.index(one) for one in wanted] if wanted and own else range(a, b)
+            names = self.names.get(name)
+            order += [a + names.index(column) for column in wanted] if wanted and names else range(a, b)
         return order
 
 
@@ -183,20 +183,24 @@ class HeldMoments:
     """
 
     def __init__(self, problem: str | type[Problem[Any]], *, rank: int | None = None, **numbers: Any) -> None:
-        made: Any = registry.get_problem(problem) if isinstance(problem, str) else problem
-        if not (isinstance(made, type) and issubclass(made, Problem) and made.stated.adjusts_rows):
+        problem_class: Any = registry.get_problem(problem) if isinstance(problem, str) else problem
+        if not (
+            isinstance(problem_class, type)
+            and issubclass(problem_class, Problem)
+            and problem_class.stated.adjusts_rows
+        ):
             raise InvalidProblem(
                 "HeldMoments takes a class of problems that follow from second moments of rows, such as linspec.SVD, "
                 f"or its name; got {shown(problem)}. Pass the class here, and the data to add."
             )
         if rank is not None and not (is_number(rank, int) and rank > 0):
             raise InvalidOption(f"rank must be an integer above 0; got {shown(rank)}.")
-        if rank is not None and not made.bounds_discarded:
+        if rank is not None and not problem_class.bounds_discarded:
             raise InvalidProblem(
-                f"{made.__name__} has no bound for what a rank discards; got rank={rank}. Leave rank out."
+                f"{problem_class.__name__} has no bound for what a rank discards; got rank={rank}. Leave rank out."
             )
-        made.__new__(made, **numbers)  # which refuses unknown parameters
-        self._class, self.rank, self._numbers = made, rank, dict(numbers)
+        problem_class.__new__(problem_class, **numbers)  # which refuses unknown parameters
+        self._class, self.rank, self._numbers = problem_class, rank, dict(numbers)
         self._held: _Held | None = None
 
     def __repr__(self) -> str:
@@ -302,10 +306,10 @@ class HeldMoments:
                 f"add takes the matrices {', '.join(stated.matrix_names)} of {self._class.__name__}; got "
                 f"{len(matrices)}. Pass them in this order."
             )
-        given = dict(zip(stated.matrix_names, matrices, strict=True)) | self._numbers
+        fields = dict(zip(stated.matrix_names, matrices, strict=True)) | self._numbers
         if stated.count:
-            given[stated.count] = 1
-        batch = self._class(**given, sample_weight=sample_weight, confounds=confounds)
+            fields[stated.count] = 1
+        batch = self._class(**fields, sample_weight=sample_weight, confounds=confounds)
         if batch.shared is not None:
             raise InvalidProblem(
                 "rows are added; got moments, which have none. Pass the data, or call merge."
@@ -349,17 +353,19 @@ class HeldMoments:
         (part,) = held.parts
         with on_device(held):
             (rows, w), less = part.standing(counts=held.counts), -part.origin
-        found: dict[str, Any] = {}
+        matrices: dict[str, Any] = {}
         for name, (a, b) in held.edges.items():
-            A = found[name] = DenseOperator(rows[:, a:b], less[a:b])
+            A = matrices[name] = DenseOperator(rows[:, a:b], less[a:b])
             A.column_names, A.frame_library = held.names.get(name), held.library
             A.lacks = part.discarded
-        Z = found.pop(CONFOUNDS, None)
+        Z = matrices.pop(CONFOUNDS, None)
         first, declared = next(iter(self._class.stated.matrices.items()))
         if declared.several:
-            found = {first: list(found.values())}
+            matrices = {first: list(matrices.values())}
         confounds = None if Z is None else to_host(Z.dense())
-        problem = self._class(**found, **{**self._numbers, **numbers}, sample_weight=w, confounds=confounds)
+        problem = self._class(
+            **matrices, **{**self._numbers, **numbers}, sample_weight=w, confounds=confounds
+        )
         object.__setattr__(problem, "vector", held.vector)
         object.__setattr__(problem, "column_names", dict(held.names))
         self._check(problem)
@@ -390,11 +396,11 @@ class HeldMoments:
         file = named_file(path)
         part = vars(held.parts[0]) | {"taken": 1}
         part["discarded"] = tuple(part["discarded"])
-        own = {"problem": self._class.name, "numbers": self._numbers, "rank": self.rank}
-        own |= {name: getattr(held, name) for name in KNOWN} | {"total": part.pop("total"), "part": part}
+        contents = {"problem": self._class.name, "numbers": self._numbers, "rank": self.rank}
+        contents |= {name: getattr(held, name) for name in KNOWN} | {"total": part.pop("total"), "part": part}
         header = {"linspec": linspec.__version__, "moments": VERSION}
         with replaced(file) as stream:
-            archive.write(stream, header, own)
+            archive.write(stream, header, contents)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, like: Array = None) -> Self:
@@ -424,9 +430,9 @@ class HeldMoments:
                     f"{VERSION}"
                 )
             fields = file.fields()
-        found = cls(fields["problem"], rank=fields["rank"], **fields["numbers"])
-        found._held = _restored(fields, HOST if like is None else Device.of(like).blocks)
-        return found
+        moments = cls(fields["problem"], rank=fields["rank"], **fields["numbers"])
+        moments._held = _restored(fields, HOST if like is None else Device.of(like).blocks)
+        return moments
 
 
 def _restored(fields: Mapping[str, Any], device: Device) -> _Held:

@@ -83,14 +83,14 @@ class LinearSolution(Solution):
         InvalidProblem
             There are no rows, or they do not fit the training data.
         """
-        given = self._given("transform", rows, named, confounds=confounds)
+        operators = self._operators("transform", rows, named, confounds=confounds)
         weights = weights_by_matrix(self)
-        found = []
-        for name, data in given.items():
+        scores = []
+        for name, data in operators.items():
             W, axis = weights[name]
             new_rows = NewRows.of(self, name)
-            found.append(new_rows.images(data, W.T if axis else W, name, confounds))
-        return single_or_several(found)
+            scores.append(new_rows.images(data, W.T if axis else W, name, confounds))
+        return single_or_several(scores)
 
     @with_device
     def scores_table(
@@ -111,8 +111,8 @@ class LinearSolution(Solution):
             A column for each component. The index of a pandas frame labels the rows.
         """
         passed = self._passed("scores_table", rows, named)
-        found = self.transform(**passed, **({} if confounds is None else {"confounds": confounds}))
-        pairs = zip(as_several(found), passed.values(), strict=True)
+        scores = self.transform(**passed, **({} if confounds is None else {"confounds": confounds}))
+        pairs = zip(as_several(scores), passed.values(), strict=True)
         return single_or_several([table_of_rows(self, part, data, library) for part, data in pairs])
 
     @with_device
@@ -146,28 +146,30 @@ class LinearSolution(Solution):
         MissingCapability
             If an operator is known only by its products.
         """
-        given = self._given("loadings", rows, named, confounds=confounds, sample_weight=sample_weight)
-        found = self._loadings_of(given, confounds, sample_weight)
-        return single_or_several([part.given_back for part in found])
+        operators = self._operators("loadings", rows, named, confounds=confounds, sample_weight=sample_weight)
+        loadings = self._loadings_of(operators, confounds, sample_weight)
+        return single_or_several([part.given_back for part in loadings])
 
     def _loadings_of(
-        self, given: dict[str, Any], confounds: Any, sample_weight: Any, *, crossed: bool = False
+        self, operators: dict[str, Any], confounds: Any, sample_weight: Any, *, crossed: bool = False
     ) -> list[Loadings]:
         """Correlate the columns of the passed rows with their scores, or with those of the other matrix."""
-        for name, data in given.items():
+        for name, data in operators.items():
             check_columns(self, name, data)
-            own = NewRows.of(self, name)
-            NewRows(slopes=own.slopes, confound_names=own.confound_names).confounds_less_mean(confounds, {})
+            training = NewRows.of(self, name)
+            NewRows(slopes=training.slopes, confound_names=training.confound_names).confounds_less_mean(
+                confounds, {}
+            )
         weights = []
-        for name in given:
+        for name in operators:
             W, axis = weights_by_matrix(self)[name]
             scale = NewRows.of(self, name).scale  # of weights that belong to scaled columns
             W = W.T if axis else W
             weights.append(W if scale is None else W * reciprocal(scale)[:, None])
         rows = {"center": self._centers, "confounds": confounds, "sample_weight": sample_weight}
         if crossed:
-            return loadings_of(given, weights, crossed=True, **rows)
-        pairs = zip(given.items(), weights, strict=True)
+            return loadings_of(operators, weights, crossed=True, **rows)
+        pairs = zip(operators.items(), weights, strict=True)
         return [loadings_of({name: data}, [W], **rows)[0] for (name, data), W in pairs]
 
     @with_device
@@ -194,10 +196,10 @@ class LinearSolution(Solution):
             A row for each column of the matrix, and a column for each component.
         """
         passed = self._passed("loadings_table", rows, named)
-        found = self.loadings(
+        loadings = self.loadings(
             sample_weight=sample_weight, **passed, **({} if confounds is None else {"confounds": confounds})
         )
-        pairs = zip(as_several(found), passed.items(), strict=True)
+        pairs = zip(as_several(loadings), passed.items(), strict=True)
         return single_or_several(
             [table_of_columns(self, name, part, library, data) for part, (name, data) in pairs]
         )
@@ -209,9 +211,9 @@ class LinearSolution(Solution):
         known = self._matrices
         if len(rows) == 1 and isinstance(rows[0], list | tuple) and known == view_names(len(known)):
             rows = tuple(rows[0])
-        given = dict(zip(known, rows, strict=False))
-        passed = {name: data for name, data in {**given, **named}.items() if data is not None}
-        strange = len(rows) > len(known) or named.keys() - {*known} or given.keys() & named.keys()
+        positional = dict(zip(known, rows, strict=False))
+        passed = {name: data for name, data in {**positional, **named}.items() if data is not None}
+        strange = len(rows) > len(known) or named.keys() - {*known} or positional.keys() & named.keys()
         if strange or not passed:
             listed = (
                 ", ".join(known) or "matrices with weights (linspec.field(rows_of=...)), of which it has none"
@@ -222,13 +224,13 @@ class LinearSolution(Solution):
             )
         return {name: passed[name] for name in known if name in passed}
 
-    def _given(
-        self, method: str, rows: tuple[Any, ...], named: dict[str, Any], **beside: Any
+    def _operators(
+        self, method: str, rows: tuple[Any, ...], named: dict[str, Any], **auxiliary: Any
     ) -> dict[str, LinearOperator]:
         """Return the passed rows as operators by matrix, after a check that their labels are in one order."""
-        given = self._passed(method, rows, named)
-        check_order({**given, **beside}, again=True)
-        return {name: as_operator(data, name) for name, data in given.items()}
+        passed = self._passed(method, rows, named)
+        check_order({**passed, **auxiliary}, again=True)
+        return {name: as_operator(data, name) for name, data in passed.items()}
 
     @property
     def _matrices(self) -> tuple[str, ...]:
@@ -241,14 +243,14 @@ class LinearSolution(Solution):
         return NewRows.of(self, self._matrices[0]).mean is not None
 
 
-def single_or_several(found: list[Any]) -> Any:
+def single_or_several(results: list[Any]) -> Any:
     """Return the result for one matrix, or the tuple of results for several."""
-    return found[0] if len(found) == 1 else tuple(found)
+    return results[0] if len(results) == 1 else tuple(results)
 
 
-def as_several(found: Any) -> tuple[Any, ...]:
+def as_several(result: Any) -> tuple[Any, ...]:
     """Return the results of `transform` for one or several matrices as a tuple."""
-    return found if isinstance(found, tuple) else (found,)
+    return result if isinstance(result, tuple) else (result,)
 
 
 # ---- loadings -----------------------------------------------------------------------------------
@@ -283,8 +285,8 @@ class Loadings(NamedTuple):
     ) -> Loadings:
         """Compute (1) from Sw, the squares Sⱼⱼ and the squares wᵀSw."""
         lengths = np.sqrt(np.maximum(components, 0.0))
-        found = products * reciprocal(np.sqrt(squares))[:, None] * reciprocal(lengths)
-        return cls(np.clip(found, -1.0, 1.0), squares > 0, products, lengths, operator)
+        correlations = products * reciprocal(np.sqrt(squares))[:, None] * reciprocal(lengths)
+        return cls(np.clip(correlations, -1.0, 1.0), squares > 0, products, lengths, operator)
 
     @property
     def given_back(self) -> Array:
@@ -356,13 +358,13 @@ def moments_of_rows(
 
 
 def loadings_of(
-    given: Mapping[str, Any], weights: Sequence[Array | None], *, crossed: bool = False, **rows: Any
+    matrices: Mapping[str, Any], weights: Sequence[Array | None], *, crossed: bool = False, **rows: Any
 ) -> list[Loadings]:
     """The correlations of each column of some matrices with components of the same rows, from one pass.
 
     Parameters
     ----------
-    given : mapping of str to data of shape (n, p)
+    matrices : mapping of str to data of shape (n, p)
         By their names in messages.
     weights : sequence of array of shape (p, k), or None
         Of each matrix; None for a matrix without components.
@@ -381,7 +383,7 @@ def loadings_of(
     InvalidProblem
         Also when the number of columns of the data is not the number of rows of the weights.
     """
-    operators = {name: as_operator(data, name) for name, data in given.items()}
+    operators = {name: as_operator(data, name) for name, data in matrices.items()}
     for W, (name, A) in zip(weights, operators.items(), strict=True):
         if W is not None and W.shape[0] != A.shape[1]:
             raise InvalidProblem(
@@ -390,13 +392,13 @@ def loadings_of(
     moments = moments_of_rows(operators, **rows)
     device = moments.operators[0].device.blocks
     blocks = [None if W is None else device.asarray(W) for W in weights]
-    products, found = moments.products(*blocks), []
+    products, loadings = moments.products(*blocks), []
     for i, A in enumerate(operators.values()):
         j = 1 - i if crossed else i
         if blocks[j] is not None:
             of = to_host(device.column_sums(blocks[j] * products[j][j]))
-            found.append(Loadings.of(to_host(products[j][i]), moments.fitted[i].squares, of, A))
-    return found
+            loadings.append(Loadings.of(to_host(products[j][i]), moments.fitted[i].squares, of, A))
+    return loadings
 
 
 # ---- answers that predict by components ---------------------------------------------------------
@@ -474,10 +476,10 @@ class ComponentRegressionSolution(LinearSolution):
             processes stay there, with a column for a vector Y.
         """
         y = NewRows.of(self, "Y")
-        found = NewRows.of(self, "X").images(
+        predictions = NewRows.of(self, "X").images(
             X, self._coefficients(k), "X", confounds, offset=y.mean, slopes=y.slopes
         )
-        return found[:, 0] if self.vector and is_array(found) else found
+        return predictions[:, 0] if self.vector and is_array(predictions) else predictions
 
     @with_device
     def score(

@@ -70,15 +70,15 @@ class NewRows:
         number = int(matrix[1:]) - 1 if several else 0
         prefix = layout.prefix(field)
 
-        def kept(what: str) -> Any:
+        def part(what: str) -> Any:
             value = getattr(solution, prefix + what, None)
             return value[number] if isinstance(value, tuple) else value
 
         return cls(
-            mean=kept("mean"),
-            slopes=kept("slopes"),
+            mean=part("mean"),
+            slopes=part("slopes"),
             confound_mean=getattr(solution, "confound_mean", None),
-            scale=None if layout.scaled.get(field) else kept("scale"),
+            scale=None if layout.scaled.get(field) else part("scale"),
             names=solution.column_names.get(matrix),
             confound_names=solution.column_names.get("confounds"),
         )
@@ -145,18 +145,22 @@ class NewRows:
         if n == 0:
             return A.device.asarray(np.zeros((0, V.shape[1])), A.dtype)
         mean = np.zeros(p) if self.mean is None else to_host(self.mean).astype(np.float64)
-        own = None if Z is None or self.slopes is None else to_host(self.slopes).T
+        fitted_slopes = None if Z is None or self.slopes is None else to_host(self.slopes).T
         factors = None if self.scale is None else reciprocal(to_host(self.scale).astype(np.float64))
         pre = Preprocessing(self.mean is not None, None, Z, self.scale is not None)
         moments = Moments([A.in_blocks(name)], pre, names=[name])
-        moments.fitted[0] = Fitted.known(mean, own, factors)
+        moments.fitted[0] = Fitted.known(mean, fitted_slopes, factors)
         asarray = A.device.blocks.asarray
         # The last bits of a product depend on the memory order of V, which a saved answer does not keep.
         W = asarray(np.ascontiguousarray(V) if isinstance(V, np.ndarray) else V)
         more = (None if part is None else asarray(part) for part in (offset, None if Z is None else slopes))
-        found: Any = moments.scores(W, 0, A.dtype, *more)
-        _check_confounds(Z, found.shape[0])
-        return A.device.asarray(found.array, A.dtype) if isinstance(found, Dense) else found.given_back(found)
+        scores: Any = moments.scores(W, 0, A.dtype, *more)
+        _check_confounds(Z, scores.shape[0])
+        return (
+            A.device.asarray(scores.array, A.dtype)
+            if isinstance(scores, Dense)
+            else scores.given_back(scores)
+        )
 
     def restored(self, scores: Any, V: Array, name: str, confounds: Any = None) -> Any:
         """Compute P V diag(scale) + 1 meanᵀ + Z slopes for scores P: rows of the matrix.

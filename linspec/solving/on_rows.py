@@ -32,9 +32,9 @@ def moments_of(problem: Any, passes: Passes, *, complete: bool = False) -> Any:
     complete : bool, default False
         Whether the certificate shall prove that no component is missing, from Gram matrices.
     """
-    own = problem.moments_of_its_own(passes)
-    if own is not None:
-        return own
+    moments = problem.moments_of_its_own(passes)
+    if moments is not None:
+        return moments
     least = problem.certificate_products + complete
     if problem.shared is not None:
         return problem.shared.of_run(passes, 0.0 if problem.readings == 1 else least)
@@ -129,18 +129,18 @@ def _fields_of_preprocessing(problem: Any, moments: Moments) -> dict[str, Any]:
             continue
         fitted = moments.fitted[i]
         pre = moments.pre_of(i)
-        kept = {}
+        parts = {}
         if pre.center:
-            kept["mean"] = fitted.mean
+            parts["mean"] = fitted.mean
         if pre.turn is not None:
             slopes = np.zeros((moments.widths[i], 0)) if fitted.slopes is None else fitted.slopes
-            kept["slopes"] = pre.turn @ slopes.T
+            parts["slopes"] = pre.turn @ slopes.T
             fields.setdefault("confound_mean", pre.confound_mean)
             if pre.center:  # where the confounds have the means that the first view saw
-                kept["mean"] = fitted.mean + (fields["confound_mean"] - pre.confound_mean) @ kept["slopes"]
+                parts["mean"] = fitted.mean + (fields["confound_mean"] - pre.confound_mean) @ parts["slopes"]
         if fitted.factors is not None:
-            kept["scale"] = np.where(fitted.factors > 0, reciprocal(fitted.factors), 1.0)
-        for what, value in kept.items():
+            parts["scale"] = np.where(fitted.factors > 0, reciprocal(fitted.factors), 1.0)
+        for what, value in parts.items():
             dtype = _wide_enough(value, A.dtype) if what == "slopes" else A.dtype
             placed = A.device.asarray(value, dtype)
             key = layout.prefix(field) + what
@@ -169,16 +169,16 @@ def _wide_enough(values: Array, dtype: DType) -> DType:
 
 def _check_yielded(problem: Any, arrays: Mapping[str, Any]) -> None:
     """Refuse arrays of a solver that the certificate does not take: other names, no arrays, other shapes."""
-    said = f"a solver of {problem.name} must yield"
+    prefix = f"a solver of {problem.name} must yield"
     weights = problem.solution.layout.weights
     needed = problem.found or tuple(name for name, _ in weights.values())
     if not arrays.keys() >= {*needed}:
-        raise BrokenPlugin(f"{said} {', '.join(needed)}; got {', '.join(arrays) or 'nothing'}.")
+        raise BrokenPlugin(f"{prefix} {', '.join(needed)}; got {', '.join(arrays) or 'nothing'}.")
     for field, (name, axis) in weights.items():
-        columns = [problem.matrices[each].shape[1] for each in in_field(problem, field)]
+        columns = [problem.matrices[matrix].shape[1] for matrix in in_field(problem, field)]
         shapes = [tuple(getattr(part, "shape", ())) for part in parts_of(arrays.get(name))]
-        found = [shape[axis] for shape in shapes if len(shape) == len("pk")]
-        if name in arrays and found != columns:
+        counts = [shape[axis] for shape in shapes if len(shape) == len("pk")]
+        if name in arrays and counts != columns:
             raise BrokenPlugin(
-                f"{said} {name}, of which axis {axis} counts the columns, {columns}; got shapes {shapes}."
+                f"{prefix} {name}, of which axis {axis} counts the columns, {columns}; got shapes {shapes}."
             )

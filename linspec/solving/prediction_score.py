@@ -97,8 +97,8 @@ def score_of_predictions(
     >>> score_of_predictions(solution, A[40:], B[40:]).by_target.round(6)
     array([1., 1.])
     """
-    beside = {"confounds": confounds, "sample_weight": sample_weight}
-    check_order({"the rows": rows, "the targets": truth, **beside}, again=True)
+    auxiliary = {"confounds": confounds, "sample_weight": sample_weight}
+    check_order({"the rows": rows, "the targets": truth, **auxiliary}, again=True)
     if confounds is not None:
         options = {**options, "confounds": confounds}
     predicted = to_host(brought_here(answer.predict(rows, **options)))
@@ -124,19 +124,19 @@ def prediction_score(
     """
     if classes is not None:
         return _accuracy(predicted, truth, classes, sample_weight)
-    found = np.asarray(predicted, dtype=np.float64).reshape(len(predicted), -1)
+    predictions = np.asarray(predicted, dtype=np.float64).reshape(len(predicted), -1)
     columns = as_operator(as_columns(truth, "the targets"), "the targets")
-    if columns.shape != found.shape:
+    if columns.shape != predictions.shape:
         raise InvalidProblem(
-            f"the targets must have the shape of the predictions, {found.shape}; got {columns.shape}. Pass a row for "
-            "each row, and a column for each target."
+            f"the targets must have the shape of the predictions, {predictions.shape}; got {columns.shape}. Pass a row "
+            "for each row, and a column for each target."
         )
     wanted = np.asarray(to_host(brought_here(columns)), dtype=np.float64)
-    w = _counted(sample_weight, len(found))
-    errors = w @ (wanted - found) ** 2
+    w = _counted(sample_weight, len(predictions))
+    errors = w @ (wanted - predictions) ** 2
     about = squares_about_means(wanted, w)
     total = float(r_squared(errors.sum(), about.sum()))
-    return PredictionScore("R²", total, r_squared(errors, about), len(found))
+    return PredictionScore("R²", total, r_squared(errors, about), len(predictions))
 
 
 def _accuracy(predicted: HostArray, truth: Any, classes: HostArray, sample_weight: Any) -> PredictionScore:
@@ -150,8 +150,8 @@ def _accuracy(predicted: HostArray, truth: Any, classes: HostArray, sample_weigh
         )
     there = codes >= 0
     w = _counted(sample_weight, len(codes))[there]
-    found = np.array([numbers.get(name, -1) for name in predicted[there].tolist()])
-    share = float(w @ (found == codes[there]) / w.sum())
+    predicted_codes = np.array([numbers.get(name, -1) for name in predicted[there].tolist()])
+    share = float(w @ (predicted_codes == codes[there]) / w.sum())
     return PredictionScore("accuracy", share, np.array([share]), len(w))
 
 

@@ -103,7 +103,9 @@ class Problem(ABC, Generic[S_co]):
         super().__init_subclass__()
         for base in vars(cls).get("__orig_bases__", ()):  # Problem[PLSSolution] has answers of this class
             answers = [
-                each for each in get_args(base) if isinstance(each, type) and issubclass(each, Solution)
+                argument
+                for argument in get_args(base)
+                if isinstance(argument, type) and issubclass(argument, Solution)
             ]
             if answers and "solution" not in vars(cls):
                 cls.solution = answers[0]
@@ -139,7 +141,7 @@ class Problem(ABC, Generic[S_co]):
         return cls(list(matrices), **values) if several else cls(*matrices, **values)
 
     def certify(self, moments: Any, arrays: Mapping[str, Any], tol: float) -> Any:
-        """Judge the arrays of a solver of the class Solver; return a `linspec.iteration.Certificate`.
+        """Certify the arrays of a solver of the class Solver; return a `linspec.iteration.Certificate`.
 
         Means, slopes and scales, and what is said of them, are added to it.
         """
@@ -174,14 +176,14 @@ class Problem(ABC, Generic[S_co]):
     @property
     def matrices(self) -> dict[str, LinearOperator]:
         """The problem's matrices by name."""
-        found: dict[str, LinearOperator] = {}
+        matrices: dict[str, LinearOperator] = {}
         for name in self.stated.matrix_names:
             value = getattr(self, name)
             if isinstance(value, tuple):
-                found |= zip(view_names(len(value)), value, strict=True)
+                matrices |= zip(view_names(len(value)), value, strict=True)
             else:
-                found[name] = value
-        return found
+                matrices[name] = value
+        return matrices
 
     @property
     def device(self) -> Device:
@@ -238,8 +240,8 @@ class Problem(ABC, Generic[S_co]):
     `linspec.solve` is called with ``complete=True``."""
 
     def __repr__(self) -> str:
-        own: Any = self
-        fields = dataclasses.fields(own) if dataclasses.is_dataclass(own) else ()
+        problem: Any = self
+        fields = dataclasses.fields(problem) if dataclasses.is_dataclass(problem) else ()
         names = [f.name for f in fields if not f.kw_only or getattr(self, f.name) is not f.default]
         # What can only be given by name is shown where it was given.
         texts = [f"{name}={shown(getattr(self, name))}" for name in names or self.matrices]
@@ -316,8 +318,8 @@ class Problem(ABC, Generic[S_co]):
         """
         self.check_rows_came("rows are selected")
         twin = self.with_matrices({name: chosen_rows(A, numbers) for name, A in self.matrices.items()})
-        given = {"sample_weight": self.sample_weight, "confounds": self.confounds}
-        chosen = {name: value[numbers] for name, value in given.items() if value is not None}
+        row_data = {"sample_weight": self.sample_weight, "confounds": self.confounds}
+        chosen = {name: value[numbers] for name, value in row_data.items() if value is not None}
         if self.row_names is not None:
             chosen["row_names"] = self.row_names.chosen(numbers)
         return with_values(twin, shared=None, row_labels=MappingProxyType({}), **chosen)

@@ -49,8 +49,8 @@ class AlongRidges(NamedTuple):
 
 def checked_ridges(problem: Problem[Any], ridges: Any) -> tuple[Any, ...]:
     """Check a sequence of ridges and return them in the form in which the problem holds them."""
-    given = [tuple(r) if isinstance(r, np.ndarray) and r.ndim else r for r in several("ridges", ridges)]
-    return tuple(checked_ridge(problem, ridge) for ridge in given)
+    listed = [tuple(r) if isinstance(r, np.ndarray) and r.ndim else r for r in several("ridges", ridges)]
+    return tuple(checked_ridge(problem, ridge) for ridge in listed)
 
 
 def along_ridges(
@@ -83,22 +83,22 @@ def along_ridges(
     order = sorted(range(len(ridges)), key=lambda i: -size_of_ridge(ridges[i]))
     problem = _sharing(problem, len(ridges), form)
     problems = [problem.with_numbers(ridge=ridges[i]) for i in order]
-    chosen, own = chosen_solver(problems[0], solver, options)
+    chosen, arguments = chosen_solver(problems[0], solver, options)
     warm = has_trait(problem, chosen, "warm-start")
     start = options.get("start")
     if warm:
-        solver, options = chosen, own
+        solver, options = chosen, arguments
     options = {name: value for name, value in options.items() if name != "start"}
-    found: dict[int, Any] = {}
+    solutions: dict[int, Any] = {}
 
     def solve_next(number: int) -> None:
         nonlocal start
-        one = found[order[number]] = solve(problems[number], solver, start=start, **options)
-        values = type(one).layout.value
-        start = one if warm and (not values or len(getattr(one, values))) else None
+        solution = solutions[order[number]] = solve(problems[number], solver, start=start, **options)
+        values = type(solution).layout.value
+        start = solution if warm and (not values or len(getattr(solution, values))) else None
 
     repeated(solve_next, len(order), stop)
-    return AlongRidges(found, sum(solution.passes for solution in found.values()))
+    return AlongRidges(solutions, sum(solution.passes for solution in solutions.values()))
 
 
 def _sharing(problem: Problem[Any], ridges: int, form: str) -> Any:

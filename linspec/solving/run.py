@@ -20,7 +20,7 @@ from linspec.solving.checkpoints import CheckpointWriter
 from linspec.solving.fields import each_part
 from linspec.solving.on_rows import certified, moments_of
 from linspec.solving.solution import HISTORY_TYPE, labels_of_rows
-from linspec.solving.verdict import verdict
+from linspec.solving.verdict import status_and_message
 from linspec.status import Status
 
 KEPT = (Status.BUDGET, Status.INTERRUPTED, Status.ITERATION_LIMIT, Status.STOPPED)
@@ -44,9 +44,9 @@ def run(  # noqa: PLR0913 (what one call of `solve` sets)
     complete: bool = False,
 ) -> Any:
     """Run one solver on a problem, and return its solution."""
-    own = getattr(solver, "tol", None)
-    asked = own if is_number(own) else tol
-    tol = problem.default_tol if asked is None else asked
+    solver_tol = getattr(solver, "tol", None)
+    requested = solver_tol if is_number(solver_tol) else tol
+    tol = problem.default_tol if requested is None else requested
 
     def begin(moments: Any) -> Mapping[str, Array] | None:
         """A start for the preprocessed matrices; the iterate of a checkpoint is one."""
@@ -64,7 +64,7 @@ def run(  # noqa: PLR0913 (what one call of `solve` sets)
             max_passes=max_passes or math.inf,
             max_seconds=max_seconds or math.inf,
             began=began,
-            callback=partial(_told, problem, callbacks) if callbacks else None,
+            callback=partial(_call_back, problem, callbacks) if callbacks else None,
             start=begin,
             saving=writer,
         )
@@ -75,11 +75,11 @@ def run(  # noqa: PLR0913 (what one call of `solve` sets)
             raise
         raise OutOfMemory(f"{name} ran out of memory: {one_line(error)}. Choose what holds less.") from error
     early = outcome.ending in KEPT and not outcome.certificate.residual <= tol
-    remarks = () if writer is None or not early else (writer.how_to_go_on(),)
-    return _solution(problem, solver, name, outcome, tol, remarks)
+    sentences = () if writer is None or not early else (writer.how_to_go_on(),)
+    return _solution(problem, solver, name, outcome, tol, sentences)
 
 
-def _told(
+def _call_back(
     problem: Any,
     callbacks: Sequence[Callable[[Progress], Any]],
     seen: Progress,
@@ -107,21 +107,21 @@ def _solution(
     name: str,
     outcome: Outcome,
     tol: float,
-    remarks: Sequence[str],
+    sentences: Sequence[str],
 ) -> Any:
     """Make the solution."""
     certificate = outcome.certificate
     ending = outcome.ending
     passes = outcome.context.passes
     tol = max(tol, certificate.least)
-    status, converged, message = verdict(
+    status, converged, message = status_and_message(
         problem,
         certificate,
         tol=tol,
         once=problem.readings == 1,
         ending=None if outcome.last.final and ending is not Status.INTERRUPTED else ending,
         notes=outcome.context.notes,
-        remarks=remarks,
+        sentences=sentences,
     )
     solution = problem.solution(
         status=status,

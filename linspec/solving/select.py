@@ -126,7 +126,7 @@ def select(problem: Problem[Any]) -> Selection:
 
 def _reason(name: str, estimates: Mapping[str, cost.Estimate], within: str) -> str:
     """The figures on which a choice rests: in words, for small problems, they take longer than choosing."""
-    figures = "; ".join(f"{each}: {e} ({e.note})" for each, e in estimates.items())
+    figures = "; ".join(f"{solver}: {e} ({e.note})" for solver, e in estimates.items())
     return f"{name} takes the least time{within}: {figures}."
 
 
@@ -156,14 +156,14 @@ def _chosen(problem: Problem[Any], sizes: cost.Sizes) -> tuple[str, dict[str, co
     name = cost.least_time(exact, memory) or cost.least_time(estimates, memory)
     if name:
         return name, estimates, within
-    others = [
+    iterative = [
         name
         for name, spec in registry.records_of_solvers(problem).items()
         if name not in estimates and "iterative" in spec.traits and "demonstration" not in spec.traits
     ]
     raise NoSuitableSolver(
         f'"auto" finds no solver for {problem.name} that these data allow{within}. By name, these can be tried, which '
-        f"iterate: {', '.join(others) or 'none'}."
+        f"iterate: {', '.join(iterative) or 'none'}."
     )
 
 
@@ -205,39 +205,43 @@ def stated_estimate(solver: Callable[[], type[Solver]], name: str, sizes: cost.S
     """Return a solver's estimate of time and memory; None if it states none, or if it is broken, with a warning."""
     fault = "returned what is no linspec.cost.Estimate of times and bytes that are not negative"
     try:
-        found: Any = solver().estimate(sizes)
-        if found is None or (isinstance(found, cost.Estimate) and found.seconds >= 0 and found.bytes >= 0):
-            return found
+        estimate: Any = solver().estimate(sizes)
+        if estimate is None or (
+            isinstance(estimate, cost.Estimate) and estimate.seconds >= 0 and estimate.bytes >= 0
+        ):
+            return estimate
     except Exception as error:  # noqa: BLE001  # whatever a plugin raises: it must not stop other solvers
         fault = f"raised {one_line(error)}"
     warn(f"{name}: estimate {fault}.", PluginWarning)
     return None
 
 
-def automatic(problem: Problem[Any], given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def automatic(problem: Problem[Any], passed: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the solver that "auto" chooses, and the given options that it has; only `tol` is permitted."""
-    extra = sorted(given.keys() - {"tol"})
+    extra = sorted(passed.keys() - {"tol"})
     if extra:
         raise UnknownOption(
             f'"auto" takes only tol; got {", ".join(extra)}. Name a solver to set its options, and see the parameters '
             "of the call."
         )
-    tol = given.get("tol")
+    tol = passed.get("tol")
     if tol is not None and not (options.is_number(tol) and tol > 0):
         raise InvalidOption(f"tol must be a number above 0; got {shown(tol)}.")
     name, estimates, within = _chosen(problem, problem.sizes())
     if tells():
         LOG.debug("auto: %s", _reason(name, estimates, within))
-    return name, options_it_has(problem, name, given)
+    return name, options_it_has(problem, name, passed)
 
 
-def options_it_has(problem: Problem[Any], name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def options_it_has(problem: Problem[Any], name: str, passed: Mapping[str, Any]) -> dict[str, Any]:
     """Return those of the given options that a solver has."""
-    known = options.options_of(registry.get_solver(name, problem)) if given else ()
-    return {option.name: given[option.name] for option in known if option.name in given}
+    known = options.options_of(registry.get_solver(name, problem)) if passed else ()
+    return {option.name: passed[option.name] for option in known if option.name in passed}
 
 
-def chosen_solver(problem: Problem[Any], solver: Any, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+def chosen_solver(
+    problem: Problem[Any], solver: Any, passed: Mapping[str, Any]
+) -> tuple[Any, dict[str, Any]]:
     """Choose one solver for several solves; "auto" decides by the first problem.
 
     Parameters
@@ -245,7 +249,7 @@ def chosen_solver(problem: Problem[Any], solver: Any, given: Mapping[str, Any]) 
     problem : Problem
         The first problem.
     solver : str or Solver
-    given : mapping
+    passed : mapping
         Options and other arguments of `solve`.
 
     Returns
@@ -254,10 +258,10 @@ def chosen_solver(problem: Problem[Any], solver: Any, given: Mapping[str, Any]) 
         The solver, and the options and arguments that it takes.
     """
     if solver != "auto":
-        return solver, dict(given)
-    arguments = {key: value for key, value in given.items() if key in RUN_ARGUMENTS}
-    name, own = automatic(problem, {key: value for key, value in given.items() if key not in arguments})
-    return name, {**arguments, **own}
+        return solver, dict(passed)
+    arguments = {key: value for key, value in passed.items() if key in RUN_ARGUMENTS}
+    name, rest = automatic(problem, {key: value for key, value in passed.items() if key not in arguments})
+    return name, {**arguments, **rest}
 
 
 def has_trait(problem: Problem[Any], solver: str | Solver, trait: str) -> bool:
@@ -274,7 +278,7 @@ def read_once(problem: Problem[Any]) -> bool:
     return problem.readings == 1
 
 
-def lacks(problem: Problem[Any], spec: Any, asked: Collection[str] = ()) -> str:
+def lacks(problem: Problem[Any], spec: Any, needs: Collection[str] = ()) -> str:
     """Say why a solver cannot take the data of a problem, or what else is asked of it; "" if it can.
 
     Parameters
@@ -282,7 +286,7 @@ def lacks(problem: Problem[Any], spec: Any, asked: Collection[str] = ()) -> str:
     problem : Problem
     spec : SolverSpec or None
         The record of the solver; None: it has no traits, and needs nothing.
-    asked : collection of str
+    needs : collection of str
         "warm-start", if the solver shall begin at an earlier answer; "resumable", if it shall write checkpoints.
     """
     traits = frozenset() if spec is None else frozenset(spec.traits)
@@ -290,9 +294,9 @@ def lacks(problem: Problem[Any], spec: Any, asked: Collection[str] = ()) -> str:
         return f"reads its data several times, and {ONCE}"
     if getattr(problem, "path", False) and "path" not in traits:
         return "solves for one ridge at a time"
-    if "warm-start" in asked and "warm-start" not in traits:
+    if "warm-start" in needs and "warm-start" not in traits:
         return "does not begin at an earlier answer"
-    if "resumable" in asked and spec is not None and traits.isdisjoint({"warm-start", "resumable"}):
+    if "resumable" in needs and spec is not None and traits.isdisjoint({"warm-start", "resumable"}):
         return "cannot go on from a checkpoint"
     return "" if spec is None else _unmet(problem, spec.needs)
 

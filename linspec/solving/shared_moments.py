@@ -88,16 +88,16 @@ class Moments:
         if not data:
             raise InvalidProblem("moments are those of matrices; got none. Pass Moments(X) or Moments(X, Y).")
         numbered = "XY" if len(data) <= len("XY") else [f"X{i + 1}" for i in range(len(data))]
-        given = dict(zip(names or numbered, data, strict=False))
-        matrices = {name: as_operator(each, name) for name, each in given.items()}
-        check_order(given, again=True)
+        named = dict(zip(names or numbered, data, strict=False))
+        matrices = {name: as_operator(matrix, name) for name, matrix in named.items()}
+        check_order(named, again=True)
         first = next(iter(matrices))
         for name, A in matrices.items():
             check_rows(first, matrices[first], name, A)
             check_device(first, matrices[first], name, A)
         pre = rows.Preprocessing(center=bool(center))
-        own = rows.Moments([A.in_blocks(name) for name, A in matrices.items()], pre, names=list(matrices))
-        self.matrices, self._moments, self._form, self._expect = matrices, own, str(form), expect
+        moments = rows.Moments([A.in_blocks(name) for name, A in matrices.items()], pre, names=list(matrices))
+        self.matrices, self._moments, self._form, self._expect = matrices, moments, str(form), expect
 
     @classmethod
     def of(
@@ -116,9 +116,9 @@ class Moments:
         form, expect
             As for the class.
         """
-        made = object.__new__(cls)
-        made.matrices, made._moments, made._form, made._expect = dict(matrices), moments, form, expect
-        return made
+        shared = object.__new__(cls)
+        shared.matrices, shared._moments, shared._form, shared._expect = dict(matrices), moments, form, expect
+        return shared
 
     def __repr__(self) -> str:
         views = ", ".join(f"{name}={A!r}" for name, A in self.matrices.items())
@@ -168,18 +168,18 @@ class Moments:
             Passes that are set aside for the certificate, unless something is held.
         """
         with locked(self):
-            own = self._moments.again(passes, certificate_passes)
-            made = passes.count
-            self._form_held(own)
-            self._moments.take_up(own)
-            self._moments.passes.count += passes.count - made
-        return own
+            moments = self._moments.again(passes, certificate_passes)
+            before = passes.count
+            self._form_held(moments)
+            self._moments.take_up(moments)
+            self._moments.passes.count += passes.count - before
+        return moments
 
-    def _form_held(self, own: rows.Moments) -> rows.Moments:
+    def _form_held(self, moments: rows.Moments) -> rows.Moments:
         """Form what the form asks for."""
-        if not own.holds:
-            own.expect(*self._expect, self.form)
-        return own
+        if not moments.holds:
+            moments.expect(*self._expect, self.form)
+        return moments
 
     @contextmanager
     def _ready(self) -> Iterator[rows.Moments]:
@@ -223,9 +223,9 @@ class Moments:
         m = len(self.matrices)
         wanted = [*blocks[:m], *(V for V in blocks[m:] if V is not None)]
         placed = [None if V is None else self._block(V, i) for i, V in enumerate(wanted)]
-        with self._ready() as own:
-            found = own.products(*placed, *[None] * (m - len(placed)), onto=onto)
-        return tuple(found[j][i] for i in range(m) for j in range(m))
+        with self._ready() as moments:
+            products = moments.products(*placed, *[None] * (m - len(placed)), onto=onto)
+        return tuple(products[j][i] for i in range(m) for j in range(m))
 
     def gram(self, V: Array, index: int = 0) -> Array:
         """Compute XᵢᵀXᵢ V for one matrix. Others are not read, unless Gram matrices still have to be formed.
@@ -246,8 +246,8 @@ class Moments:
             V does not fit the matrix, or there is no such matrix.
         """
         V = self._block(V, index)
-        with self._ready() as own:
-            return own.gram_product(V, index)
+        with self._ready() as moments:
+            return moments.gram_product(V, index)
 
     def dense(self) -> tuple[Array, ...]:
         """Return XᵢᵀXⱼ with i ≤ j as dense arrays, for two matrices (XᵀX, XᵀY, YᵀY).
@@ -299,7 +299,7 @@ class Moments:
         if size < 1:
             raise InvalidProblem(f"size must be at least 1; got {shown(size)}.")
         with locked(self), on_device(self.device):
-            own = self._moments.again(self._moments.passes)
-            own.sketch_rows = int(size)
-            own.seed = int(random_generator(rng).integers(2**63))
-            return own.sketch()
+            moments = self._moments.again(self._moments.passes)
+            moments.sketch_rows = int(size)
+            moments.seed = int(random_generator(rng).integers(2**63))
+            return moments.sketch()

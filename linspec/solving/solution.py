@@ -172,7 +172,7 @@ class Solution:
 
     def saved_parts(self) -> dict[str, Any]:
         """Return the parts that `save` writes, by name: by default all fields."""
-        parts = {each.name: vars(self)[each.name] for each in dataclasses.fields(self)}
+        parts = {entry.name: vars(self)[entry.name] for entry in dataclasses.fields(self)}
         return {**parts, "status": parts["status"].name}
 
     @classmethod
@@ -353,7 +353,7 @@ class Solution:
         Classes of answers with facts beside the columns of `summary` override it.
         """
         label = self.layout.objective or f"sum of {self.layout.value_label}s"
-        total = self.objective({each.name: getattr(self, each.name) for each in dataclasses.fields(self)})
+        total = self.objective({entry.name: getattr(self, entry.name) for entry in dataclasses.fields(self)})
         return [] if total is None else [(label, f"{total:.7g}")]
 
     def _per_component(self) -> dict[str, Any]:
@@ -364,13 +364,13 @@ class Solution:
     def _certificate(self) -> list[tuple[str, str]]:
         """Return status, residual, cost, ridge and message of the run as pairs of texts."""
         limit = "" if self.tol is None else f", tolerance {self.tol:.2g}"
-        made = f"{count_of(self.passes, 'pass')}, {count_of(self.iterations, 'iteration')}"
+        cost = f"{count_of(self.passes, 'pass')}, {count_of(self.iterations, 'iteration')}"
         ridge = [("ridge", self._about_ridge())] if size_of_ridge(self.ridge) > 0 else []
         return [
             ("status", self.status.name),
             ("residual", f"{self.residual:.2g} ({self.about_residual}){limit}"),
             *([("accuracy", self.accuracy)] if self.accuracy else []),
-            ("cost", f"{made}, {self.seconds:.3g} s"),
+            ("cost", f"{cost}, {self.seconds:.3g} s"),
             *ridge,
             ("message", self.message),
         ]
@@ -383,12 +383,12 @@ class Solution:
 
 def weights_by_matrix(solution: Any) -> dict[str, tuple[Array, int]]:
     """Return the weights of each matrix of an answer, and the axis that counts the columns of the matrix."""
-    found: dict[str, tuple[Array, int]] = {}
+    weights: dict[str, tuple[Array, int]] = {}
     for matrix, (name, axis) in solution.layout.weights.items():
         value = getattr(solution, name)
         views = (matrix,) if not isinstance(value, tuple) else view_names(len(value))
-        found |= {view: (part, axis) for view, part in zip(views, parts_of(value), strict=True)}
-    return found
+        weights |= {view: (part, axis) for view, part in zip(views, parts_of(value), strict=True)}
+    return weights
 
 
 def labels_of_rows(problem: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -449,19 +449,21 @@ def load_solution(path: str | os.PathLike[str], *, like: Array = None) -> Any:
         if problem in registry.problems():
             registry.get_problem(problem)  # which imports the class
         cls = archive.class_named(file.header["class"], [Solution])
-        found = cls.from_saved_parts(file.fields(cls.layout.saved_types))
+        solution = cls.from_saved_parts(file.fields(cls.layout.saved_types))
     if like is None:
-        return found
+        return solution
     if not is_array(like):
         raise InvalidOption(f"like must be an array, where the solution shall be; got {shown(like)}.")
 
     def placed(part: Any) -> Any:
         return from_host(part, like=like) if is_array(part) else part
 
-    names = [each.name for each in dataclasses.fields(cls) if _belongs_to_library(cls, each)]
-    return dataclasses.replace(found, **{name: each_part(getattr(found, name), placed) for name in names})
+    names = [entry.name for entry in dataclasses.fields(cls) if _belongs_to_library(cls, entry)]
+    return dataclasses.replace(
+        solution, **{name: each_part(getattr(solution, name), placed) for name in names}
+    )
 
 
-def _belongs_to_library(cls: type[Solution], each: dataclasses.Field[Any]) -> bool:
+def _belongs_to_library(cls: type[Solution], entry: dataclasses.Field[Any]) -> bool:
     """Whether a field is in the library of the data: it is a weight field, or is declared as an `Array`."""
-    return each.name in cls.layout.arrays or each.type in ("Array", "Array | None", Array, Array | None)
+    return entry.name in cls.layout.arrays or entry.type in ("Array", "Array | None", Array, Array | None)

@@ -191,8 +191,8 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
     with on_device(problem):
         instance, spec = _resolve(problem, solver, options_)
         name = spec.name if spec is not None else type(instance).__name__
-        asked = {"warm-start": start is not None, "resumable": checkpoint is not None or saved is not None}
-        _check_fit(problem, spec, name, [trait for trait, wanted in asked.items() if wanted])
+        needs = {"warm-start": start is not None, "resumable": checkpoint is not None or saved is not None}
+        _check_fit(problem, spec, name, [trait for trait, wanted in needs.items() if wanted])
         writer = _checkpoint_writer(problem, name, checkpoint, saved)
         if start is not None:
             start = problem.start(borrowed(start, "start"))
@@ -239,13 +239,13 @@ def _check_callback(callback: Any) -> None:
         ) from error
 
 
-def _check_fit(problem: Problem[Any], spec: Any, name: str, asked: list[str]) -> None:
+def _check_fit(problem: Problem[Any], spec: Any, name: str, needs: list[str]) -> None:
     """Refuse a solver that cannot take the data, or what is asked of it, and list those that can."""
-    lacking = lacks(problem, spec, asked)
+    lacking = lacks(problem, spec, needs)
     if not lacking:
         return
     records = registry.records_of_solvers(problem)
-    able = [each for each, other in records.items() if not lacks(problem, other, asked)]
+    able = [candidate for candidate, record in records.items() if not lacks(problem, record, needs)]
     kind = SweptOnce if ONCE in lacking else MissingCapability
     raise kind(f"{name} {lacking}. Solvers that can take what was passed: {', '.join(able) or 'none'}.")
 
@@ -253,7 +253,7 @@ def _check_fit(problem: Problem[Any], spec: Any, name: str, asked: list[str]) ->
 def _with_another_solver(
     problem: Problem[Any],
     first: Any,
-    given: dict[str, Any],
+    passed: dict[str, Any],
     *,
     max_passes: Any,
     **settings: Any,
@@ -267,7 +267,7 @@ def _with_another_solver(
     if not name or (passes is not None and passes <= 0):
         return first
     cls = registry.get_solver(name, problem)
-    instance = with_parts(options.build(cls, options_it_has(problem, name, given)))
+    instance = with_parts(options.build(cls, options_it_has(problem, name, passed)))
     try:
         second = run(problem, instance, name, max_passes=passes, **settings)
     except (BudgetTooSmall, OutOfMemory):
@@ -275,24 +275,26 @@ def _with_another_solver(
     except NothingYet:
         return as_interrupted(first)
     best = _better(first, second)
-    other, when = (second, "too") if best is first else (first, "first")
+    worse, when = (second, "too") if best is first else (first, "first")
     if best is first and second.status is Status.INTERRUPTED:
         best = as_interrupted(best)
-    said = f"{best.message} {other.solver} was tried {when}, and ended as {other.status.name}."
-    costs = {each: getattr(first, each) + getattr(second, each) for each in ("passes", "columns", "flops")}
-    return dataclasses.replace(best, message=said, **costs)
+    message = f"{best.message} {worse.solver} was tried {when}, and ended as {worse.status.name}."
+    costs = {
+        figure: getattr(first, figure) + getattr(second, figure) for figure in ("passes", "columns", "flops")
+    }
+    return dataclasses.replace(best, message=message, **costs)
 
 
-def _better(one: Any, other: Any) -> Any:
+def _better(first: Any, second: Any) -> Any:
     """Return the better of two answers.
 
     If only one has converged, return this answer. Else return `other`, the later one, if `one` is ILL_CONDITIONED,
     because the residual of `one` does not show lost digits. Else return the answer with the smaller residual.
     """
-    if one.converged != other.converged:
-        return one if one.converged else other
-    squared = one.status is Status.ILL_CONDITIONED  # the residual does not show the lost digits
-    return other if squared or not one.residual <= other.residual else one
+    if first.converged != second.converged:
+        return first if first.converged else second
+    squared = first.status is Status.ILL_CONDITIONED  # the residual does not show the lost digits
+    return second if squared or not first.residual <= second.residual else first
 
 
 def _next(problem: Problem[Any], first: Any) -> str:
@@ -326,9 +328,9 @@ def _checkpoint_writer(
     """Return the writer of a run's checkpoints, or None, after a check of the checkpoint that the run continues."""
     if checkpoint is None and saved is None:
         return None
-    given = Checkpoint(checkpoint) if isinstance(checkpoint, str | os.PathLike) else checkpoint
-    if given is not None and not isinstance(given, Checkpoint):
-        raise InvalidOption(f"checkpoint must be a linspec.Checkpoint or a path; got {shown(given)}.")
+    settings = Checkpoint(checkpoint) if isinstance(checkpoint, str | os.PathLike) else checkpoint
+    if settings is not None and not isinstance(settings, Checkpoint):
+        raise InvalidOption(f"checkpoint must be a linspec.Checkpoint or a path; got {shown(settings)}.")
     if read_once(problem) or problem.shared is not None:
         raise MissingCapability(
             "a checkpoint cannot be kept of data that are read once, or of moments in place of the data. Pass the "
@@ -337,7 +339,7 @@ def _checkpoint_writer(
     about = fingerprint(problem, name)
     if saved is not None:
         check_same(saved["about"], about)
-    return None if given is None else CheckpointWriter(given, about)
+    return None if settings is None else CheckpointWriter(settings, about)
 
 
 def _check_memory(problem: Problem[Any], instance: Solver, spec: Any, name: str) -> None:
@@ -351,18 +353,18 @@ def _check_memory(problem: Problem[Any], instance: Solver, spec: Any, name: str)
         check_fits(estimate.bytes, what, "Choose a solver with the trait iterative.", sizes.free_memory)
 
 
-def _resolve(problem: Problem[Any], solver: Any, given: dict[str, Any]) -> tuple[Solver, Any]:
+def _resolve(problem: Problem[Any], solver: Any, passed: dict[str, Any]) -> tuple[Solver, Any]:
     """Return the solver instance, its parts looked up, and its record, or None if it has none."""
     if isinstance(solver, Solver):
-        if given:
+        if passed:
             raise TypeError(
-                f"options go into the solver instance; got {', '.join(sorted(given))} beside "
+                f"options go into the solver instance; got {', '.join(sorted(passed))} beside "
                 f"{type(solver).__name__}(...)."
             )
         return with_parts(solver), registry.spec_of(type(solver), problem)
     if not isinstance(solver, str):
         raise InvalidOption(f"solver must be a name or a Solver instance; got {type(solver).__name__}.")
     if solver == "auto":
-        solver, given = automatic(problem, given)
+        solver, passed = automatic(problem, passed)
     cls, spec = registry.solver_and_record(solver, problem)
-    return with_parts(options.build(cls, given)), spec
+    return with_parts(options.build(cls, passed)), spec

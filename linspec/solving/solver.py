@@ -90,10 +90,10 @@ class Solver(ABC):
         context : Context
             Its tolerance serves if the solver has none of its own.
         """
-        asked = getattr(self, "tol", None)
-        own = iteration.Context(context.tol if asked is None else asked, context.rng, context.passes)
-        for made, last in enumerate(self.iterate(problem, moments, own, None)):
-            within = last.residual <= own.tol and not last.doubt
-            if last.final or within or made >= self.max_iterations:
+        tol = getattr(self, "tol", None)
+        inner = iteration.Context(context.tol if tol is None else tol, context.rng, context.passes)
+        for steps, last in enumerate(self.iterate(problem, moments, inner, None)):
+            within = last.residual <= inner.tol and not last.doubt
+            if last.final or within or steps >= self.max_iterations:
                 break
         return last.arrays()

@@ -59,9 +59,9 @@ def add_row_fields(cls: type) -> None:
 
 def borrow(problem: Any) -> None:
     """Replace arrays of other libraries (`linspec.borrowed`) in the fields of a problem, but for its matrices."""
-    kept = [name for name, declared in problem.stated.matrices.items() if not declared.vector]
+    matrices = [name for name, declared in problem.stated.matrices.items() if not declared.vector]
     for name, value in vars(problem).items():
-        if name not in kept and may_lend(type(value)):
+        if name not in matrices and may_lend(type(value)):
             object.__setattr__(problem, name, borrowed(value, name))
 
 
@@ -76,16 +76,16 @@ def state(problem: Any) -> None:
     borrow(problem)
     for name in stated.flags:
         check_flag(name, getattr(problem, name))
-    given = {name: getattr(problem, name) for name in stated.matrix_names}
-    shared = shared_moments(problem, given)
+    by_name = {name: getattr(problem, name) for name in stated.matrix_names}
+    shared = shared_moments(problem, by_name)
     if shared is not None:
-        given = _of_moments(problem, shared)
-    _check_given(problem, given)
+        by_name = _of_moments(problem, shared)
+    _check_matrices(problem, by_name)
     for name, declared in stated.matrices.items():
-        data = given[name]
+        data = by_name[name]
         if declared.several:
             views = [
-                adopt(problem, view, each) for view, each in zip(view_names(len(data)), data, strict=True)
+                adopt(problem, view, matrix) for view, matrix in zip(view_names(len(data)), data, strict=True)
             ]
             object.__setattr__(problem, name, tuple(views))
         else:
@@ -109,9 +109,9 @@ def state(problem: Any) -> None:
 # ---- matrices ---------------------------------------------------------------------------------
 
 
-def shared_moments(problem: Any, given: Mapping[str, Any]) -> Moments | None:
+def shared_moments(problem: Any, matrices: Mapping[str, Any]) -> Moments | None:
     """Return the moments passed instead of data, after a check that they fit the problem; None for data."""
-    first = next(iter(given.values()))
+    first = next(iter(matrices.values()))
     shared = first if isinstance(first, Moments) else None
     object.__setattr__(problem, "shared", shared)
     if shared is not None and shared.center != problem.center:
@@ -135,11 +135,11 @@ def _of_moments(problem: Any, shared: Moments) -> dict[str, Any]:
     return dict(zip(names, views, strict=True))
 
 
-def _check_given(problem: Any, given: Mapping[str, Any]) -> None:
+def _check_matrices(problem: Any, matrices: Mapping[str, Any]) -> None:
     """Refuse a problem that lacks a matrix, or has iterators where rows are read several times."""
     stated, kind = problem.stated, type(problem).__name__
     for name, declared in stated.matrices.items():
-        data = given[name]
+        data = matrices[name]
         if declared.several and not (isinstance(data, list | tuple) and len(data)):
             raise InvalidProblem(
                 f"{name} must be a list of {declared.what}, data with equally many rows; got {shown(data)}."
@@ -151,7 +151,7 @@ def _check_given(problem: Any, given: Mapping[str, Any]) -> None:
                 "a source of pairs of slices."
             )
         if not declared.once:
-            several = dict(zip(view_names(len(data)), data, strict=True)) if declared.several else given
+            several = dict(zip(view_names(len(data)), data, strict=True)) if declared.several else matrices
             refuse_iterators(several)
 
 
@@ -275,11 +275,11 @@ def adopt_rows(problem: Any) -> None:
                 A.expect(int(rows))
 
 
-def adopt_labels(problem: Any, given: Mapping[str, Any]) -> None:
+def adopt_labels(problem: Any, row_data: Mapping[str, Any]) -> None:
     """Keep the row labels of data beside the matrices, such as weights, for the checks."""
-    known = {name: index_of(data) for name, data in given.items()}
-    kept = {name: RowNames(index) for name, index in known.items() if index is not None}
-    object.__setattr__(problem, "row_labels", {**problem.row_labels, **kept})
+    known = {name: index_of(data) for name, data in row_data.items()}
+    labels = {name: RowNames(index) for name, index in known.items() if index is not None}
+    object.__setattr__(problem, "row_labels", {**problem.row_labels, **labels})
 
 
 # ---- numbers ----------------------------------------------------------------------------------
@@ -314,9 +314,9 @@ def stated_ridge(problem: Any, ridge: Any) -> Any:
     declared = problem.stated.fields[problem.stated.ridge]
     if not declared.path:
         return checked_ridge(problem, ridge)
-    found = check_ridges(ridge)
-    _check_positive(declared, parts_of(found))
-    return found
+    ridges = check_ridges(ridge)
+    _check_positive(declared, parts_of(ridges))
+    return ridges
 
 
 def checked_ridge(problem: Any, ridge: Any) -> Any:
@@ -324,13 +324,13 @@ def checked_ridge(problem: Any, ridge: Any) -> Any:
     declared = problem.stated.fields[problem.stated.ridge]
     names = _penalised(problem) if declared.each else ("",)
     several = declared.each and isinstance(ridge, tuple | list)
-    found = tuple(check_ridge(one) for one in (ridge if several else (ridge,) * len(names)))
-    if len(found) != len(names):
+    numbers = tuple(check_ridge(number) for number in (ridge if several else (ridge,) * len(names)))
+    if len(numbers) != len(names):
         raise InvalidProblem(
-            f"ridge must be a number or one for each of {', '.join(names)}; got {len(found)} numbers."
+            f"ridge must be a number or one for each of {', '.join(names)}; got {len(numbers)} numbers."
         )
-    _check_positive(declared, found)
-    return found if declared.each else found[0]
+    _check_positive(declared, numbers)
+    return numbers if declared.each else numbers[0]
 
 
 def _check_positive(declared: Any, ridges: tuple[float, ...]) -> None:
@@ -369,18 +369,18 @@ def least_ridges(problem: Any) -> dict[str, float]:
     return dict.fromkeys(names, min(ridge) if isinstance(ridge, tuple) else ridge)
 
 
-def start_of(problem: Any, given: Any) -> dict[str, Array]:
+def start_of(problem: Any, answer: Any) -> dict[str, Array]:
     """Check the vectors of an earlier answer against the matrices, and return them by field."""
     weights = problem.solution.layout.weights
     kind = type(problem).__name__
     if not weights:
         raise InvalidProblem(f"solvers of {problem.name} cannot begin at an earlier answer; leave start out.")
-    found: dict[str, Any] = {}
+    vectors: dict[str, Any] = {}
     for field, (name, axis) in weights.items():
-        W = given.get(name) if isinstance(given, Mapping) else getattr(given, name, None)
-        if W is None and len(weights) == 1 and is_array(given):
-            W = given
-        matrices = [problem.matrices[each] for each in in_field(problem, field)]
+        W = answer.get(name) if isinstance(answer, Mapping) else getattr(answer, name, None)
+        if W is None and len(weights) == 1 and is_array(answer):
+            W = answer
+        matrices = [problem.matrices[matrix] for matrix in in_field(problem, field)]
         parts = [finite_array(part, f"the {name} of start") for part in parts_of(W) if part is not None]
         shapes = [tuple(part.shape) for part in parts]
         wanted = [A.shape[1] for A in matrices]
@@ -389,13 +389,13 @@ def start_of(problem: Any, given: Any) -> dict[str, Array]:
         if not 1 <= min(counts) <= max(counts) <= max(*wanted, problem.width):
             raise InvalidProblem(
                 f"start must have {name} with the columns, {wanted}, along axis {axis}, and at most so many vectors; "
-                f"got {shown(shapes or given)}. Pass a solution of {kind} on the same columns."
+                f"got {shown(shapes or answer)}. Pass a solution of {kind} on the same columns."
             )
         placed = tuple(A.device.blocks.asarray(part) for A, part in zip(matrices, parts, strict=True))
-        found[name] = placed if problem.stated.matrices[field].several else placed[0]
-    if len({part.shape[1] for W in found.values() for part in parts_of(W)}) > 1 < len(found):
+        vectors[name] = placed if problem.stated.matrices[field].several else placed[0]
+    if len({part.shape[1] for W in vectors.values() for part in parts_of(W)}) > 1 < len(vectors):
         raise InvalidProblem("the weights of start must have equally many columns for both views.")
-    return found
+    return vectors
 
 
 def in_field(problem: Any, field: str) -> tuple[str, ...]:

@@ -231,9 +231,9 @@ def table_of_features(solution: Any, values: Array, library: str | None = None) 
     return table("feature", range(values.shape[0]), named, _library(solution, library, None))
 
 
-def _library(solution: Any, asked: str | None, data: Any) -> str:
+def _library(solution: Any, library: str | None, data: Any) -> str:
     """Return the library of a table: the requested one, that of the data, or that of the first training frame."""
-    return (library_of(data) or str(solution.frame_library)) if asked is None else asked
+    return (library_of(data) or str(solution.frame_library)) if library is None else library
 
 
 # ---- ridges: a number, or one for each of several matrices -------------------------------------
@@ -316,7 +316,7 @@ class Summary(list[dict[str, Any]]):
         width = max((len(name) for name, _ in self.facts), default=0)
         lines = [self.title, *(f"{name.ljust(width)}  {text}" for name, text in self.facts)]
         if self:
-            cells = [list(self[0]), *([_shown(value) for value in row.values()] for row in self[:SHOWN])]
+            cells = [list(self[0]), *([_text(value) for value in row.values()] for row in self[:SHOWN])]
             widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
             aligned = (zip(row, widths, strict=True) for row in cells)
             lines += ["", *("  ".join(text.rjust(width) for text, width in row) for row in aligned)]
@@ -336,7 +336,7 @@ def some_of(texts: Sequence[str]) -> str:
     return "  ".join(texts[:FEW]) + more
 
 
-def _shown(value: Any) -> str:
+def _text(value: Any) -> str:
     if value is None:
         return ""
     return f"{value:.6g}" if isinstance(value, float) else str(value)

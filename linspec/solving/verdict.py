@@ -1,4 +1,4 @@
-"""The verdict: how a run ended, in a status and a message; and findings that certificates of several problems share.
+"""How a run ended, in a status and a message; and findings that certificates of several problems share.
 
 Problem: a residual cannot show everything, and a run that is cut short should still say what its last iterate is worth.
 Method: status and message follow from the certificate, from findings on the way, and from the end of the loop, in one
@@ -46,7 +46,7 @@ Finding = tuple[Status | None, str]
 """A status, or None, and its text for the message."""
 
 
-def verdict(
+def status_and_message(
     problem: Any,
     certificate: Certificate,
     *,
@@ -54,7 +54,7 @@ def verdict(
     once: bool,
     ending: Status | None,
     notes: Sequence[Finding],
-    remarks: Sequence[str] = (),
+    sentences: Sequence[str] = (),
 ) -> tuple[Status, bool, str]:
     """Decide status, convergence and message of a run from the certificate.
 
@@ -69,11 +69,11 @@ def verdict(
         The reason for which the loop ended; None for a solver without a loop.
     notes : sequence of (Status or None, str)
         Findings of the solver.
-    remarks : sequence of str, default ()
+    sentences : sequence of str, default ()
         Sentences for the message that bear on no status.
     """
-    found = [certificate.fields.get(name) for name in problem.solution.layout.arrays]
-    parts = [part for value in found for part in parts_of(value)]
+    arrays = [certificate.fields.get(name) for name in problem.solution.layout.arrays]
+    parts = [part for value in arrays for part in parts_of(value)]
     empty = any(0 in getattr(part, "shape", ()) for part in parts)
     settled = bool(certificate.residual <= tol) and not certificate.lost
     converged = settled and problem.solution.layout.certified and not empty
@@ -81,7 +81,7 @@ def verdict(
     statuses = [finding for finding, _ in together]
     status = _status(converged, ending, statuses, nothing=empty and settled)
     figures = _figures(certificate.residual, tol, once=once)
-    return status, converged, _message(status, together, remarks, figures)
+    return status, converged, _message(status, together, sentences, figures)
 
 
 def _status(
@@ -103,8 +103,8 @@ def _status(
         return Status.CONVERGED
     if ending is not None and not by_itself:
         return ending
-    said = (each for each in (Status.APPROXIMATE, Status.ITERATION_LIMIT) if each in notes)
-    return next(said, Status.INACCURATE)
+    statuses = (status for status in (Status.APPROXIMATE, Status.ITERATION_LIMIT) if status in notes)
+    return next(statuses, Status.INACCURATE)
 
 
 def _figures(residual: float, tol: float, *, once: bool) -> str:
@@ -114,14 +114,14 @@ def _figures(residual: float, tol: float, *, once: bool) -> str:
     return f"residual {residual:.2g}, tolerance {tol:.2g}"
 
 
-def _message(status: Status, notes: Sequence[Finding], remarks: Sequence[str], figures: str) -> str:
-    """Return the message: the advice of the status unless a finding gives it, findings, remarks, and figures."""
+def _message(status: Status, notes: Sequence[Finding], sentences: Sequence[str], figures: str) -> str:
+    """Return the message: the advice of the status unless a finding gives it, findings, sentences, and figures."""
     # Advice on approximations that are not good enough does not apply to a converged answer.
     if status is Status.CONVERGED:
         notes = [(finding, text) for finding, text in notes if finding is not Status.APPROXIMATE]
     texts = [text for _, text in notes]
-    own = [] if any(status is finding for finding, _ in notes) else [status.value]
-    return " ".join([*own, *texts, *remarks, f"({figures})"])
+    advice = [] if any(status is finding for finding, _ in notes) else [status.value]
+    return " ".join([*advice, *texts, *sentences, f"({figures})"])
 
 
 def as_interrupted(solution: Any) -> Any:
@@ -222,7 +222,7 @@ def nearly_explained(problem: Any, name: str, columns: tuple[int, ...]) -> tuple
 def about_constant(
     problem: Any, name: str, columns: tuple[int, ...], *, centred: bool, deficient: bool
 ) -> list[tuple[None, str]]:
-    """Return a remark on the constant columns of a matrix, if it has no others or if ranks are deficient."""
+    """Return a sentence on the constant columns of a matrix, if it has no others or if ranks are deficient."""
     count = problem.matrices[name].shape[1]
     if not columns or not (deficient or len(columns) == count):
         return []
@@ -273,5 +273,5 @@ def lost_digits(moments: Any, least: float) -> str:
     what = "Means" if moments.pre.B is None else "Means, or what confounds explain,"
     text = f"{what} much larger than the deviations of a column were subtracted from products, not from entries: "
     text += f"relative errors of about {min(error, 1.0):.0e} remain, which the residual does not show. "
-    other = "Pass an array or a file" if moments.pre.center else "Pass center=True"
-    return text + f"{other}, or subtract a constant from each column."
+    remedy = "Pass an array or a file" if moments.pre.center else "Pass center=True"
+    return text + f"{remedy}, or subtract a constant from each column."

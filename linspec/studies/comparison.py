@@ -45,7 +45,7 @@ from linspec.solving.solver import Solver
 from linspec.solving.stating import with_values
 from linspec.solving.tables import Summary
 from linspec.status import Status
-from linspec.studies.held_out.scores import FEWEST, beside, number_of, rows_to_score
+from linspec.studies.held_out.scores import FEWEST, auxiliary, number_of, rows_to_score
 
 AUTO, FAILED = "auto", "FAILED"
 
@@ -231,10 +231,10 @@ def compare(
     >>> shared = rng.standard_normal((300, 1))
     >>> X, Y = shared + rng.standard_normal((300, 30)), shared + rng.standard_normal((300, 20))
     >>> problems = {f"ridge {r:g}": ls.CCA(X, Y, k=1, ridge=r) for r in (0.0, 1e3)}
-    >>> found = ls.compare(problems, ["gram"], held_out=0.3, rng=0)
-    >>> [row["status"] for row in found.rows]
+    >>> comparison = ls.compare(problems, ["gram"], held_out=0.3, rng=0)
+    >>> [row["status"] for row in comparison.rows]
     ['CONVERGED', 'CONVERGED']
-    >>> found.best.problem
+    >>> comparison.best.problem
     'ridge 1000'
     """
     named = _named(problems)
@@ -244,10 +244,10 @@ def compare(
     entries: list[Entry] = []
     interrupted = False
     limits = {"rng": seed, "max_passes": max_passes, "max_seconds": max_seconds, "callback": callback}
-    for label, name, solver, own in runs:
+    for label, name, solver, arguments in runs:
         problem, rows = parted[label]
         try:
-            entry = measured(problem, solver, own, rows=rows, **limits)
+            entry = measured(problem, solver, arguments, rows=rows, **limits)
         except KeyboardInterrupt:
             if not entries:
                 raise
@@ -410,16 +410,16 @@ RunRequest = tuple[str, str, str | Solver, dict[str, Any]]
 options of the solver."""
 
 
-def _runs(named: Mapping[str, Problem[Any]], solvers: Any, given: Mapping[str, Any]) -> list[RunRequest]:
+def _runs(named: Mapping[str, Problem[Any]], solvers: Any, passed: Mapping[str, Any]) -> list[RunRequest]:
     """Check solvers and options, and list all runs; each listed solver and each option must have one."""
     listed = _listed(solvers)
     runs: list[RunRequest] = []
     for label, problem in named.items():
         pairs = {name: name for name in solvers_to_compare(problem.name)} if listed is None else listed
         for name, solver in pairs.items():
-            own = _options(solver, problem, given)
-            if own is not None:
-                runs.append((label, name, solver, own))
+            arguments = _options(solver, problem, passed)
+            if arguments is not None:
+                runs.append((label, name, solver, arguments))
     run = dict.fromkeys(name for _, name, _, _ in runs)
     for name, solver in (listed or {}).items():
         if name not in run:
@@ -427,7 +427,7 @@ def _runs(named: Mapping[str, Problem[Any]], solvers: Any, given: Mapping[str, A
             if isinstance(solver, str):
                 registry.get_spec("solver", solver, first)  # raises, and lists the solvers
             raise InvalidOption(f"{name} is no solver of {first.name}.")
-    unused = [name for name in given if not any(name in own for *_, own in runs)]
+    unused = [name for name in passed if not any(name in arguments for *_, arguments in runs)]
     if unused:
         raise UnknownOption(f"none of {', '.join(run)} has an option {unused[0]!r}. Leave it out.")
     return runs
@@ -438,17 +438,17 @@ def _listed(solvers: Any) -> dict[str, str | Solver] | None:
     if solvers is None:
         return None
     if isinstance(solvers, Mapping):
-        found = {str(label): solver for label, solver in solvers.items()}
+        by_name = {str(label): solver for label, solver in solvers.items()}
     else:
         several = isinstance(solvers, Iterable) and not isinstance(solvers, str)
-        each = list(solvers if several else [solvers])
-        found = dict(zip(_numbered(map(_called, each)), each, strict=True))
-    if not found:
+        listed = list(solvers if several else [solvers])
+        by_name = dict(zip(_numbered(map(_called, listed)), listed, strict=True))
+    if not by_name:
         raise InvalidOption("solvers must name at least one; got none.")
-    for solver in found.values():
+    for solver in by_name.values():
         if not isinstance(solver, str | Solver):
             raise InvalidOption(f"a solver is a name or a Solver instance; got {shown(solver)}.")
-    return found
+    return by_name
 
 
 def _called(solver: Any) -> str:
@@ -457,7 +457,7 @@ def _called(solver: Any) -> str:
     return str(solver) if spec is None else spec.name
 
 
-def _options(solver: str | Solver, problem: Problem[Any], given: Mapping[str, Any]) -> dict[str, Any] | None:
+def _options(solver: str | Solver, problem: Problem[Any], passed: Mapping[str, Any]) -> dict[str, Any] | None:
     """Select those of the given options that a solver has, and check their values; None if it is not for the problem.
 
     A solver may solve a problem if it is registered for it, or is an unregistered instance.
@@ -466,17 +466,17 @@ def _options(solver: str | Solver, problem: Problem[Any], given: Mapping[str, An
         known = registry.spec_of(type(solver)) is None or registry.spec_of(type(solver), problem) is not None
         return {} if known else None
     if solver == AUTO:
-        own = {name: value for name, value in given.items() if name == "tol"}
-        automatic(problem, own)
-        return own
+        arguments = {name: value for name, value in passed.items() if name == "tol"}
+        automatic(problem, arguments)
+        return arguments
     try:
         cls = registry.get_solver(solver, problem)
     except LookupError:
         return None
     names = {option.name for option in options.options_of(cls)}
-    own = {name: value for name, value in given.items() if name in names}
-    options.build(cls, own)
-    return own
+    arguments = {name: value for name, value in passed.items() if name in names}
+    options.build(cls, arguments)
+    return arguments
 
 
 def _seed(rng: Any) -> Any:
@@ -508,8 +508,8 @@ def _parted(problem: Problem[Any], held_out: Any, seed: Any) -> tuple[Problem[An
         raise InvalidProblem(
             f"held_out must be a fraction, or rows of {' and '.join(wanted)}, each by its name."
         )
-    given = {name: held_out[name] for name in names}
-    rows = rows_to_score(problem, given, "held-out", "solver", SweptOnce, names)
+    matrices = {name: held_out[name] for name in names}
+    rows = rows_to_score(problem, matrices, "held-out", "solver", SweptOnce, names)
     confounds = held_out.get("confounds")
     check_order({**rows, "confounds": confounds})
     return problem, with_values(problem.with_matrices(rows), confounds=confounds)
@@ -528,7 +528,7 @@ def _score(solution: Any, rows: Problem[Any] | None) -> tuple[float | None, str]
     if rows is None:
         return None, ""
     try:
-        found = solution.score(*rows.matrices.values(), **beside(rows))
+        score = solution.score(*rows.matrices.values(), **auxiliary(rows))
     except LinspecError as error:
         return None, f"There is no score: {one_line(error)}"
-    return number_of(found), ""
+    return number_of(score), ""

@@ -153,17 +153,17 @@ class RidgePath(Generic[S]):
         return table("", None, columns, first.frame_library if library is None else library)
 
     def __repr__(self) -> str:
-        made = f"{count_of(len(self.ridges), 'ridge')}, {count_of(self.passes, 'pass')}"
-        title = f"<RidgePath by {self.solver}: {made}{', interrupted' * self.interrupted}>"
+        cost = f"{count_of(len(self.ridges), 'ridge')}, {count_of(self.passes, 'pass')}"
+        title = f"<RidgePath by {self.solver}: {cost}{', interrupted' * self.interrupted}>"
         return repr(Summary(self.table(library=""), title, ()))
 
 
 def values_along(solutions: Sequence[Any]) -> HostArray:
     """Return the values of each solution in a row; NaN for components that it lacks."""
     value = solutions[0].layout.value
-    found = [np.asarray(getattr(solution, value)) if value else np.zeros(0) for solution in solutions]
-    most = max(map(len, found))
-    return np.array([np.pad(row, (0, most - len(row)), constant_values=np.nan) for row in found])
+    values = [np.asarray(getattr(solution, value)) if value else np.zeros(0) for solution in solutions]
+    most = max(map(len, values))
+    return np.array([np.pad(row, (0, most - len(row)), constant_values=np.nan) for row in values])
 
 
 @with_device
@@ -236,11 +236,11 @@ def ridge_path(
     rows = None if test is None else _test_rows(test, problem)
     stop = Request()
     with first_interrupt(stop.make):
-        found, passes = along_ridges(problem, checked, solver, form, options, stop)
-        if not found:
+        by_ridge, passes = along_ridges(problem, checked, solver, form, options, stop)
+        if not by_ridge:
             raise NothingYet
-        solved = sorted(found)
-        solutions = tuple(found[i] for i in solved)
+        solved = sorted(by_ridge)
+        solutions = tuple(by_ridge[i] for i in solved)
         scores = None if rows is None else tuple(score_of_rows(solution, rows) for solution in solutions)
     return RidgePath(
         ridges=tuple(checked[i] for i in solved),
@@ -257,10 +257,10 @@ def _checked(problem: Any, ridges: Any, form: str) -> tuple[Any, ...]:
     stated = problem.stated if isinstance(problem, Problem) else None
     if stated is None or not stated.ridge or stated.fields[stated.ridge].path:
         kind = type(problem).__name__
-        own = f"It takes several ridges itself: {kind}(..., ridge=[...])." * bool(stated and stated.ridge)
+        hint = f"It takes several ridges itself: {kind}(..., ridge=[...])." * bool(stated and stated.ridge)
         raise InvalidProblem(
             f"ridge_path takes a problem with one ridge, such as linspec.CCA or linspec.Discriminant; got {kind}. "
-            f"{own or 'Pass linspec.CCA(X, Y, k).'}"
+            f"{hint or 'Pass linspec.CCA(X, Y, k).'}"
         )
     if problem.shared is not None and form != "auto":
         raise InvalidProblem(

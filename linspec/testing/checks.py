@@ -168,12 +168,12 @@ class Solver:
         value = attrgetter(self.reference.arrays)(answer)
         return value[0] if isinstance(value, tuple) else value
 
-    def scores(self, solution: Any, matrices: Sequence[Any], **others: Any) -> Any:
+    def scores(self, solution: Any, matrices: Sequence[Any], **row_data: Any) -> Any:
         """Return the scores that an answer gives to rows, or differences of its predictions."""
         rows = [X for i, X in enumerate(matrices) if i not in self.reference.companions]
         if not hasattr(solution, "transform"):
-            return np.diff(to_host(solution.predict(*rows, **others)), axis=0)
-        blocks = solution.transform(*rows, **others)
+            return np.diff(to_host(solution.predict(*rows, **row_data)), axis=0)
+        blocks = solution.transform(*rows, **row_data)
         return np.hstack([*map(to_host, blocks if isinstance(blocks, tuple | list) else [blocks])])
 
     def claims(self, case: Case, solution: Any) -> None:
@@ -294,13 +294,13 @@ def data(s: Solver, backend: Backend) -> None:
         s.right(case, solution)
 
 
-def preprocessing(s: Solver, asked: Sequence[str], effect: str) -> None:
+def preprocessing(s: Solver, parameters: Sequence[str], effect: str) -> None:
     """Weights are repeated rows, confounds residuals of a regression, and scale divides columns: scores are equal."""
-    able = s.exact and {*asked} <= {field.name for field in fields(s.problem)}
+    able = s.exact and {*parameters} <= {field.name for field in fields(s.problem)}
     needs(able, "the solver is approximate, or the problem does not take them")
     rng, n = np.random.default_rng(20), len(s.case.matrices[0])
-    counts = rng.integers(0, 4, n) if "sample_weight" in asked else np.ones(n, dtype=int)
-    Z = rng.standard_normal((n, 2 if "confounds" in asked else 0)) + 3.0
+    counts = rng.integers(0, 4, n) if "sample_weight" in parameters else np.ones(n, dtype=int)
+    Z = rng.standard_normal((n, 2 if "confounds" in parameters else 0)) + 3.0
     level = np.full(
         Z.shape, 3.0
     )  # the confounds of new rows: all equal, so that differences do not depend on them
@@ -310,20 +310,20 @@ def preprocessing(s: Solver, asked: Sequence[str], effect: str) -> None:
         D, A = (np.repeat(M, counts, axis=0) for M in (np.hstack([constant, Z]), X))
         fit = np.linalg.lstsq(D, A, rcond=None)[0]
         left = A - D @ fit
-        divided = "scale" in asked and position in s.reference.scaled
+        divided = "scale" in parameters and position in s.reference.scaled
         size = np.sqrt(np.mean(left**2, axis=0)) if divided else 1.0
         plain.append(left / size)
         rows.append((X - np.hstack([constant, level]) @ fit) / size)
     values = {"sample_weight": counts.astype(float), "confounds": Z, "scale": True}
-    solution = s.solve(s.case.changed(**{name: values[name] for name in asked}))
+    solution = s.solve(s.case.changed(**{name: values[name] for name in parameters}))
     same = s.solve(replace(s.case, matrices=tuple(plain)))
     wanted = s.scores(same, rows)
     got = s.scores(solution, s.case.matrices, **({"confounds": level} if Z.size else {}))
     off = distance(got @ got.T, wanted @ wanted.T)
     require(
         off <= s.allowed(s.case, solution, same) + 1e-6 and solution.converged >= same.converged,
-        f"{' and '.join(asked)} must have the effect of {effect}; scores differ by {off:.2g} of their size. Take the "
-        "moments, which have it",
+        f"{' and '.join(parameters)} must have the effect of {effect}; scores differ by {off:.2g} of their size. Take "
+        "the moments, which have it",
     )
 
 
@@ -472,16 +472,16 @@ def sparse(s: Solver) -> None:
         "the solver is approximate, or may hold a number for each pair of rows, or needs entries",
     )
     rows = scipy.sparse.random_array((40000, 100), density=0.01, rng=0, format="csr")
-    case, entries, asked = tall(s, 40000), scipy.sparse.csr_array.toarray, [0]
+    case, entries, dense_rows = tall(s, 40000), scipy.sparse.csr_array.toarray, [0]
 
     def counted(matrix: Any, *args: Any, **words: Any) -> Any:
-        asked[0] += matrix.shape[0] * (matrix.shape[1] == rows.shape[1])
+        dense_rows[0] += matrix.shape[0] * (matrix.shape[1] == rows.shape[1])
         return entries(matrix, *args, **words)
 
     with patch.object(scipy.sparse.csr_array, "toarray", counted):
         s.solve(case, s.wrapped(lambda _: rows, case), callback=lambda _: True)
-    text = f"sparse rows must stay sparse; {asked[0]} of 40000 were made dense"
-    require(asked[0] <= rows.shape[0] // 10, text)
+    text = f"sparse rows must stay sparse; {dense_rows[0]} of 40000 were made dense"
+    require(dense_rows[0] <= rows.shape[0] // 10, text)
 
 
 def solver_of(spec: Any) -> Solver:
@@ -680,14 +680,14 @@ def refusals(normalizer: Any) -> None:
 def draws(matrix: Any) -> None:
     """Equal generators give equal entries of the right shape, also as an operator; other ones give others."""
     for shape in ((40, 9), (5, 12), (23, 1)):
-        first, second, other = (matrix.draw(*shape, np.random.default_rng(seed)) for seed in (7, 7, 8))
+        first, second, third = (matrix.draw(*shape, np.random.default_rng(seed)) for seed in (7, 7, 8))
         kind = type(first), first.dtype, first.shape
         require(
             kind == (np.ndarray, np.float64, shape),
             f"draw must be float64 of NumPy, of shape {shape}; got {kind}",
         )
         require(
-            np.array_equal(first, second) and not np.array_equal(first, other),
+            np.array_equal(first, second) and not np.array_equal(first, third),
             "draw must be equal for equal generators and change with the generator. Draw from rng alone",
         )
         sketch = matrix.operator(*shape, np.random.default_rng(7))
@@ -818,11 +818,11 @@ def adapts(spec: Any) -> None:
     require(
         isinstance(spec.adapt(sample), ls.LinearOperator), "adapt must return a LinearOperator; it does not"
     )
-    for other in (np.eye(2), object(), "name", 3, None, [1, 2], operator, RowFiles(("rows.unknown",))):
+    for foreign in (np.eye(2), object(), "name", 3, None, [1, 2], operator, RowFiles(("rows.unknown",))):
         require(
-            not spec.matches(other),
-            f"matches must be False for {type(other).__name__} of others, and files of other formats; it is True. Look"
-            " at the class of the data, and compare the suffix",
+            not spec.matches(foreign),
+            f"matches must be False for {type(foreign).__name__} of others, and files of other formats; it is True."
+            " Look at the class of the data, and compare the suffix",
         )
 
 

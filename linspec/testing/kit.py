@@ -141,7 +141,7 @@ class Checks:
         self.fault = self.missing = ""
         try:
             with limited(time_limit), redirect_stdout(StringIO()):
-                self.take(name, [kinds[each] for each in chosen])
+                self.take(name, [kinds[kind] for kind in chosen])
         except (LinspecError, Overdue) as error:
             self.fault = str(error) or f"the part must be imported within {time_limit:g} s; it was ended"
         for stale in self.expected.keys() - self.table.keys():
@@ -191,8 +191,8 @@ class Checks:
 
     def may_refuse(self, check: str) -> bool:
         """Whether a check is on data that the solver may refuse, since its record says that it needs more."""
-        others = {"passes", *(f"data:{backend.name}" for backend in BACKENDS if not backend.library)}
-        return check in others and str(self.spec.needs) != "adjoint"
+        optional = {"passes", *(f"data:{backend.name}" for backend in BACKENDS if not backend.library)}
+        return check in optional and str(self.spec.needs) != "adjoint"
 
 
 def run_checks(

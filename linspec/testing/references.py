@@ -224,8 +224,8 @@ def second_moments(*matrices: Array, ridge: Any = 0.0) -> Pencil:
 def spectrum(A: Array, B: Array) -> tuple[Array, Array, Array]:
     """Return λ and W of A w = λ B w in decreasing order with WᵀBW = I, and F with FᵀBF = I on the range of B."""
     lengths, V = np.linalg.eigh(B)
-    kept = lengths > NULL * lengths[-1]
-    F = V[:, kept] / np.sqrt(lengths[kept])
+    positive = lengths > NULL * lengths[-1]
+    F = V[:, positive] / np.sqrt(lengths[positive])
     values, U = np.linalg.eigh(F.T @ A @ F)
     return values[::-1], F @ U[:, ::-1], F
 
@@ -269,8 +269,8 @@ def spectral(
     span, power = " and ".join(vectors), 2 if root else 1
 
     def stated(case: Case) -> Pencil:
-        others = {name: value for name, value in case.parameters.items() if name not in ("k", "center")}
-        return pencil(*centred(case), **others)
+        parameters = {name: value for name, value in case.parameters.items() if name not in ("k", "center")}
+        return pencil(*centred(case), **parameters)
 
     def joined(solution: Any) -> Array:
         blocks: list[Array] = []
@@ -428,12 +428,12 @@ def many_targets(case: Case) -> Arrays:
 
 def banded_cases() -> list[Case]:
     """Return a case with one candidate, and cases in which the second half of the columns is a band of its own."""
-    one = cases(8, 5, ridge=0, ridges=(10.0,), band_weights=((1.0,),), splitter=3)()[0]
+    single = cases(8, 5, ridge=0, ridges=(10.0,), band_weights=((1.0,),), splitter=3)()[0]
     several = cases(
         8, 5, ridge=0, ridges=(1.0, 10.0, 100.0), band_weights=((0.5, 0.5), (0.9, 0.1)), splitter=3
     )
     columns = [(case, case.matrices[0].shape[1]) for case in several()]
-    return [one, *(case.changed(bands=[int(2 * j >= p) for j in range(p)]) for case, p in columns)]
+    return [single, *(case.changed(bands=[int(2 * j >= p) for j in range(p)]) for case, p in columns)]
 
 
 MANY_TARGETS = Reference(

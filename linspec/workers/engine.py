@@ -213,15 +213,15 @@ def opened(block: Any, dtype: DType | None = None) -> DenseOperator | SparseOper
 # ---- what workers do with a block -----------------------------------------------------------------
 
 
-def _converted(name: str, number: int, given: Any) -> tuple[Any, tuple[str, ...] | None]:
+def _converted(name: str, number: int, block: Any) -> tuple[Any, tuple[str, ...] | None]:
     """Convert a given block once to a form that costs nothing to read; return it, and the names of its columns."""
     what = f"block {number} of {name}"
-    if is_array(given) and given.ndim == 1:
-        given = given[:, None]
-    A = as_operator(given, what)
+    if is_array(block) and block.ndim == 1:
+        block = block[:, None]
+    A = as_operator(block, what)
     if A.device != HOST or not isinstance(A, DenseOperator | SparseOperator):
         raise UnsupportedData(
-            f"{what} must be a NumPy array, a SciPy sparse matrix or a frame; got {type(given).__name__}. Convert "
+            f"{what} must be a NumPy array, a SciPy sparse matrix or a frame; got {type(block).__name__}. Convert "
             "the blocks."
         )
     return (A.matrix if isinstance(A, SparseOperator) else A.array), A.column_names
@@ -303,17 +303,17 @@ class BlockOperator(LinearOperator):
         self.name = name
         self.given_back = given_back
         convert = partial(_converted, name)
-        made = self.engine.map(convert, [Call(i, (block,)) for i, block in enumerate(blocks)])
-        looks = self.engine.map(_facts, [Call(i, (one,)) for i, one in enumerate(made)])
-        found = self.engine.fetch_once(looks)
-        kept = [i for i, (_, _, rows, *_) in enumerate(found) if rows > 0]
-        if not kept:
-            raise InvalidProblem(f"{name} must have rows; got {len(found)} blocks without any.")
-        self.handles = self.engine.map(_entries, [Call(i, (made[i],)) for i in kept])
-        self.engine.release(made)
-        empty, names, self.layout, entries = zip(*(found[i] for i in kept), strict=True)
-        blocks_ = [opened(each) for each in empty]
-        for number, block, columns in zip(kept, blocks_, names, strict=True):
+        converted = self.engine.map(convert, [Call(i, (block,)) for i, block in enumerate(blocks)])
+        looks = self.engine.map(_facts, [Call(i, (handle,)) for i, handle in enumerate(converted)])
+        facts = self.engine.fetch_once(looks)
+        nonempty = [i for i, (_, _, rows, *_) in enumerate(facts) if rows > 0]
+        if not nonempty:
+            raise InvalidProblem(f"{name} must have rows; got {len(facts)} blocks without any.")
+        self.handles = self.engine.map(_entries, [Call(i, (converted[i],)) for i in nonempty])
+        self.engine.release(converted)
+        empty, names, self.layout, entries = zip(*(facts[i] for i in nonempty), strict=True)
+        blocks_ = [opened(rows) for rows in empty]
+        for number, block, columns in zip(nonempty, blocks_, names, strict=True):
             block.column_names = columns
             compare(block, blocks_[0], f"block {number} of {name}")
         self.shape, self.sparse = (sum(self.layout), blocks_[0].shape[1]), blocks_[0].sparse
@@ -388,13 +388,13 @@ class BlockOperator(LinearOperator):
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
     def _rmatmat(self, U: Array) -> Array:
-        (found,) = self._summed(lambda rows: AdjointImages(rows, U))
-        return found
+        (total,) = self._summed(lambda rows: AdjointImages(rows, U))
+        return total
 
-    def _summed(self, made: Callable[[WorkerRows], Reduction]) -> Any:
+    def _summed(self, make: Callable[[WorkerRows], Reduction]) -> Any:
         """The total of a reduction of the rows, which is made for them."""
         rows = self.in_blocks()
-        reduction = AboutRows([None], [made(rows)], Preprocessing(), None)
+        reduction = AboutRows([None], [make(rows)], Preprocessing(), None)
         _, (total,), _, _ = rows.executor.reduce([rows], lambda _: reduction, lambda: None)
         return total
 

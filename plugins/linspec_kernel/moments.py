@@ -103,7 +103,7 @@ class Nystrom:
         self.numbers = numbers
         C = op.columns(self.numbers)
         among = on_host(_rows(C, numbers, self.asarray)) if op.kernel.precomputed else None
-        self.turn = turn_of(op.points.at(numbers), differences=False, own=among)
+        self.turn = turn_of(op.points.at(numbers), differences=False, among=among)
         # Overwrite the columns by L, block by block.
         right = self.asarray.asarray(self.turn, op.tile_dtype)
         G, total = np.zeros((m, m)), np.zeros(m)

@@ -20,7 +20,7 @@ from linspec.arrays import to_host
 from linspec.errors import BudgetTooSmall, ConvergenceWarning, OutOfMemory
 from linspec.iteration import Certificate, Iterate
 from linspec.solving import Solver
-from linspec.solving.verdict import WARNED, verdict
+from linspec.solving.verdict import WARNED, status_and_message
 from linspec.testing.checks import Slices
 
 TOL = 1e-8
@@ -179,7 +179,7 @@ def test_no_way_to_read_passes_the_budget_by(access):
 def ended(residual=1e-12, facts=(), lost=False, **how):
     told = {"tol": 1e-8, "once": False, "ending": Status.CONVERGED, "notes": ()} | how
     certificate = Certificate(residual, facts, {"Vh": np.ones((1, 3))}, lost=lost)
-    return verdict(ls.SVD(np.eye(3), 1), certificate, **told)
+    return status_and_message(ls.SVD(np.eye(3), 1), certificate, **told)
 
 
 FAR, ROUGH = {"residual": 1e-3}, {"notes": [(Status.APPROXIMATE, "a")]}

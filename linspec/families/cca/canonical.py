@@ -92,9 +92,9 @@ class Pairs:
 
     def renewed(self, moments: Moments, ridges: Sequence[float], i: int, V: Array) -> Pairs:
         """Take another block for view i, in one pass."""
-        made = moments.products(*((V, None) if i == 0 else (None, V)))[i]
+        products = moments.products(*((V, None) if i == 0 else (None, V)))[i]
         W, SW, CW = list(self.W), list(self.SW), list(self.CW)
-        W[i], SW[i], CW[1 - i] = V, made[i] + V * ridges[i], made[1 - i]
+        W[i], SW[i], CW[1 - i] = V, products[i] + V * ridges[i], products[1 - i]
         return replace(self, W=tuple(W), SW=tuple(SW), CW=tuple(CW), GW=None)
 
     @property
@@ -262,9 +262,9 @@ def first_blocks(
         columns = min(max(width, known + fresh * (known > 0)), *moments.widths)
         drawn = device.asarray(test_matrix.draw(A.shape[1], columns, context.rng))
         if start is not None:
-            kept = device.asarray(start[name])[:, :columns]
-            unit = float(device.norm(kept)) / max(kept.shape[0] * kept.shape[1], 1) ** 0.5 or 1.0
-            drawn = device.concat([kept, drawn[:, kept.shape[1] :] * unit])
+            weights = device.asarray(start[name])[:, :columns]
+            unit = float(device.norm(weights)) / max(weights.shape[0] * weights.shape[1], 1) ** 0.5 or 1.0
+            drawn = device.concat([weights, drawn[:, weights.shape[1] :] * unit])
         blocks.append(drawn)
     return blocks
 

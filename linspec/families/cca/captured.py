@@ -80,9 +80,9 @@ def tcc(X: Any, Y: Any, x_weights: Any, y_weights: Any, *, ridge: Any = 0.0, cen
     >>> rng = np.random.default_rng(0)
     >>> X, Y = rng.standard_normal((200, 6)), rng.standard_normal((200, 5))
     >>> Y[:, 0] += X[:, 0]
-    >>> found = ls.solve(ls.CCA(X, Y, k=2, center=False))
-    >>> total = ls.metrics.tcc(X, Y, found.x_weights, found.y_weights)
-    >>> bool(np.isclose(total, found.correlations.sum()))
+    >>> solution = ls.solve(ls.CCA(X, Y, k=2, center=False))
+    >>> total = ls.metrics.tcc(X, Y, solution.x_weights, solution.y_weights)
+    >>> bool(np.isclose(total, solution.correlations.sum()))
     True
     """
     (pairs,), cut = _multiplied(X, Y, [(x_weights, y_weights)], ridge, center)
@@ -132,8 +132,8 @@ def pcc(
     >>> rng = np.random.default_rng(0)
     >>> X, Y = rng.standard_normal((200, 6)), rng.standard_normal((200, 5))
     >>> Y[:, 0] += X[:, 0]
-    >>> found = ls.solve(ls.CCA(X, Y, k=2, center=False))
-    >>> exact = found.x_weights, found.y_weights
+    >>> solution = ls.solve(ls.CCA(X, Y, k=2, center=False))
+    >>> exact = solution.x_weights, solution.y_weights
     >>> round(ls.metrics.pcc(X, Y, *exact, exact), 6)
     1.0
     """
@@ -146,13 +146,13 @@ def pcc(
         )
     both = [(x_weights, y_weights), tuple(reference)]
     every, cut = _multiplied(X, Y, both, ridge, center)
-    found, best = (_total(pairs, cut) for pairs in every)
+    total, best = (_total(pairs, cut) for pairs in every)
     if best == 0:
         raise InvalidProblem(
             "the reference captures no correlation on these rows, so a proportion of it is not defined. Pass "
             "the weights of a solver that finds some."
         )
-    return found / best
+    return total / best
 
 
 def correlations(
@@ -184,15 +184,15 @@ def correlations(
     >>> rng = np.random.default_rng(0)
     >>> X, Y = rng.standard_normal((200, 6)), rng.standard_normal((200, 5))
     >>> Y[:, 0] += X[:, 0]
-    >>> found = ls.solve(ls.CCA(X, Y, k=2, center=False))
-    >>> held = ls.metrics.correlations(X, Y, found.x_weights, found.y_weights)
-    >>> bool(np.allclose(held, found.correlations))
+    >>> solution = ls.solve(ls.CCA(X, Y, k=2, center=False))
+    >>> held = ls.metrics.correlations(X, Y, solution.x_weights, solution.y_weights)
+    >>> bool(np.allclose(held, solution.correlations))
     True
     """
     (pairs,), _ = _multiplied(X, Y, [(x_weights, y_weights)], ridge, center)
     (phi, psi), (Sphi, Spsi), (Cpsi, _) = pairs.W, pairs.SW, pairs.CW
     products = phi * Sphi, psi * Spsi, phi * Cpsi
-    return cosines(*(to_host(pairs.device.column_sums(each)) for each in products))
+    return cosines(*(to_host(pairs.device.column_sums(product)) for product in products))
 
 
 def _multiplied(
@@ -257,7 +257,7 @@ class TotalCaptured(HeldOutScore):
         C = split.training["X", "Y"]
         most = max(k or 1 for k in ks)
         rows = split.held_out.rows
-        found, rounding = np.zeros((2, len(ridges), len(ks)))
+        scores, rounding = np.zeros((2, len(ridges), len(ks)))
         for i, (rx, ry) in enumerate(ridges):
             Bx, By = X.inverse_root(rx), Y.inverse_root(ry)
             U, rho, V = Bx[:0].T, np.zeros(0), By[:0].T
@@ -265,7 +265,7 @@ class TotalCaptured(HeldOutScore):
                 U, rho, V = leading_svd(Bx.T @ C @ By, most + 1, HOST)
             both = split.images([{"X": Bx @ U[:, :most]}, {"Y": By @ V[:, :most]}])
             G = both.spread + np.outer(both.means * both.count, both.means)
-            found[i] = self._scored(problem, G, both.means, both.count, rows, ks)
+            scores[i] = self._scored(problem, G, both.means, both.count, rows, ks)
             lost = both.share_lost.reshape(2, -1).sum(axis=0)
             condition = X.condition(rx) + Y.condition(ry)
             rounding[i] = [
@@ -274,7 +274,7 @@ class TotalCaptured(HeldOutScore):
                 else split.rounding * condition + lost[:k].sum()
                 for k in ks
             ]
-        return Rounded(found, rounding / np.maximum(np.abs(found), 1.0))
+        return Rounded(scores, rounding / np.maximum(np.abs(scores), 1.0))
 
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
         variates = solution.transform(problem.X, problem.Y, confounds=problem.confounds)
@@ -295,15 +295,15 @@ class TotalCaptured(HeldOutScore):
         """Score each k from the Gram matrix of all variates of X and Y; NaN for rows that say nothing about them."""
         constant = still(np.diag(G), means, count, rows) & bool(problem.center)
         G = G * np.outer(~constant, ~constant)
-        pairs, found = len(G) // 2, np.zeros(len(ks))
+        pairs, scores = len(G) // 2, np.zeros(len(ks))
         if rows < FEWEST:
             return np.full(len(ks), np.nan)
         for j, k in enumerate(ks):
             first = np.arange(pairs if k is None else min(k, pairs))
             some = np.concatenate([first, pairs + first])
             if len(first):
-                found[j] = self._of(G[np.ix_(some, some)], constant[some].reshape(2, -1))
-        return found
+                scores[j] = self._of(G[np.ix_(some, some)], constant[some].reshape(2, -1))
+        return scores
 
     def _of(self, G: HostArray, constant: HostArray) -> float:
         return math.nan if constant.all(axis=1).any() else captured(G)

@@ -51,12 +51,12 @@ QUICK = 2e7
 PLAIN = 0.1
 """A larger residual says by itself that something is missing, and nothing is searched."""
 
-BESIDE = 8
+RANDOM_COLUMNS = 8
 """Random columns of a search."""
 
 
 @dataclass(frozen=True)
-class Judged:
+class Certified:
     """What is known of returned pairs.
 
     Attributes
@@ -109,7 +109,7 @@ class Judged:
 
 
 def certify(problem: ls.CCA, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
-    """Judge `x_weights` and `y_weights`, and make the solution's fields.
+    """Certify `x_weights` and `y_weights`, and make the solution's fields.
 
     Parameters
     ----------
@@ -120,10 +120,10 @@ def certify(problem: ls.CCA, moments: Moments, arrays: Mapping[str, Any], tol: f
         their `correlations`, and the `next` one.
     tol : float
     """
-    judged = _judged(problem, moments, arrays, tol)
-    pairs, metrics = judged.pairs, judged.metrics
+    certified = _certified(problem, moments, arrays, tol)
+    pairs, metrics = certified.pairs, certified.metrics
     lost = short_directions(moments, metrics, "correlations", 'Choose "direct", or add a ridge.')
-    notes = [*_found(judged, tol, held=moments.held is not None), *lost]
+    notes = [*_notes(certified, tol, held=moments.held is not None), *lost]
     kind = weakest(metrics)
     ranks = None if kind == "preconditioned" else (metrics[0].rank, metrics[1].rank)
     W = [moments.fitted[i].scaled(V) for i, V in enumerate(pairs.W)]
@@ -131,29 +131,29 @@ def certify(problem: ls.CCA, moments: Moments, arrays: Mapping[str, Any], tol: f
         "x_weights": problem.X.device.asarray(W[0], problem.X.dtype),
         "y_weights": problem.Y.device.asarray(W[1], problem.Y.dtype),
         "correlations": pairs.rho,
-        "residuals": judged.squares,
-        "bounds": None if lost else _bounds(problem, moments, judged),
-        "loss_estimate": judged.loss,
+        "residuals": certified.squares,
+        "bounds": None if lost else _bounds(problem, moments, certified),
+        "loss_estimate": certified.loss,
         "ranks": ranks,
-        "accuracy": judged.accuracy(max(moments.widths)),
+        "accuracy": certified.accuracy(max(moments.widths)),
         **_regressions(problem, moments, pairs),
     }
-    notes += facts_of(problem, pairs.rho, judged.squares, ranks, moments)
+    notes += facts_of(problem, pairs.rho, certified.squares, ranks, moments)
     empty = not len(pairs.rho) and _is_correlated(moments)
     if empty:
         notes.insert(0, (Status.INCOMPLETE, "Nothing is returned, although the columns of X and Y vary."))
     misses = any(status is Status.INCOMPLETE for status, _ in notes)
-    residual = 1.0 if empty else judged.residual
+    residual = 1.0 if empty else certified.residual
     return Certificate(residual, tuple(notes), fields, kind, lost=bool(lost) or misses)
 
 
-def _judged(problem: ls.CCA, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Judged:
+def _certified(problem: ls.CCA, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certified:
     """Turn the weights of a solver to canonical pairs, and measure them."""
     k, devices = problem.k, [A.device.blocks for A in moments.operators]
-    given = [
+    weights = [
         device.asarray(arrays[name]) for device, name in zip(devices, ("x_weights", "y_weights"), strict=True)
     ]
-    pairs, metrics = multiplied(problem, moments, given)
+    pairs, metrics = multiplied(problem, moments, weights)
     errors = None
     following = None
     missing = 0.0
@@ -188,7 +188,7 @@ def _judged(problem: ls.CCA, moments: Moments, arrays: Mapping[str, Any], tol: f
     if missing <= max(TOLERATED * max(tol * max(total, tol), within), NEARBY * explained):
         missing = 0.0
     rounding = rounding_of(moments, metrics)
-    return Judged(pairs, metrics, squares, errors, following, missing, rounding, searched or computed)
+    return Certified(pairs, metrics, squares, errors, following, missing, rounding, searched or computed)
 
 
 def _is_correlated(moments: Moments) -> bool:
@@ -208,22 +208,24 @@ def _raised(pairs: Pairs, metrics: Sequence[Metric], outside: float) -> HostArra
     return np.clip(risen(pairs.rho, coupled, outside), pairs.rho, 1.0) - pairs.rho
 
 
-def _found(judged: Judged, tol: float, *, held: bool) -> list[Finding]:
+def _notes(certified: Certified, tol: float, *, held: bool) -> list[Finding]:
     """What is said of pairs that are missing, of those near the cut, and of squares."""
     notes: list[Finding] = []
-    rho, loss = judged.pairs.rho, judged.loss
-    if judged.missing:
-        text = f"Larger correlations exist: the sum is about {judged.missing:.1e} too small. "
+    rho, loss = certified.pairs.rho, certified.loss
+    if certified.missing:
+        text = f"Larger correlations exist: the sum is about {certified.missing:.1e} too small. "
         notes.append((Status.INCOMPLETE, text + 'Choose "direct" or "gram", which miss none.'))
-    elif loss is not None and judged.residual <= tol < loss and loss > TOLERATED * judged.residual:
-        notes.append(left_out_nearby(loss, judged.residual))
-    if held and judged.rounding > max(TOLERATED * tol, SQUARED):
+    elif loss is not None and certified.residual <= tol < loss and loss > TOLERATED * certified.residual:
+        notes.append(left_out_nearby(loss, certified.residual))
+    if held and certified.rounding > max(TOLERATED * tol, SQUARED):
         text = "The Gram matrices have so large condition numbers that correlations may be off by "
-        text += f'{judged.rounding:.0e}, which the residual does not show. Choose "direct", or add a ridge.'
+        text += (
+            f'{certified.rounding:.0e}, which the residual does not show. Choose "direct", or add a ridge.'
+        )
         notes.append((Status.ILL_CONDITIONED, text))
-    if judged.following is not None and len(rho):
-        error = max(math.sqrt(judged.squares[-1] / 2), judged.rounding)
-        if rho[-1] - judged.following <= error:
+    if certified.following is not None and len(rho):
+        error = max(math.sqrt(certified.squares[-1] / 2), certified.rounding)
+        if rho[-1] - certified.following <= error:
             notes.append((None, CHOICE))
     return notes
 
@@ -256,9 +258,9 @@ def _missing(problem: ls.CCA, moments: Moments, pairs: Pairs, metrics: Sequence[
         CV = moments.products(None, y.lift(V))[1][0]
         return y.dual(moments.products(x.solve(CV), None)[0][1])
 
-    found = RitzPairs(pairs.rho**2, lambda: V, np.zeros(len(pairs.rho)), exhausted=False)
-    found, _ = search(product, found, BESIDE, np.random.default_rng(0), max(problem.default_tol, EPS))
-    return float(np.sqrt(np.maximum(found.values, 0.0)).sum() - pairs.rho.sum())
+    ritz = RitzPairs(pairs.rho**2, lambda: V, np.zeros(len(pairs.rho)), exhausted=False)
+    ritz, _ = search(product, ritz, RANDOM_COLUMNS, np.random.default_rng(0), max(problem.default_tol, EPS))
+    return float(np.sqrt(np.maximum(ritz.values, 0.0)).sum() - pairs.rho.sum())
 
 
 def _every(moments: Moments, metrics: Sequence[Metric]) -> HostArray | None:
@@ -270,20 +272,20 @@ def _every(moments: Moments, metrics: Sequence[Metric]) -> HostArray | None:
     return np.minimum(every, 1.0)
 
 
-def _bounds(problem: ls.CCA, moments: Moments, judged: Judged) -> HostArray | None:
+def _bounds(problem: ls.CCA, moments: Moments, certified: Certified) -> HostArray | None:
     """For each pair a distance within which there is an exact correlation; None if there is none.
 
     Between views of different widths [0 C; Cᵀ 0] has eigenvalues 0, which are no correlations.
     """
-    pairs, above = judged.pairs, np.full_like(judged.squares, np.inf)
-    if weakest(judged.metrics) != "preconditioned":
-        above = judged.squares * max(metric.up for metric in judged.metrics) ** 2
+    pairs, above = certified.pairs, np.full_like(certified.squares, np.inf)
+    if weakest(certified.metrics) != "preconditioned":
+        above = certified.squares * max(metric.up for metric in certified.metrics) ** 2
     if min(problem.ridge) > 0:
         plain = sum(to_host(pairs.device.column_sums(pairs.gap(i) ** 2)) for i in (0, 1))
         above = np.minimum(above, plain / min(problem.ridge))
     if not np.isfinite(above).all():
         return None
-    within: HostArray = np.sqrt(above / 2) + judged.rounding
+    within: HostArray = np.sqrt(above / 2) + certified.rounding
     if moments.widths[0] != moments.widths[1]:
         unknown = np.maximum(pairs.rho, 1 - pairs.rho)
         within = np.where(within < pairs.rho, within, np.maximum(within, unknown))
@@ -292,33 +294,33 @@ def _bounds(problem: ls.CCA, moments: Moments, judged: Judged) -> HostArray | No
 
 def _regressions(problem: ls.CCA, moments: Moments, pairs: Pairs) -> dict[str, Array]:
     """Coefficients of the columns of each view on the variates of each view, by least squares without a ridge."""
-    found = {}
+    coefficients = {}
     names, views = "xy", (problem.X, problem.Y)
     for i, view in enumerate(names):
-        own = pairs.GW[i]  # type: ignore[index]  # no block has been renewed
-        solved = pairs.device.asarray(inverse(to_host(pairs.W[i].T @ own)))
+        GW = pairs.GW[i]  # type: ignore[index]  # no block has been renewed
+        solved = pairs.device.asarray(inverse(to_host(pairs.W[i].T @ GW)))
         for j, name in enumerate(names):
-            columns = own if i == j else pairs.CW[j]
+            columns = GW if i == j else pairs.CW[j]
             B = moments.fitted[j].unscaled(columns @ solved)
-            found[f"{name}_from_{view}"] = views[j].device.asarray(B, views[j].dtype)
-    return found
+            coefficients[f"{name}_from_{view}"] = views[j].device.asarray(B, views[j].dtype)
+    return coefficients
 
 
 def facts_of(
     problem: ls.CCA, rho: HostArray, squares: HostArray, ranks: tuple[int, int] | None, moments: Moments
 ) -> list[Finding]:
     """What an answer says of the data: ranks, and correlations of 1."""
-    found: list[Finding] = []
+    notes: list[Finding] = []
     if len(rho) < problem.k and not problem.every:
         text = (
             f"{len(rho)} of the {problem.k} asked for are returned: the numerical ranks of the views allow "
         )
         if len(rho) and ranks is not None and min(ranks) > len(rho):
-            found.append(
+            notes.append(
                 (None, text + "more canonical pairs, whose correlations are 0, or which were not found.")
             )
         else:
-            found.append((Status.RANK_DEFICIENT, text + "no more canonical pairs."))
+            notes.append((Status.RANK_DEFICIENT, text + "no more canonical pairs."))
     facts: list[Finding] = []
     for i, (name, ridge, rank) in enumerate(zip(moments.names, problem.ridge, ranks or (), strict=False)):
         columns = moments.widths[i]
@@ -336,4 +338,4 @@ def facts_of(
         remedy = f"A ridge of about ({amounts}) or more moves pairs with large variance to the front; "
         remedy += "the score of other rows distinguishes them from chance."
         facts[-1] = (facts[-1][0], f"{facts[-1][1]} {remedy}")
-    return [*found, *facts]
+    return [*notes, *facts]

@@ -154,10 +154,13 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
         >>> bool((error**2).sum() < 0.05 * (Y[200:] ** 2).sum())
         True
         """
-        given = self._given("predict", (X, Y), {}, confounds=confounds)
-        variates = as_several(self.transform(**given, confounds=confounds))
+        operators = self._operators("predict", (X, Y), {}, confounds=confounds)
+        variates = as_several(self.transform(**operators, confounds=confounds))
         return single_or_several(
-            [self._combined(P, name, OTHER[name], confounds) for name, P in zip(given, variates, strict=True)]
+            [
+                self._combined(P, name, OTHER[name], confounds)
+                for name, P in zip(operators, variates, strict=True)
+            ]
         )
 
     @with_device
@@ -190,8 +193,8 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
         """
         passed, tables = self._passed("predictions_table", (X, Y), {}), []
         predicted = as_several(self.predict(**passed, confounds=confounds))
-        for (name, rows), found in zip(passed.items(), predicted, strict=True):
-            values = to_host(brought_here(found))
+        for (name, rows), prediction in zip(passed.items(), predicted, strict=True):
+            values = to_host(brought_here(prediction))
             names = self.column_names.get(OTHER[name]) or [f"target{i + 1}" for i in range(values.shape[1])]
             tables.append(table_of_rows(self, dict(zip(names, values.T, strict=True)), rows, library))
         return single_or_several(tables)
@@ -320,10 +323,10 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
         self, method: str, X: Any, Y: Any, confounds: Any, sample_weight: Any, *, crossed: bool = False
     ) -> list[Loadings]:
         """Correlate the columns of the passed views with their variates, or with those of the other view."""
-        given = self._given(method, (X, Y), {}, confounds=confounds, sample_weight=sample_weight)
-        if crossed and len(given) < len(OTHER):
+        operators = self._operators(method, (X, Y), {}, confounds=confounds, sample_weight=sample_weight)
+        if crossed and len(operators) < len(OTHER):
             raise InvalidProblem(f"{method} needs the rows of both views; got one. Pass X and Y.")
-        return self._loadings_of(given, confounds, sample_weight, crossed=crossed)
+        return self._loadings_of(operators, confounds, sample_weight, crossed=crossed)
 
     @with_device
     def variance_extracted(
@@ -351,8 +354,8 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
         Source: Stewart & Love 1968, Psychological Bulletin 70:160, doi:10.1037/h0026143. The shares of several
         variates add up if the variates are uncorrelated, as on the training rows with ridge 0.
         """
-        found = self._related("variance_extracted", X, Y, confounds, sample_weight)
-        return single_or_several([part.mean_squares for part in found])
+        loadings = self._related("variance_extracted", X, Y, confounds, sample_weight)
+        return single_or_several([part.mean_squares for part in loadings])
 
     @with_device
     def redundancy(
@@ -517,12 +520,12 @@ class CCA(Problem[CCASolution]):
         """The weights to start from; their lengths do not matter, so extremely large or small ones are rescaled."""
         if moments.pre.scale:
             moments.fit()
-        found = {}
+        weights = {}
         for i, name in enumerate(("x_weights", "y_weights")):
             W = moments.operators[i].device.blocks.asarray(arrays[name])
             W = moments.fitted[i].unscaled(W) if moments.pre.scale else W
-            found[name] = W * 2.0 ** -math.frexp(largest_magnitude(W))[1]
-        return found
+            weights[name] = W * 2.0 ** -math.frexp(largest_magnitude(W))[1]
+        return weights
 
     def for_data(self, moments: Moments, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
         scaled = {}
@@ -532,5 +535,5 @@ class CCA(Problem[CCASolution]):
         return {**arrays, **scaled}
 
     def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
-        """Judge `x_weights` and `y_weights`, and make the solution's fields (`linspec.families.cca.certificate`)."""
+        """Certify `x_weights` and `y_weights`, and make the solution's fields (`linspec.families.cca.certificate`)."""
         return certify(self, moments, arrays, tol)

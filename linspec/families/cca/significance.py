@@ -308,7 +308,7 @@ def _check(solution: CCASolution, problem: CCA) -> None:
         )
 
 
-def _tests(rho: HostArray, p: int, q: int, df: float, **beside: Any) -> Significance:
+def _tests(rho: HostArray, p: int, q: int, df: float, **auxiliary: Any) -> Significance:
     """Compute all tests; the hypothesis at index j = 0, 1, … is that at most j correlations are not zero."""
     j = np.arange(len(rho))
     with np.errstate(divide="ignore", invalid="ignore"):  # a correlation of 1 has infinite statistics
@@ -326,7 +326,7 @@ def _tests(rho: HostArray, p: int, q: int, df: float, **beside: Any) -> Signific
             hotelling_lawley=_hotelling_lawley(of_roots, *sizes),
             roy=_roy(roots, *sizes),
             tracy_widom=_tracy_widom(roots, *sizes),
-            **beside,
+            **auxiliary,
         )
 
 
@@ -468,15 +468,15 @@ def stepwise_test(
         f"the bases of {X.shape[1]} + {Y.shape[1]} columns in {n} rows take longer. Pass fewer columns, or set rows "
         "aside and test a solution on them (solution=)"
     )
-    made = made_in_time(permute, permutations, stop, max_seconds, until, slow)
-    uncorrected = (1 + exceeded) / (1 + made)
+    count = made_in_time(permute, permutations, stop, max_seconds, until, slow)
+    uncorrected = (1 + exceeded) / (1 + count)
     return PermutationTest(
         values=rho,
         p_values=np.maximum.accumulate(uncorrected),
         uncorrected=uncorrected,
         statistics=np.exp(-observed) if statistic == "wilks" else observed,
         statistic=statistic,
-        permutations=made,
+        permutations=count,
         interrupted=stop.made,
         frame_library=problem.frame_library,
     )
@@ -643,14 +643,14 @@ def _of_steps(R: HostArray) -> HostArray:
     rows, columns = np.arange(m), np.arange(m, 2 * m)
     first, second, halves = slice(0, m // 2), slice(m // 2, m), []
     for half, common in ((first, rows[second]), (second, columns[first])):
-        kept = np.concatenate([rows[half], columns[half]])
+        outer = np.concatenate([rows[half], columns[half]])
         A = R[np.ix_(common, common)]
-        C = R[np.ix_(common, kept)]
+        C = R[np.ix_(common, outer)]
         log = _log_dets(A)
         if np.isneginf(log):  # a correlation of 1 to rounding
             halves.append(np.full(len(rows[half]), log))
         else:
-            halves.append(log + _of_steps(R[np.ix_(kept, kept)] - C.T @ np.linalg.solve(A, C)))
+            halves.append(log + _of_steps(R[np.ix_(outer, outer)] - C.T @ np.linalg.solve(A, C)))
     return np.concatenate(halves)
 
 
@@ -670,12 +670,12 @@ def _log_dets(S: HostArray) -> HostArray:
 
 def _largest_root(M: HostArray) -> HostArray:
     """Roy's largest root, the square of the largest correlation, at every step."""
-    found = np.zeros(min(M.shape))
-    for k in range(len(found)):
+    roots = np.zeros(min(M.shape))
+    for k in range(len(roots)):
         A = M[k:, :k]
         turned = whitening(np.eye(len(A)) - A @ A.T).T @ M[k:, k:]
-        found[k] = np.linalg.norm(turned, 2) ** 2 if turned.size else 0.0
-    return found
+        roots[k] = np.linalg.norm(turned, 2) ** 2 if turned.size else 0.0
+    return roots
 
 
 STATISTICS = {"wilks": _wilks, "roy": _largest_root}

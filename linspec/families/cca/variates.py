@@ -63,7 +63,7 @@ class CCAScore:
         return (self.correlations, self.total)[i]
 
 
-def score_views(solution: Any, X: Any, Y: Any, *, centered: bool, **beside: Any) -> CCAScore:
+def score_views(solution: Any, X: Any, Y: Any, *, centered: bool, **auxiliary: Any) -> CCAScore:
     """Compute the correlations of a solution's variates on rows of both views.
 
     Parameters
@@ -73,7 +73,7 @@ def score_views(solution: Any, X: Any, Y: Any, *, centered: bool, **beside: Any)
     X, Y : data of shape (n, p), (n, q)
     centered : bool
         Whether the problem of the solution centres. A variate that does not vary then has correlation 0.
-    **beside
+    **auxiliary
         Further arguments of `transform`, such as confounds.
 
     Returns
@@ -92,11 +92,11 @@ def score_views(solution: Any, X: Any, Y: Any, *, centered: bool, **beside: Any)
     """
     if X is None or Y is None:
         raise InvalidProblem("score needs the rows of both views; got one. Pass X and Y.")
-    found = zip("XY", solution.transform(X, Y, **beside), strict=True)
-    variates = {f"the variates of {name}": as_operator(V, f"the variates of {name}") for name, V in found}
-    rows, others = (int(A.shape[0]) for A in variates.values())
-    if rows != others:
-        raise InvalidProblem(f"X and Y must have equally many rows; got {rows} and {others}.")
+    named = zip("XY", solution.transform(X, Y, **auxiliary), strict=True)
+    variates = {f"the variates of {name}": as_operator(V, f"the variates of {name}") for name, V in named}
+    rows, y_rows = (int(A.shape[0]) for A in variates.values())
+    if rows != y_rows:
+        raise InvalidProblem(f"X and Y must have equally many rows; got {rows} and {y_rows}.")
     if not rows:
         raise InvalidProblem("X and Y must have rows for a score; got none.")
     eps = max(float(np.finfo(A.dtype).eps) for A in variates.values())
@@ -189,10 +189,10 @@ class TwoViewSolution(LinearSolution, vector="pair", score="total correlation ca
         MissingCapability
             The entries cannot be read.
         """
-        given = self._given("transform", (X, Y), {})
-        for name, A in given.items():
+        operators = self._operators("transform", (X, Y), {})
+        for name, A in operators.items():
             check_columns(self, name, A)
-        return single_or_several([self.variates(name, A) for name, A in given.items()])
+        return single_or_several([self.variates(name, A) for name, A in operators.items()])
 
     @abstractmethod
     def variates(self, view: str, A: LinearOperator) -> Array:
@@ -259,14 +259,14 @@ class TwoViewSolution(LinearSolution, vector="pair", score="total correlation ca
         MissingCapability
             If an operator is known only by its products.
         """
-        given = self._given("loadings", (X, Y), {}, sample_weight=sample_weight)
-        found = []
-        for name, A in given.items():
+        operators = self._operators("loadings", (X, Y), {}, sample_weight=sample_weight)
+        loadings = []
+        for name, A in operators.items():
             variates = self.transform(**{name: A})
             centred = getattr(self, self.center_of[name]) is not None
             rows = {name: A, "the variates": variates}
             turn = np.eye(variates.shape[1])
-            found += loadings_of(
+            loadings += loadings_of(
                 rows, [None, turn], crossed=True, center=centred, sample_weight=sample_weight
             )
-        return single_or_several([part.given_back for part in found])
+        return single_or_several([part.given_back for part in loadings])

@@ -93,8 +93,8 @@ class Directions:
     def indistinct(self) -> float:
         """The share of Σλ that belongs to eigenvalues below rounding, which short directions of X may raise."""
         every = float(self.device.norm(self.T)) ** 2
-        kept = float(np.sum(self.triplets[1] ** 2))
-        return max(ratio(every - kept, every), 0.0)
+        distinct = float(np.sum(self.triplets[1] ** 2))
+        return max(ratio(every - distinct, every), 0.0)
 
     def leading(self, T: Array) -> tuple[Array, HostArray]:
         """Left singular vectors of T or of a part of it, and the singular values above rounding."""
@@ -183,17 +183,17 @@ def _in_a_pass(problem: ls.Discriminant, moments: Moments) -> Directions:
     if sketch_pays(moments, problem.width):
         moments.sketch_rows = SKETCH_ROWS * max(moments.widths)
         C = moments.products(None, unit)[1][0]
-        made = Metric.of_sketch(moments, 0, ridge)
+        norm = Metric.of_sketch(moments, 0, ridge)
     elif A.readable and A.shape[0] < A.shape[1]:  # where signs say no more than the lengths of columns
         C = moments.products(None, unit)[1][0]
-        made = NearDiagonal.of_diagonal(device.asarray(moments.fitted[0].squares + ridge)[:, None], device)
-        made.source = "preconditioned"
+        norm = NearDiagonal.of_diagonal(device.asarray(moments.fitted[0].squares + ridge)[:, None], device)
+        norm.source = "preconditioned"
     else:
         signs = np.random.default_rng(0).integers(0, 2, (A.shape[1], SIGNS)) * 2.0 - 1.0
         Z = device.asarray(signs)
         (SZ, _), (C, _) = moments.products(Z, unit)
-        made = Preconditioned.of_signs(Z, SZ + Z * ridge, ridge, moments.squares(0), device)
-    metric, C = made.on(device), _turned(problem, device.asarray(C))
+        norm = Preconditioned.of_signs(Z, SZ + Z * ridge, ridge, moments.squares(0), device)
+    metric, C = norm.on(device), _turned(problem, device.asarray(C))
     return Directions(metric, C, metric.dual(C), device, problem.resolution)
 
 
@@ -203,7 +203,7 @@ def _turned(problem: ls.Discriminant, L: Array) -> Array:
 
 
 def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certificate:
-    """Judge `weights`, more columns than k allowed, and make the fields of directions.
+    """Certify `weights`, more columns than k allowed, and make the fields of directions.
 
     Those with `eigenvalues` are directions already. If the span of the others is `complete`, it should contain all.
 
@@ -226,8 +226,8 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certif
     >>> from linspec.families.discriminant import certify
     >>> from linspec.rows import Moments, Passes
     >>> problem = ls.Discriminant(np.diag([2.0, 4.0]), np.eye(2), 1, center=False)
-    >>> made = certify(problem, Moments.of_products(problem.matrices, Passes()), {"weights": np.eye(2)})
-    >>> made.fields["eigenvalues"].round(6), round(made.fields["next"], 6), made.residual < 1e-12
+    >>> certificate = certify(problem, Moments.of_products(problem.matrices, Passes()), {"weights": np.eye(2)})
+    >>> certificate.fields["eigenvalues"].round(6), round(certificate.fields["next"], 6), certificate.residual < 1e-12
     (array([1.]), 1.0, True)
     """
     known = directions_of(problem, moments, judges=True)

@@ -56,7 +56,7 @@ class PillaiTrace(HeldOutScore):
             return Rounded(*np.full((2, len(ridges), len(ks)), [[[math.nan]], [[0.0]]]))
         length = math.sqrt(float(np.trace(turn.T @ training["H", "H"] @ turn)))
         most = max(k or problem.targets for k in ks)
-        found, rounding = np.zeros((2, len(ridges), len(ks)))
+        traces, rounding = np.zeros((2, len(ridges), len(ks)))
         for i, ridge in enumerate(ridges):
             B = eigen.shortest(eigen.inverse_root(ridge), ridge)
             if 0 in (B.shape[1], C.shape[1]):
@@ -67,9 +67,9 @@ class PillaiTrace(HeldOutScore):
             W = B @ U[:, s > max(problem.resolution * s[0], noise)]
             images = split.images([{"X": W}])
             constant = still(images.squares, images.means, held.count, held.rows) & bool(problem.center)
-            found[i] = _traces(W.T @ Sx @ W, W.T @ (Sxh @ T), constant, ks)
+            traces[i] = _traces(W.T @ Sx @ W, W.T @ (Sxh @ T), constant, ks)
             rounding[i] = [split.rounding * condition + float(images.share_lost[:k].sum()) for k in ks]
-        return Rounded(found, rounding / np.maximum(np.abs(found), 1.0))
+        return Rounded(traces, rounding / np.maximum(np.abs(traces), 1.0))
 
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
         P, w = weighted_rows(solution.transform(problem.X, confounds=problem.confounds), problem)
@@ -103,9 +103,14 @@ class Accuracy(HeldOutScore):
         w = problem.sample_weight
         if not np.any((class_codes(truth)[0] >= 0) & (True if w is None else w > 0)):
             return np.full(len(ks), math.nan)
-        found = (first_components(solution, k).predict(problem.X, confounds=problem.confounds) for k in ks)
+        predictions = (
+            first_components(solution, k).predict(problem.X, confounds=problem.confounds) for k in ks
+        )
         return np.array(
-            [prediction_score(part, truth, solution.classes, problem.sample_weight).total for part in found]
+            [
+                prediction_score(part, truth, solution.classes, problem.sample_weight).total
+                for part in predictions
+            ]
         )
 
 
@@ -129,9 +134,9 @@ def _traces(S: HostArray, C: HostArray, constant: HostArray, ks: Sequence[int | 
     C, and TᵀS₁T = I. The trace is ‖TᵀC₁‖² in the Frobenius norm. It is NaN if all variates, one or more,
     are `constant`.
     """
-    found = np.zeros(len(ks))
+    traces = np.zeros(len(ks))
     for j, k in enumerate(ks):
         T = whitening(S[:k, :k])
         nothing = len(constant) and constant[:k].all()
-        found[j] = math.nan if nothing else float(np.sum((T.T @ C[:k]) ** 2))
-    return found
+        traces[j] = math.nan if nothing else float(np.sum((T.T @ C[:k]) ** 2))
+    return traces

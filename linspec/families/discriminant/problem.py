@@ -287,8 +287,8 @@ class DiscriminantSolution(
                 )
             often, _ = weights_and_confounds(sample_weight, None, len(codes))
             there = (codes >= 0) & (True if often is None else often > 0)
-            kept, numbers = np.unique(codes[there], return_inverse=True)
-            classes = classes[kept]  # those with rows of positive weight
+            present, numbers = np.unique(codes[there], return_inverse=True)
+            classes = classes[present]  # those with rows of positive weight
             if len(classes) < 2:
                 raise InvalidProblem(
                     "a classifier needs rows of at least two classes; got one. Pass more rows."
@@ -525,14 +525,14 @@ class Discriminant(ls.Problem[DiscriminantSolution]):
     def __post_init__(self) -> None:
         borrow(self)
         check_flag("center", self.center)
-        given = self.H
+        H = self.H
         if isinstance(self.X, ls.Moments):
-            given = list(self.X.matrices.values())[-1]
+            H = list(self.X.matrices.values())[-1]
         else:
             self._take_targets_apart()
-        adopt_labels(self, {"H": given})
+        adopt_labels(self, {"H": H})
         super().__post_init__()
-        object.__setattr__(self, "classes", classes_of(given, self.sample_weight))
+        object.__setattr__(self, "classes", classes_of(H, self.sample_weight))
 
     @classmethod
     def from_command(cls, matrices: Sequence[Any], values: dict[str, Any]) -> Self:
@@ -594,9 +594,9 @@ class Discriminant(ls.Problem[DiscriminantSolution]):
         if self.classes is None:
             return None
         H = self.H.matrix.tocsr()
-        found = np.full(H.shape[0], None, dtype=object)
-        found[np.repeat(np.arange(H.shape[0]), np.diff(H.indptr))] = self.classes[0][H.indices]
-        return found
+        labels = np.full(H.shape[0], None, dtype=object)
+        labels[np.repeat(np.arange(H.shape[0]), np.diff(H.indptr))] = self.classes[0][H.indices]
+        return labels
 
     @property
     def width(self) -> int:
@@ -623,14 +623,14 @@ class Discriminant(ls.Problem[DiscriminantSolution]):
         """Return the problem on some rows; targets of classes are scaled anew by the class sizes in these rows."""
         twin = super().on_rows(numbers)
         if self.classes is not None:
-            made = targets_of_classes(twin.H.matrix, self.classes[0], twin.sample_weight)
-            H = as_operator(made, "H")
+            scaled = targets_of_classes(twin.H.matrix, self.classes[0], twin.sample_weight)
+            H = as_operator(scaled, "H")
             object.__setattr__(twin, "H", H.in_dtype(self.H.dtype) or H)
-            object.__setattr__(twin, "classes", classes_of(made, twin.sample_weight))
+            object.__setattr__(twin, "classes", classes_of(scaled, twin.sample_weight))
         return twin
 
     def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
-        """Judge `weights`, and make the solution's fields (`linspec.families.discriminant.directions`)."""
+        """Certify `weights`, and make the solution's fields (`linspec.families.discriminant.directions`)."""
         certificate = directions.certify(self, moments, arrays)
         known = directions.directions_of(self, moments)
         fields = dict(certificate.fields)
@@ -782,8 +782,8 @@ class LinearClassifier:
         M = (self.means - about) @ T
         offset = np.log(self.priors) - np.sum(M * M, axis=1) / 2
         blocks = device.blocks
-        found = (blocks.asarray(Z) - blocks.asarray(about)) @ blocks.asarray(T @ M.T)
-        return device.asarray(found + blocks.asarray(offset), host_dtype(Z))
+        scores = (blocks.asarray(Z) - blocks.asarray(about)) @ blocks.asarray(T @ M.T)
+        return device.asarray(scores + blocks.asarray(offset), host_dtype(Z))
 
     @with_device
     def log_probabilities(self, X: Any, *, confounds: Any = None) -> Array:
@@ -809,8 +809,8 @@ class LinearClassifier:
         array of shape (n, c)
             Rows add up to 1. In the library, on the device and in the working dtype of the rows.
         """
-        found = self.log_probabilities(X, confounds=confounds)
-        return namespace(found).exp(found)
+        logs = self.log_probabilities(X, confounds=confounds)
+        return namespace(logs).exp(logs)
 
     @with_device
     def predict(self, X: Any, *, confounds: Any = None) -> HostArray:
@@ -893,8 +893,8 @@ class LinearClassifier:
         >>> [list(row) for row in classifier.probabilities_table(X[:1])]
         [['ash', 'elm']]
         """
-        found = to_host(self.probabilities(X, confounds=confounds))
-        columns = {str(name): found[:, j] for j, name in enumerate(self.classes.tolist())}
+        probabilities = to_host(self.probabilities(X, confounds=confounds))
+        columns = {str(name): probabilities[:, j] for j, name in enumerate(self.classes.tolist())}
         return table_of_rows(self, columns, X, library)
 
     @with_device
@@ -921,9 +921,12 @@ class LinearClassifier:
         >>> [row["class"] for row in classifier.predictions_table(X[19:21])]
         ['ash', 'elm']
         """
-        found = to_host(self.probabilities(X, confounds=confounds))
-        best = found.argmax(axis=1)
-        columns = {"class": self.classes[best], "probability": found[np.arange(len(found)), best]}
+        probabilities = to_host(self.probabilities(X, confounds=confounds))
+        best = probabilities.argmax(axis=1)
+        columns = {
+            "class": self.classes[best],
+            "probability": probabilities[np.arange(len(probabilities)), best],
+        }
         return table_of_rows(self, columns, X, library)
 
     def __repr__(self) -> str:
@@ -983,14 +986,14 @@ def prior_probabilities(priors: Any, sizes: HostArray) -> HostArray:
     if isinstance(priors, str) and priors == "uniform":
         return np.full(len(sizes), 1 / len(sizes))
     check_bare(priors, "priors")
-    given = np.asarray(to_host(priors) if is_array(priors) else priors)
+    numbers = np.asarray(to_host(priors) if is_array(priors) else priors)
     if (
-        given.dtype.kind not in "uif"
-        or given.shape != sizes.shape
-        or not (np.isfinite(given).all() and given.min() > 0)
+        numbers.dtype.kind not in "uif"
+        or numbers.shape != sizes.shape
+        or not (np.isfinite(numbers).all() and numbers.min() > 0)
     ):
         raise InvalidOption(
             f'priors must be None, "uniform" or {len(sizes)} positive numbers, one for each class in sorted order; got '
             f"{priors!r}."
         )
-    return np.asarray(given / given.sum())
+    return np.asarray(numbers / numbers.sum())

@@ -220,14 +220,14 @@ def _of_columns(
     eigen = RidgeMetric(problem, split, "A")
     freedom = total.count - (total.rows - split.rank)
     x, moved = zip(*solved(eigen, split.training, ridges), strict=True)
-    errors, shares = np.array([squared_error(split, *each) for each in zip(x, moved, strict=True)]).T
+    errors, shares = np.array([squared_error(split, *pair) for pair in zip(x, moved, strict=True)]).T
     lost = np.array(
-        [np.inf if split.hides else share_lost(*each) for each in zip(shares, errors, strict=True)]
+        [np.inf if split.hides else share_lost(*pair) for pair in zip(shares, errors, strict=True)]
     )
     passes, one_pass = passes + split.reread, True
     if again and problem.readings > 1 and max(lost) > LOST:
-        read, swept = _errors_of_rows(problem, x)
-        passes, one_pass = passes + swept, False
+        read, readings = _errors_of_rows(problem, x)
+        passes, one_pass = passes + readings, False
         for i in np.flatnonzero(lost > LOST).tolist():
             errors[i], lost[i] = read[i], share_lost(moved_by(moved[i], read[i], total.count), read[i])
     scores = np.empty(len(ridges))
@@ -247,11 +247,11 @@ def _trace(eigen: RidgeMetric, ridge: float) -> float:
 def _errors_of_rows(problem: ls.LeastSquares, x: Sequence[HostArray]) -> tuple[list[float], float]:
     """Compute ‖B − A x‖² for the coefficients of each ridge from the rows; also return the number of passes."""
     moments = moments_of(problem, Passes())
-    B, found = _preprocessed_targets(moments), [0.0] * len(x)
+    B, errors = _preprocessed_targets(moments), [0.0] * len(x)
     for some, fits in _fits(moments, np.stack(x), B.shape[0]):
         for i, fit in zip(some, fits, strict=True):
-            found[i] = float(((B - fit) ** 2).sum())
-    return found, moments.passes.count
+            errors[i] = float(((B - fit) ** 2).sum())
+    return errors, moments.passes.count
 
 
 def _of_rows(problem: ls.LeastSquares, ridges: Sequence[float], reason: str) -> Generalized:
@@ -324,7 +324,7 @@ def _of_signs(
     B, x = _preprocessed_targets(moments), HOST.asarray(solution.x)
     if moments.pre.scale:
         moments.fit(0)
-        x = np.stack([moments.fitted[0].unscaled(each) for each in x])
+        x = np.stack([moments.fitted[0].unscaled(columns) for columns in x])
     scores, errors = np.empty(len(ridges)), np.zeros(len(ridges))
     for some, fits in _fits(moments, x, n):
         for i, fit in zip(some, fits, strict=True):

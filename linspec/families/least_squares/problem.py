@@ -119,10 +119,10 @@ class LeastSquaresSolution(
         if self.path:
             x = blocks.xp.moveaxis(x, 1, 0)
         flat = blocks.xp.reshape(x, (x.shape[0], -1))
-        found = blocks.xp.reshape(blocks.asarray(a) @ flat, tuple(x.shape[1:]))
-        vector = found.ndim == int(self.path)
-        found = (blocks.asarray(b)[0] if vector else blocks.asarray(b)) - found
-        return device.asarray(xp.asarray(found) if device.on_host else found, host_dtype(self.x))
+        rest = blocks.xp.reshape(blocks.asarray(a) @ flat, tuple(x.shape[1:]))
+        vector = rest.ndim == int(self.path)
+        rest = (blocks.asarray(b)[0] if vector else blocks.asarray(b)) - rest
+        return device.asarray(xp.asarray(rest) if device.on_host else rest, host_dtype(self.x))
 
     @with_device
     def predict(self, A: Any, *, confounds: Any = None) -> Array:
@@ -158,8 +158,8 @@ class LeastSquaresSolution(
         offset = None if self.b_mean is None else xp.concat([self.b_mean] * copies)
         slopes = None if self.b_slopes is None else xp.concat([self.b_slopes] * copies, axis=1)
         columns = self._as_block(self.x)
-        found = NewRows.of(self, "A").images(A, columns, "A", confounds, offset=offset, slopes=slopes)
-        return self._as_targets(found)
+        predictions = NewRows.of(self, "A").images(A, columns, "A", confounds, offset=offset, slopes=slopes)
+        return self._as_targets(predictions)
 
     @with_device
     def score(self, A: Any, B: Any, *, confounds: Any = None, sample_weight: Any = None) -> float:
@@ -323,7 +323,7 @@ class LeastSquares(WithRidges[LeastSquaresSolution]):
         return {"x": moments.fitted[0].scaled(x) if moments.fitted else x}
 
     def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
-        """Judge coefficients `x`, and make the solution's fields.
+        """Certify coefficients `x`, and make the solution's fields.
 
         `planted` is what is left of planted columns, and `rank` the rank that a solver has decided on.
         """
@@ -343,36 +343,34 @@ class LeastSquares(WithRidges[LeastSquaresSolution]):
         x = device.asarray(returned)  # what is judged is what is returned
         if moments.scales(0):
             x = moments.fitted[0].unscaled(x)
-        own: dict[str, Any] = {"x": self.shaped(returned), "path": self.path}
+        fields: dict[str, Any] = {"x": self.shaped(returned), "path": self.path}
         if not moments.answers:
-            own["residuals"] = np.full(len(self.ridges), np.nan)
-            return Certificate(np.nan, (), own, "unavailable")
+            fields["residuals"] = np.full(len(self.ridges), np.nan)
+            return Certificate(np.nan, (), fields, "unavailable")
         rounding = max(A.rounding, float(np.finfo(self.A.dtype).eps))
-        judged = certify_linear(
+        certificate = certify_linear(
             moments, x, self.ridges, tol=tol, rounding=rounding, planted=arrays.get("planted")
         )
         decided = arrays.get("rank") if 0 in self.ridges else None
-        rank = judged.rank if decided is None else min(judged.rank, int(decided))
-        own |= {"residuals": judged.residuals, "accuracy": judged.words}
-        notes = self._findings(judged, rank, tol)
-        return Certificate(judged.residual, notes, own, judged.source, least=judged.least)
+        rank = certificate.rank if decided is None else min(certificate.rank, int(decided))
+        fields |= {"residuals": certificate.residuals, "accuracy": certificate.words}
+        notes = self._findings(certificate, rank, tol)
+        return Certificate(certificate.residual, notes, fields, certificate.source, least=certificate.least)
 
     def _findings(
-        self, judged: LinearCertificate, rank: int, tol: float
+        self, certificate: LinearCertificate, rank: int, tol: float
     ) -> tuple[tuple[ls.Status | None, str], ...]:
         """What the certificate says of ranks and of coefficients."""
         notes: list[tuple[ls.Status | None, str]] = []
         if rank < min(self.A.shape):
             text = f"A has numerical rank {rank} of {self.A.shape[1]} columns: x is the least-norm solution."
             notes.append((ls.Status.RANK_DEFICIENT, text))
-        if judged.status == "ILL_CONDITIONED":
-            more = DETERMINED if judged.rounded else REMEDY
-            text = (
-                f"The coefficients may be off by {min(judged.coefficients, 1.0):.0%} of their length. {more}"
-            )
+        if certificate.status == "ILL_CONDITIONED":
+            more = DETERMINED if certificate.rounded else REMEDY
+            text = f"The coefficients may be off by {min(certificate.coefficients, 1.0):.0%} of their length. {more}"
             notes.append((ls.Status.ILL_CONDITIONED, text))
-        if np.isnan(judged.coefficients):
+        if np.isnan(certificate.coefficients):
             notes.append((None, UNKNOWN))
-        if judged.least > tol >= 0:
+        if certificate.least > tol >= 0:
             notes.append((None, LEAST))
         return tuple(notes)

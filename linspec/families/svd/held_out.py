@@ -60,9 +60,9 @@ class Reconstruction(HeldOutScore):
         squares = float(np.trace(held) + split.unscaled_squares("A")[constant].sum())
         along = (V * (held @ V)).sum(axis=0)
         known = Along(len(V), values, float(values.sum()), along, squares, split.held_out.count)
-        found, magnified = self._scored(known, ks)
-        lost = split.rounding * magnified / np.maximum(np.abs(found), 1.0)
-        return Rounded(np.tile(found, (len(ridges), 1)), np.tile(lost, (len(ridges), 1)))
+        scores, magnified = self._scored(known, ks)
+        lost = split.rounding * magnified / np.maximum(np.abs(scores), 1.0)
+        return Rounded(np.tile(scores, (len(ridges), 1)), np.tile(lost, (len(ridges), 1)))
 
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
         unit = Device.of(solution.Vh).asarray(np.eye(problem.A.shape[1]), host_dtype(solution.Vh))

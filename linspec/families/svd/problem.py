@@ -139,7 +139,7 @@ class SVDSolution(
         return f"S {np.array2string(self.S[:3], precision=4)}"
 
     def _per_component(self) -> dict[str, Any]:
-        others = {
+        variances = {
             "explained variance": self.explained_variance,
             "explained variance ratio"
             if self.mean is not None
@@ -147,7 +147,7 @@ class SVDSolution(
         }
         return {
             **super()._per_component(),
-            **{name: values for name, values in others.items() if values is not None},
+            **{name: values for name, values in variances.items() if values is not None},
         }
 
     def _certificate(self) -> list[tuple[str, str]]:
@@ -260,8 +260,8 @@ class SVDSolution(
             )
         over = reciprocal(self.column_norms)
         V = HOST.asarray(self.Vh).T
-        found = np.clip(over[:, None] * V * self.S, -1.0, 1.0)
-        return Device.of(self.Vh).asarray(found, host_dtype(self.Vh))
+        correlations = np.clip(over[:, None] * V * self.S, -1.0, 1.0)
+        return Device.of(self.Vh).asarray(correlations, host_dtype(self.Vh))
 
     @with_device
     def loadings_table(  # type: ignore[override]  # as above
@@ -290,8 +290,8 @@ class SVDSolution(
         >>> ls.solve(ls.SVD(np.diag([3.0, 2.0]), k=1)).loadings_table()
         [{'column': 0, 'component1': 1.0}, {'column': 1, 'component1': 0.0}]
         """
-        found = self.loadings(A, confounds=confounds, sample_weight=sample_weight)
-        return table_of_columns(self, "A", found, library, A)
+        correlations = self.loadings(A, confounds=confounds, sample_weight=sample_weight)
+        return table_of_columns(self, "A", correlations, library, A)
 
     @with_device
     def inverse_transform(self, scores: Any, *, confounds: Any = None) -> Array:
@@ -401,15 +401,15 @@ class SVD(ls.Problem[SVDSolution]):
         return 1.0 + self.left
 
     def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
-        """Judge right singular vectors `Vh`, with values `S` if the solver knows them, and make the solution's fields.
+        """Certify right singular vectors `Vh`, with values `S` if the solver knows them; make the solution's fields.
 
         Where the data cannot be read again, there is no residual.
         """
         A, k = moments.operators[0], self.k
         device = A.device.blocks
         V = device.asarray(arrays["Vh"]).T
-        judged = moments.answers
-        AtAV = moments.gram_product(V) if judged else V
+        answers = moments.answers
+        AtAV = moments.gram_product(V) if answers else V
         if "S" in arrays:
             S = HOST.asarray(arrays["S"])
         else:
@@ -428,12 +428,12 @@ class SVD(ls.Problem[SVDSolution]):
             V, AtAV = V @ device.asarray(turn), AtAV @ device.asarray(turn)
         unit = float(S[0] ** 2) if len(S) and S[0] > 0 else 1.0
         gaps = AtAV / unit - V * device.asarray(S**2 / unit)
-        residual = float(device.column_norms(gaps).max(initial=0.0)) if judged else math.nan
+        residual = float(device.column_norms(gaps).max(initial=0.0)) if answers else math.nan
         delta, least = enclosure([None], [to_host(gaps)], to_host(V.T @ V))
         if least < INDEPENDENT:
             notes += ((ls.Status.INACCURATE, "The vectors are dependent."),)
         accuracy = ""
-        if judged and len(S) and S[-1] > 0:
+        if answers and len(S) and S[-1] > 0:
             worst = max(delta, EPS * V.shape[0]) * unit / (2 * S[-1] ** 2)
             accuracy = f"singular values: about {digits(worst)} correct digits"
         flips = signs_of_columns(V, device)
@@ -540,7 +540,7 @@ def _orthonormal(rows: Any, k: int) -> tuple[Any, HostArray]:
     for _ in range(2):
         moments = Moments([rows])
         _, s, Yt = np.linalg.svd(moments.triangle(), full_matrices=False)
-        kept = np.where(s > EPS * s.max(initial=0.0), s, np.inf)
-        rows = moments.scores(Yt.T / kept)
+        divisors = np.where(s > EPS * s.max(initial=0.0), s, np.inf)
+        rows = moments.scores(Yt.T / divisors)
         R = (s[:, None] * Yt) @ R
     return rows, R

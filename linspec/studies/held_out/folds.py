@@ -136,14 +136,14 @@ def folds_of(splitter: Any, rows: float, *, y: Any = None, groups: Any = None, r
     if is_number(splitter, int):
         labels = _drawn(int(splitter), n, named, rng)
     if labels is None:
-        given = _pairs(splitter, n, y, named)
+        pairs = _pairs(splitter, n, y, named)
     elif named is not None and not is_number(splitter, int):
         raise InvalidOption(
             "groups are kept together by a number of folds or a splitter; got fold labels as well. Leave groups out."
         )
     else:
-        given = _by_label(labels)
-    splits = tuple(_checked(pair, n, number) for number, pair in enumerate(given))
+        pairs = _by_label(labels)
+    splits = tuple(_checked(pair, n, number) for number, pair in enumerate(pairs))
     if not splits:
         raise InvalidProblem("a splitter must give at least one split; got none. Pass splitter=5.")
     return _with_cells(n, splits)
@@ -331,8 +331,8 @@ def with_orthogonal_confounds(problem: Any) -> Any:
     """
     if problem.confounds is None:
         return problem
-    asked = {"weights": problem.sample_weight, "confounds": problem.confounds}
-    pre = Preprocessing.of(center=bool(problem.center), **asked)
+    row_data = {"weights": problem.sample_weight, "confounds": problem.confounds}
+    pre = Preprocessing.of(center=bool(problem.center), **row_data)
     return with_values(problem, confounds=pre.B, given=problem)
 
 

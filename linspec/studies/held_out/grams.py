@@ -6,7 +6,7 @@ Method: the adjustment of a row is an affine map, a ↦ diag(f)(a − m − Γ�
 follows from the means of [rows, confounds] and their Gram matrix about these means. So the held-out rows need not be
 read again. Terms of a score may cancel; `Split.images` estimates the rounding error.
 Where we differ: a column that confounds explain completely would leave only rounding errors, and is set to zero, as
-in a solve. Columns beside, which are targets, stay: they may vary on held-out rows.
+in a solve. Auxiliary columns, which are targets, stay: they may vary on held-out rows.
 """
 
 from __future__ import annotations
@@ -237,9 +237,9 @@ class Split:
             The names of matrices whose columns are not multiplied by their factors; see `unscaled_squares`.
         """
         blocks, rows = [], self._rows
-        for each in weights:
-            block = np.zeros((self._width, next(iter(each.values())).shape[1]))
-            for name, W in each.items():
+        for combination in weights:
+            block = np.zeros((self._width, next(iter(combination.values())).shape[1]))
+            for name, W in combination.items():
                 block[self._places[name]] = W if name in unscaled else W * self.factors(name)[:, None]
             blocks.append(block)
         K = np.hstack(blocks)
@@ -280,17 +280,17 @@ class Split:
         """Return the Gram matrix of the columns minus their regression on the confounds, and its diagonal.
 
         S is the Gram matrix of [columns, confounds], and Γ = `slopes` holds the regression coefficients. The result is
-        [I −Γᵀ] S [I −Γᵀ]ᵀ. Columns beside, whose `squares` are not in S, have no rows in it.
+        [I −Γᵀ] S [I −Γᵀ]ᵀ. Auxiliary columns, whose `squares` are not in S, have no rows in it.
         """
-        own = self._slopes[:, : self._full]
-        beside = self._slopes[:, self._full :]
+        slopes = self._slopes[:, : self._full]
+        auxiliary = self._slopes[:, self._full :]
         mapped = self._columns_of(S[: self._full])
         C = S[self._full :]
         Sz = S[self._full :, self._full : self._end]
         if self._confounds:
             half = Sz @ self._slopes - self._columns_of(C)
-            mapped = mapped - C[:, : self._full].T @ self._slopes + own.T @ half
-        gained = np.sum(beside * (Sz @ beside - 2 * C[:, self._end :]), axis=0)
+            mapped = mapped - C[:, : self._full].T @ self._slopes + slopes.T @ half
+        gained = np.sum(auxiliary * (Sz @ auxiliary - 2 * C[:, self._end :]), axis=0)
         return mapped, np.append(np.diag(mapped), np.maximum(squares[self._end :] + gained, 0.0))
 
 
@@ -307,8 +307,8 @@ def split_of(
     problem : Problem
         Its matrices, `center`, `scale`, `scaled` and `confounds` are used.
     training, held_out : Cell
-        Moments of the columns of the matrices, followed by the confounds. If there are columns beside, they follow the
-        confounds, and are columns of the last matrix.
+        Moments of the columns of the matrices, followed by the confounds. If there are auxiliary columns, they follow
+        the confounds, and are columns of the last matrix.
     whole : Split, optional
         The moments of all rows, which are read again where their Gram matrices hide what is exactly dependent. What is
         dependent on all rows is so on the training rows. By default these are the training rows.

@@ -302,7 +302,7 @@ def still(squares: HostArray, means: HostArray, count: float, rows: int, eps: fl
     return np.asarray((squares > 0) & (squares - count * means**2 <= rounding * squares))
 
 
-def beside(problem: Problem[Any]) -> dict[str, Any]:
+def auxiliary(problem: Problem[Any]) -> dict[str, Any]:
     """The confounds of a problem, if it has any, as an argument of `score` and `transform` of its solutions."""
     return {} if problem.confounds is None else {"confounds": problem.confounds}
 
@@ -325,26 +325,26 @@ class PredictionScore(HeldOutScore):
 
     def of_solution(self, problem: Problem[Any], solution: Any, ks: Ks) -> HostArray:
         """Score every k of a solution on held-out rows."""
-        found = []
+        scores = []
         for Y, errors, w in errors_of_rows(problem, solution, ks):
             error = float(np.sum(w @ errors**2))
             total = float(np.sum(squares_about_means(Y, w)))
-            found.append(self.of_errors(error, total, float(w.sum()), Y.shape[1]))
-        return np.array(found)
+            scores.append(self.of_errors(error, total, float(w.sum()), Y.shape[1]))
+        return np.array(scores)
 
     def rounding_of_solutions(
         self, problem: Problem[Any], solutions: Sequence[Any], moved: HostArray
     ) -> HostArray:
         """Estimate the rounding of squared errors by that of targets and of predictions of their size."""
-        found = np.empty_like(moved)
+        rounding = np.empty_like(moved)
         for i, solution in enumerate(solutions):
             Y, errors, w = next(errors_of_rows(problem, solution))
             level = getattr(solution, "intercept", None)  # what large means of X cancel
             size = 0.0 if level is None else np.linalg.norm(to_host(level))
             off = ROUNDING * np.sqrt(np.sum(w @ Y**2)) + (ROUNDING * size + moved[i]) * np.sqrt(w.sum())
             length = np.sqrt(np.sum(w @ errors**2))
-            found[i] = share_lost(off * (2 * length + off), np.full(len(off), length**2))
-        return found
+            rounding[i] = share_lost(off * (2 * length + off), np.full(len(off), length**2))
+        return rounding
 
     def of_errors(self, error: float, total: float, count: float, columns: int) -> float:
         """Compute the score.
@@ -385,7 +385,8 @@ class SquaredErrors(PredictionScore):
         training, held = split.training, split.held_out
         metric, most = RidgeMetric(problem, split, "X"), max(k or 0 for k in ks)
         units = reciprocal(split.factors("Y"))  # errors are in the units of Y
-        own = float(np.sum(split.unscaled_squares("Y")))  # also of targets that were constant in training
+        # also of targets that were constant in training
+        unscaled = float(np.sum(split.unscaled_squares("Y")))
         total = float(split.spreads["Y"].sum())
         columns = int(problem.Y.shape[1])
         scores, rounding = np.empty((2, len(ridges), len(ks)))
@@ -397,8 +398,8 @@ class SquaredErrors(PredictionScore):
             between = (R.T @ (held["X", "X"] @ R)) * (Q.T @ Q)
             for j, k in enumerate(ks):
                 m = slice(0, k)
-                error = max(float(own - 2 * cross[m].sum() + between[m, m].sum()), 0.0)
-                terms = own + 2 * float(np.abs(cross[m]).sum()) + float(np.abs(between[m, m]).sum())
+                error = max(float(unscaled - 2 * cross[m].sum() + between[m, m].sum()), 0.0)
+                terms = unscaled + 2 * float(np.abs(cross[m]).sum()) + float(np.abs(between[m, m]).sum())
                 scores[i, j] = self.of_errors(error, total, held.count, columns)
                 rounding[i, j] = share_lost(split.rounding * terms, error) + split.rounding * magnified
         return Rounded(scores, rounding)
@@ -442,12 +443,12 @@ def default_scores(problem: Problem[Any]) -> dict[str, HeldOutScore]:
     "score" is among them if solutions of the problem have a method `score`, and "correlations" if `is_paired` is True.
     """
     cls = problem.solution
-    found: dict[str, HeldOutScore] = {}
+    scores: dict[str, HeldOutScore] = {}
     if callable(getattr(cls, "score", None)):
-        found["score"] = OwnScore(cls.layout.score)
+        scores["score"] = OwnScore(cls.layout.score)
     if is_paired(problem):
-        found["correlations"] = PairedCorrelations()
-    return found
+        scores["correlations"] = PairedCorrelations()
+    return scores
 
 
 def is_paired(problem: Problem[Any]) -> bool:
@@ -480,8 +481,8 @@ class OwnScore(HeldOutScore):
             problem = with_equal_rows(problem, f"{type(solution).__name__}.score takes no weights, so it")
         named = {"confounds": problem.confounds, "sample_weight": problem.sample_weight}
         named = {name: value for name, value in named.items() if value is not None}
-        found = [first_components(solution, k).score(*problem.matrices.values(), **named) for k in ks]
-        return np.array([number_of(score) for score in found])
+        scores = [first_components(solution, k).score(*problem.matrices.values(), **named) for k in ks]
+        return np.array([number_of(score) for score in scores])
 
 
 class PairedCorrelations(HeldOutScore):
@@ -491,10 +492,10 @@ class PairedCorrelations(HeldOutScore):
 
     def of_solution(self, problem: Problem[Any], solution: Any, ks: Ks) -> HostArray:
         names = list(weights_by_matrix(solution))
-        scores = solution.transform(*(problem.matrices[name] for name in names), **beside(problem))
+        scores = solution.transform(*(problem.matrices[name] for name in names), **auxiliary(problem))
         blocks = [weighted_rows(S, problem, name) for S, name in zip(scores, names, strict=True)]
-        found = paired_correlations(solution, blocks, centred=bool(problem.center))
-        return np.array([float(found[:k].sum()) for k in ks])
+        correlations = paired_correlations(solution, blocks, centred=bool(problem.center))
+        return np.array([float(correlations[:k].sum()) for k in ks])
 
 
 def paired_correlations(
@@ -525,13 +526,13 @@ def paired_correlations(
     named = zip(weights_by_matrix(solution), blocks, strict=True)
     blocks = [(_beyond_rounding(solution, name, S, w), w) for name, (S, w) in named]
     pairs = list(combinations(blocks, 2))
-    found, known = np.zeros(blocks[0][0].shape[1]), 0
+    sums, known = np.zeros(blocks[0][0].shape[1]), 0
     for (P, a), (Q, b) in pairs:
         w = np.sqrt(a * b)
         if np.count_nonzero(w) >= FEWEST:
-            found = found + w @ (_units(P, w, centred=centred) * _units(Q, w, centred=centred))
+            sums = sums + w @ (_units(P, w, centred=centred) * _units(Q, w, centred=centred))
             known += 1
-    return found * (len(pairs) / known) if known else np.full(len(found), np.nan)
+    return sums * (len(pairs) / known) if known else np.full(len(sums), np.nan)
 
 
 def _units(S: HostArray, w: HostArray, *, centred: bool) -> HostArray:
@@ -566,25 +567,25 @@ def number_of(score: Any) -> float:
 
 def rows_to_score(
     problem: Problem[Any],
-    given: Mapping[str, Any],
+    matrices: Mapping[str, Any],
     what: str,
-    each: str,
+    unit: str,
     error: type[LinspecError],
     fixed: Container[str],
 ) -> dict[str, LinearOperator]:
     """Return new rows of each matrix as operators, checked: those of the matrices `fixed` must have their columns."""
-    rows = {name: as_operator(data, f"the {what} rows of {name}") for name, data in given.items()}
+    rows = {name: as_operator(data, f"the {what} rows of {name}") for name, data in matrices.items()}
     for name, A in rows.items():
         columns = problem.matrices[name].shape[1]
         if A.shape[1] != columns and name in fixed:
             raise InvalidProblem(f"the {what} rows of {name} must have {columns} columns; got {A.shape[1]}.")
         if A.readings == 1:
             raise error(
-                f"the {what} rows of {name} are read once for each {each}; got an iterator. Pass a callable that "
+                f"the {what} rows of {name} are read once for each {unit}; got an iterator. Pass a callable that "
                 "returns a fresh one."
             )
-    (first, A), *others = rows.items()
-    for name, B in others:
+    (first, A), *rest = rows.items()
+    for name, B in rest:
         check_rows(f"the {what} rows of {first}", A, f"those of {name}", B)
     return rows
 

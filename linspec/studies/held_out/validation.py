@@ -144,8 +144,8 @@ def cross_validate(  # noqa: PLR0913
     >>> shared = rng.standard_normal((300, 2))
     >>> X = shared @ rng.standard_normal((2, 40)) + 2 * rng.standard_normal((300, 40))
     >>> Y = shared @ rng.standard_normal((2, 30)) + 2 * rng.standard_normal((300, 30))
-    >>> found = ls.cross_validate(ls.CCA(X, Y, 5), ridges=[1, 10, 100, 1000], ks=range(1, 6), rng=0)
-    >>> found.passes, found.scores.shape
+    >>> validation = ls.cross_validate(ls.CCA(X, Y, 5), ridges=[1, 10, 100, 1000], ks=range(1, 6), rng=0)
+    >>> validation.passes, validation.scores.shape
     (1.0, (5, 4, 5))
     """
     if not isinstance(problem, Problem):
@@ -169,21 +169,21 @@ def cross_validate(  # noqa: PLR0913
     folds.check_counted(problem.sample_weight)
     for name in problem.matrices:
         folds.check_counted(problem.weights_of(name), name, sides=("training",))
-    asked = _form(scored, form, solver, options)
-    held, reason = _held(problem, folds, asked)
+    requested = _form(scored, form, solver, options)
+    held, reason = _held(problem, folds, requested)
     if held:
-        made, passes = _of_moments(problem, folds, scored, ridges, ks)
-        if asked == "auto" and all(A.access == "rows" for A in problem.matrices.values()):
-            swept = _read_again(largest, folds, scored, (ridges, ks), made, rng)
-            held, passes = not swept, passes + swept
+        rounded, passes = _of_moments(problem, folds, scored, ridges, ks)
+        if requested == "auto" and all(A.access == "rows" for A in problem.matrices.values()):
+            again = _read_again(largest, folds, scored, (ridges, ks), rounded, rng)
+            held, passes = not again, passes + again
     else:
         how = form if form in ("sparse", "implicit") else "auto"
         options = {"rng": rng, **options}
-        made, passes = scored_by_solving(largest, folds, scored, ridges, ks, solver, how, options)
+        rounded, passes = scored_by_solving(largest, folds, scored, ridges, ks, solver, how, options)
     sizes = tuple((len(training), len(held_out)) for training, held_out in folds.splits)
     return _result(
         CrossValidation(
-            made.scores,
+            rounded.scores,
             ridges,
             ks,
             scored.label,
@@ -194,33 +194,33 @@ def cross_validate(  # noqa: PLR0913
             sizes,
             problem,
             reason,
-            rounding=made.rounding,
+            rounding=rounded.rounding,
         )
     )
 
 
-def _result(found: CrossValidation) -> CrossValidation:
+def _result(result: CrossValidation) -> CrossValidation:
     """Warn of splits without a score, and of scores that may be rounding errors."""
-    without = np.flatnonzero(~found.counted)
+    without = np.flatnonzero(~result.counted)
     if len(without):
         warn(
-            f"cross_validate: {count_of(len(without), 'split')} of {len(found.scores)} (the first is {without[0]}) "
-            f"left out of the mean, for lack of a number as {found.label}: over the held-out rows some target or "
+            f"cross_validate: {count_of(len(without), 'split')} of {len(result.scores)} (the first is {without[0]}) "
+            f"left out of the mean, for lack of a number as {result.label}: over the held-out rows some target or "
             "variate does not vary, or they are too few. Take fewer, larger folds.",
             AccuracyWarning,
         )
-    count = int(found.uncertain.sum())
+    count = int(result.uncertain.sum())
     if count:
-        assert found.rounding is not None  # noqa: S101
-        first = int(np.argmax(np.any(found.rounding > LOST, axis=(1, 2))))
+        assert result.rounding is not None  # noqa: S101
+        first = int(np.argmax(np.any(result.rounding > LOST, axis=(1, 2))))
         warn(
-            f"cross_validate: {count} of {found.uncertain.size} mean scores may be rounding by more than a share of "
+            f"cross_validate: {count} of {result.uncertain.size} mean scores may be rounding by more than a share of "
             f"{LOST:g}, or by choice (`uncertain`), because second moments of the rows, or solutions, do not hold "
             f"their digits, or the next component is as good, first on split {first}. Do not choose by them: pass "
             'form="implicit" with a solver such as "direct", center=True, or larger ridges.',
             AccuracyWarning,
         )
-    return found
+    return result
 
 
 def _read_again(
@@ -228,25 +228,25 @@ def _read_again(
     folds: Folds,
     score: HeldOutScore,
     grid: Grid,
-    made: Rounded,
+    rounded: Rounded,
     rng: Any,
 ) -> float:
     """Recompute, in place and from solutions, scores that may be only rounding errors; return the number of passes."""
     ridges, ks = grid
-    lost = made.rounding > LOST
+    lost = rounded.rounding > LOST
     splits = np.flatnonzero(lost.any(axis=(1, 2)))
     some = np.flatnonzero(lost.any(axis=(0, 2)))
     if not splits.size:
         return 0.0
     part = replace(folds, splits=tuple(folds.splits[i] for i in splits))
     where = np.ix_(splits, some)
-    moved = np.zeros_like(made.rounding[where]) if made.moved is None else made.moved[where]
+    moved = np.zeros_like(rounded.rounding[where]) if rounded.moved is None else rounded.moved[where]
     again, passes = scored_by_solving(
         problem, part, score, tuple(ridges[i] for i in some), ks, "auto", "implicit", {"rng": rng}, moved
     )
     doubtful = lost[where]
-    made.scores[where] = np.where(doubtful, again.scores, made.scores[where])
-    made.rounding[where] = np.where(doubtful, again.rounding, made.rounding[where])
+    rounded.scores[where] = np.where(doubtful, again.scores, rounded.scores[where])
+    rounded.rounding[where] = np.where(doubtful, again.rounding, rounded.rounding[where])
     return passes
 
 
@@ -261,15 +261,15 @@ def _of_moments(
     problem = with_orthogonal_confounds(problem)
     cells, union, passes = cells_of(problem, folds)
     whole = split_of(problem, union, union)
-    found, rounding, moved = np.zeros((3, len(folds.splits), len(ridges), len(ks)))
+    scores, rounding, moved = np.zeros((3, len(folds.splits), len(ridges), len(ks)))
     for number, (training, held_out) in enumerate(training_and_held_out(cells, folds)):
         split = split_of(problem, training, held_out, whole)
         _check_rank(split, number, ks)
-        made = score.of_moments(problem, split, ridges, ks)
-        found[number], lost, off = made if isinstance(made, Rounded) else (made, 0.0, None)
+        of_split = score.of_moments(problem, split, ridges, ks)
+        scores[number], lost, off = of_split if isinstance(of_split, Rounded) else (of_split, 0.0, None)
         rounding[number] = np.inf if split.hides else lost
         moved[number] = 0.0 if off is None else off
-    return Rounded(found, rounding, moved), passes + whole.reread
+    return Rounded(scores, rounding, moved), passes + whole.reread
 
 
 def _generalized(
@@ -282,22 +282,22 @@ def _generalized(
             "the number of rows of a stream is not known beforehand. Pass folds by labels, or slices of known length."
         )
     ridges, ks = grid
-    found = score.generalized(problem, ridges, form, solver, rng, options)
+    generalized = score.generalized(problem, ridges, form, solver, rng, options)
     return _result(
         CrossValidation(
-            found.scores[None, :, None],
+            generalized.scores[None, :, None],
             ridges,
             ks,
             "generalized cross-validation",
             False,  # lower is better
             "gcv",
-            found.one_pass,
-            found.passes,
+            generalized.one_pass,
+            generalized.passes,
             ((int(rows), 0),),
             problem,
-            found.reason,
-            None if found.errors is None else found.errors[:, None],
-            None if found.rounding is None else found.rounding[None, :, None],
+            generalized.reason,
+            None if generalized.errors is None else generalized.errors[:, None],
+            None if generalized.rounding is None else generalized.rounding[None, :, None],
         )
     )
 
@@ -342,11 +342,11 @@ def _ridges(problem: Problem[Any], ridges: Any) -> tuple[Any, ...]:
         if ridges is not None:
             raise InvalidProblem(f"{type(problem).__name__} has no ridge; got ridges. Leave them out.")
         return (None,)
-    own = tuple(getattr(problem, "ridges", (problem.ridge,)))
-    found = own if ridges is None else checked_ridges(problem, ridges)
-    for ridge in found:
+    default = tuple(getattr(problem, "ridges", (problem.ridge,)))
+    checked = default if ridges is None else checked_ridges(problem, ridges)
+    for ridge in checked:
         check_range_of_ridges(problem.with_numbers(ridge=ridge))
-    return found
+    return checked
 
 
 def _ks(problem: Problem[Any], ks: Any) -> tuple[int | None, ...]:
@@ -354,11 +354,11 @@ def _ks(problem: Problem[Any], ks: Any) -> tuple[int | None, ...]:
         if ks is not None:
             raise InvalidProblem(f"{type(problem).__name__} has no k; got ks. Leave them out.")
         return (None,)
-    given = (problem.k,) if ks is None else several("ks", ks)
-    for k in given:
+    listed = (problem.k,) if ks is None else several("ks", ks)
+    for k in listed:
         if not is_number(k, int) or k < 1:
             raise InvalidProblem(f"ks must be integers of at least 1; got {shown(k)}.")
-    return tuple(int(k) for k in given)
+    return tuple(int(k) for k in listed)
 
 
 def _check_rank(split: Split, number: int, ks: Ks) -> None:
@@ -377,17 +377,17 @@ def _form(score: HeldOutScore, form: str, solver: Any, options: dict[str, Any]) 
     "sparse" and "implicit" give "solve", because they only state how each solve holds moments. "auto" gives "solve" if
     the score is not a function of second moments, or the caller passes a solver or its options.
     """
-    given = [*([f"solver={shown(solver)}"] if solver != "auto" else []), *options]
+    extra = [*([f"solver={shown(solver)}"] if solver != "auto" else []), *options]
     if form == "dense" and not score.by_moments:
         raise MissingCapability(
             f"the score {score.label} is not a function of second moments. Leave form out."
         )
-    if form == "dense" and given:
+    if form == "dense" and extra:
         raise InvalidOption(
-            f"no solver runs where Gram matrices are held; got {', '.join(given)}. Leave them out, or pass "
+            f"no solver runs where Gram matrices are held; got {', '.join(extra)}. Leave them out, or pass "
             'form="solve".'
         )
-    free = form == "auto" and score.by_moments and not given
+    free = form == "auto" and score.by_moments and not extra
     return form if free or form == "dense" else "solve"
 
 
@@ -466,10 +466,10 @@ class CrossValidation:
     >>> rng = np.random.default_rng(0)
     >>> X, Y = rng.standard_normal((200, 6)), rng.standard_normal((200, 5))
     >>> Y[:, 0] += X[:, 0]
-    >>> found = ls.cross_validate(ls.CCA(X, Y, k=2), ridges=[1.0, 10.0], ks=[1, 2], rng=0)
-    >>> found.scores.shape
+    >>> validation = ls.cross_validate(ls.CCA(X, Y, k=2), ridges=[1.0, 10.0], ks=[1, 2], rng=0)
+    >>> validation.scores.shape
     (5, 2, 2)
-    >>> found.passes
+    >>> validation.passes
     1.0
     """
 
@@ -626,8 +626,8 @@ class CrossValidation:
         >>> import numpy as np
         >>> import linspec as ls
         >>> A = np.random.default_rng(0).standard_normal((60, 3))
-        >>> found = ls.cross_validate(ls.LeastSquares(A, A[:, 0]), ridges=[0.1, 10.0], rng=0)
-        >>> [(row["ridge"], row["best"]) for row in found.table()]
+        >>> validation = ls.cross_validate(ls.LeastSquares(A, A[:, 0]), ridges=[0.1, 10.0], rng=0)
+        >>> [(row["ridge"], row["best"]) for row in validation.table()]
         [(0.1, True), (10.0, False)]
         """
         settings = [(ridge, k) for ridge in self.ridges for k in self.ks]
@@ -729,20 +729,22 @@ def scored_by_solving(  # noqa: PLR0913, PLR0917 (the arguments of cross_validat
                 f"one solve for each ridge and split needs rows that can be taken; got {A!r} for {name}. Pass an "
                 'array, a sparse matrix or a file, or fewer columns, for which form="dense" reads slices once.'
             )
-    found, rounding = np.zeros((2, len(folds.splits), len(ridges), len(ks)))
+    scores, rounding = np.zeros((2, len(folds.splits), len(ridges), len(ks)))
     passes, stop = 0.0, Request()
     for split, (training, held_out) in enumerate(folds.splits):
         fitted = problem.on_rows(training)
         rest = problem.on_rows(held_out)
         with first_interrupt(stop.make):
-            by_ridge, swept = along_ridges(fitted, ridges, solver, form, options, stop)
+            by_ridge, solve_passes = along_ridges(fitted, ridges, solver, form, options, stop)
         if stop.made:
             raise NothingYet
-        made = [by_ridge[i] for i in range(len(ridges))]
-        found[split] = [score.of_solution(rest, one, ks) for one in made]
+        solutions = [by_ridge[i] for i in range(len(ridges))]
+        scores[split] = [score.of_solution(rest, solution, ks) for solution in solutions]
         if moved is not None:  # predicts once more
-            rounding[split] = score.rounding_of_solutions(rest, made, moved[split])
-            passes += len(made) * len(held_out) / folds.rows
-        rounding[split, [one.status in LOST_DIGITS or CHOICE in one.message for one in made]] = np.inf
-        passes += (swept * len(training) + len(made) * len(held_out)) / folds.rows
-    return Rounded(found, rounding), passes
+            rounding[split] = score.rounding_of_solutions(rest, solutions, moved[split])
+            passes += len(solutions) * len(held_out) / folds.rows
+        rounding[
+            split, [solution.status in LOST_DIGITS or CHOICE in solution.message for solution in solutions]
+        ] = np.inf
+        passes += (solve_passes * len(training) + len(solutions) * len(held_out)) / folds.rows
+    return Rounded(scores, rounding), passes

@@ -59,7 +59,7 @@ from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
 from linspec.solving.stating import with_values
 from linspec.solving.tables import Summary, table_of_columns, table_of_components
-from linspec.studies.held_out.scores import beside
+from linspec.studies.held_out.scores import auxiliary
 from linspec.studies.inference.permutation import check_has_values, values_of
 from linspec.studies.inference.rows import (
     check_rows_are_known,
@@ -263,40 +263,40 @@ class Draws:
         self.count = self.unconverged = 0
         self.k = len(values_of(solution))
         self.values: list[HostArray] = []
-        self.found: list[int] = []  # the number of components of each draw, at most k
+        self.components: list[int] = []  # the number of components of each draw, at most k
         self.crossings: list[HostArray] = []  # the matrices M
         self.sides = self.begun()
 
     def begun(self) -> list[Side]:
         """The sides, without a draw."""
-        own = self._scores(self.solution)
+        scores = self._scores(self.solution)
         weights = [self.problem.weights_of(name) for name in weights_by_matrix(self.solution)]
-        ones = np.ones(len(own) // len(weights))
+        ones = np.ones(len(scores) // len(weights))
         self.row_weights = np.concatenate([ones if w is None else w for w in weights])[:, None]
-        self.scores = own * self.row_weights  # ready for inner products
-        return [Side(np.sqrt(np.sum(own * self.scores, axis=0)))]
+        self.scores = scores * self.row_weights  # ready for inner products
+        return [Side(np.sqrt(np.sum(scores * self.scores, axis=0)))]
 
     def _scores(self, solution: Any) -> HostArray:
         """The scores of all rows of the matrices with weights, one matrix below the other."""
         rows = [self.problem.matrices[name] for name in weights_by_matrix(solution)]
-        found = as_several(solution.transform(*rows, **beside(self.problem)))
-        parts = [np.asarray(to_host(brought_here(part)), dtype=np.float64) for part in found]
+        scores = as_several(solution.transform(*rows, **auxiliary(self.problem)))
+        parts = [np.asarray(to_host(brought_here(part)), dtype=np.float64) for part in scores]
         return np.concatenate(parts)[:, : self.k]
 
-    def rotated(self, found: Any, w: HostArray) -> list[HostArray]:
+    def rotated(self, solution: Any, w: HostArray) -> list[HostArray]:
         """Add a draw to each side, by the scores that its weights give to all rows; return their rotations."""
-        V = self._scores(found)
-        blocks = {name: W[:, : self.k] for name, W in weights_on_host(found).items()}
+        V = self._scores(solution)
+        blocks = {name: W[:, : self.k] for name, W in weights_on_host(solution).items()}
         return [self.sides[0].add(self.scores.T @ V, V.T @ (V * self.row_weights), blocks)]
 
-    def add(self, found: Any, w: HostArray) -> None:
+    def add(self, solution: Any, w: HostArray) -> None:
         """Add the solution of one more draw, whose rows have the weights `w`."""
-        values, rotations = values_of(found)[: self.k], self.rotated(found, w)
+        values, rotations = values_of(solution)[: self.k], self.rotated(solution, w)
         self.crossings.append((rotations[0] * values) @ rotations[-1].T)
-        self.found.append(len(values))
+        self.components.append(len(values))
         self.values.append(np.pad(values, (0, self.k - len(values))))
         self.count += 1
-        self.unconverged += not found.converged
+        self.unconverged += not solution.converged
 
     def result(self, *, interrupted: bool) -> ComponentBootstrap:
         """Compute the intervals."""
@@ -304,16 +304,16 @@ class Draws:
         values = values_of(self.solution)
         M = np.array(self.crossings)
         gaps, ties = gaps_of(values, M)
-        corrected, found = self.method == "corrected", np.array(self.found)
+        corrected, counts = self.method == "corrected", np.array(self.components)
         if corrected:
-            M = M - (found == self.k)[:, None, None] * np.diag(excess_of(values, gaps))
-        present = (np.arange(self.k) < found[:, None])[:, None, :]  # a draw may lack components: zero
+            M = M - (counts == self.k)[:, None, None] * np.diag(excess_of(values, gaps))
+        present = (np.arange(self.k) < counts[:, None])[:, None, :]  # a draw may lack components: zero
         turns = [turn * present for turn in self.vectors(M)]
         cosines = sum(side.compared(turn)[0] for side, turn in zip(self.sides, turns, strict=True))
         signs = np.where(cosines < 0, -1.0, 1.0)[:, None, :]
         cosines = np.abs(cosines) / len(turns)
         turns = [turn * signs for turn in turns]
-        return self.made(
+        return self.result_of(
             turns,
             solution=self.solution,
             values=self.interval(drawn, values) if corrected else self.quantiles(drawn),
@@ -334,7 +334,7 @@ class Draws:
         """The vectors of the matrices M for each side, in the order of decreasing values."""
         return [np.linalg.eigh(M)[1][:, :, ::-1]]
 
-    def made(self, turns: list[HostArray], **fields: Any) -> ComponentBootstrap:
+    def result_of(self, turns: list[HostArray], **fields: Any) -> ComponentBootstrap:
         """Make the result, with the intervals of what turns with the scores."""
         return ComponentBootstrap(**self.of_weights(turns), **fields)
 
@@ -403,10 +403,10 @@ def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
             w = drawn_counts(generator, counted, numbers)  # some matrix had none of these rows
         # groups of other sizes: values may grow with the number of rows
         w = np.asarray(w * (float(counted.sum()) / w.sum()))
-        found = solve(with_values(problem, sample_weight=w), solver, rng=generator, **options)
+        drawn = solve(with_values(problem, sample_weight=w), solver, rng=generator, **options)
         if stop.made:  # the result of an interrupted solve does not count
             raise NothingYet
-        into.add(found, w)
+        into.add(drawn, w)
 
     with first_interrupt(stop.make), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -425,11 +425,11 @@ def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
 
 def weights_on_host(solution: Any) -> dict[str, HostArray]:
     """Return the weights by matrix, on the host in float64, with a row for each column of the matrix."""
-    found = {}
+    weights = {}
     for name, (W, axis) in weights_by_matrix(solution).items():
         host = np.asarray(to_host(W), dtype=np.float64)
-        found[name] = host.T if axis else host
-    return found
+        weights[name] = host.T if axis else host
+    return weights
 
 
 # ---- arguments ------------------------------------------------------------------------------------

@@ -221,18 +221,18 @@ def permuted_solves(
     drawn, unconverged = values_by_chance(
         images, solver, options, generator, (permutations, len(values)), stop, max_seconds, until, slow
     )
-    made = len(drawn)
+    count = len(drawn)
     # column j of the sums has that of the k − j largest values
     chance = {"ranked": drawn, "largest": drawn[:, :1], "sum": np.cumsum(drawn, axis=1)[:, ::-1]}[statistic]
     observed = sums_from(values) if statistic == "sum" else values
-    uncorrected = (1 + np.sum(chance >= observed * (1 - TIE), axis=0)) / (1 + made)
+    uncorrected = (1 + np.sum(chance >= observed * (1 - TIE), axis=0)) / (1 + count)
     return ComponentTest(
         values=values,
         p_values=np.maximum.accumulate(uncorrected),
         uncorrected=uncorrected,
         statistics=observed,
         statistic=statistic,
-        permutations=made,
+        permutations=count,
         drawn=drawn,
         solution=solution,
         unconverged=unconverged,
@@ -256,23 +256,23 @@ def values_by_chance(  # noqa: PLR0913, PLR0917
 
     def permute(number: int) -> None:
         nonlocal unconverged
-        found = solve(permuted(problem, generator), solver, rng=generator, **options)
+        solution = solve(permuted(problem, generator), solver, rng=generator, **options)
         if stop.made:  # the result of an interrupted solve does not count
             raise NothingYet
-        unconverged += not found.converged
-        some = values_of(found)[: shape[1]]
+        unconverged += not solution.converged
+        some = values_of(solution)[: shape[1]]
         drawn[number, : len(some)] = some
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        made = made_in_time(permute, shape[0], stop, max_seconds, until, slow)
+        count = made_in_time(permute, shape[0], stop, max_seconds, until, slow)
     if unconverged:
         warn(
-            f"{unconverged} of {count_of(made, 'permutation')} have not converged, so their values "
+            f"{unconverged} of {count_of(count, 'permutation')} have not converged, so their values "
             "may be too small, and p-values, too. Raise max_iterations, or choose a direct solver.",
             ConvergenceWarning,
         )
-    return drawn[:made].copy(), unconverged
+    return drawn[:count].copy(), unconverged
 
 
 def made_in_time(
@@ -285,15 +285,15 @@ def made_in_time(
 ) -> int:
     """Permute until Ctrl-C or the time limit, and return how often; `slow` says what takes so long."""
     with first_interrupt(stop.make):
-        made = repeated(permute, permutations, stop, until=until)
-    if made < permutations and not stop.made:
-        text = f"permutation_test: max_seconds={max_seconds:g} ended it after {made} of {permutations} permutations"
-        if not made:
+        count = repeated(permute, permutations, stop, until=until)
+    if count < permutations and not stop.made:
+        text = f"permutation_test: max_seconds={max_seconds:g} ended it after {count} of {permutations} permutations"
+        if not count:
             raise BudgetTooSmall(f"{text}: {slow}. Raise max_seconds.")
-        warn(f"{text}; the least p-value is {1 / (1 + made):.2g}.", ConvergenceWarning)
-    if not made:
+        warn(f"{text}; the least p-value is {1 / (1 + count):.2g}.", ConvergenceWarning)
+    if not count:
         raise NothingYet
-    return made
+    return count
 
 
 def _of_columns(problem: Problem[Any]) -> list[str]:
@@ -325,11 +325,11 @@ def _check(problem: Problem[Any]) -> None:
             'rows; in a problem of your own, linspec.matrix(permuted="columns") permutes the entries of each column.'
         )
     check_rows_are_known(problem, "permutation_test permutes data")
-    own = [name for name in problem.matrices if problem.weights_of(name) is not problem.sample_weight]
-    if own:
+    weighted = [name for name in problem.matrices if problem.weights_of(name) is not problem.sample_weight]
+    if weighted:
         raise InvalidProblem(
             "permutation_test pairs rows at random, which changes in how many matrices a row is present; got absent "
-            f"rows of {' and '.join(own)}. Leave out rows that some matrix lacks."
+            f"rows of {' and '.join(weighted)}. Leave out rows that some matrix lacks."
         )
     for name, A in problem.matrices.items():
         if A.access == "products":

@@ -130,13 +130,13 @@ def permuted(problem: Problem[Any], generator: np.random.Generator) -> Problem[A
     The rows of every matrix but the first get a random order, each matrix its own; or the entries of each column do,
     each column its own.
     """
-    found = {}
+    matrices = {}
     for i, (name, A) in enumerate(problem.matrices.items()):
         if problem.stated.permutes_columns(name):
-            found[name] = with_columns_permuted(A, generator)
+            matrices[name] = with_columns_permuted(A, generator)
         elif i > 0:
-            found[name] = chosen_rows(A, generator.permutation(A.shape[0]))
-    return problem.with_matrices(found)
+            matrices[name] = chosen_rows(A, generator.permutation(A.shape[0]))
+    return problem.with_matrices(matrices)
 
 
 def on_images(problem: Problem[Any], function: str) -> Problem[Any]:
@@ -171,14 +171,14 @@ def on_images(problem: Problem[Any], function: str) -> Problem[Any]:
         )
     if Z is not None:
         _check_images_fit(problem, function)
-    vectors, found = reflections(problem), {}
+    vectors, images = reflections(problem), {}
     for name, A in problem.matrices.items():
         W, squares, left = reflected(name, A, vectors, centred=bool(problem.center))
         factors = A.device.blocks.xp.astype(left, W.dtype)  # columns that the confounds explain become zero
         if problem.scale and field_of(name) in layout.scaled:
             factors = factors * reciprocal(A.device.blocks.xp.sqrt(squares / A.shape[0]))
-        found[name] = as_operator(W * factors[None, :], name).with_names_of(A)
-    twin = problem.with_matrices(found)
+        images[name] = as_operator(W * factors[None, :], name).with_names_of(A)
+    twin = problem.with_matrices(images)
     return with_values(twin, center=False, scale=False, confounds=None, row_names=None)
 
 
@@ -202,14 +202,14 @@ def reflections(problem: Problem[Any]) -> list[HostArray]:
     Z = problem.confounds
     if Z is None:
         return []
-    L, found = Preprocessing.of(center=bool(problem.center), confounds=Z).taken(len(Z)), []
+    L, vectors = Preprocessing.of(center=bool(problem.center), confounds=Z).taken(len(Z)), []
     for j in range(L.shape[1]):
         v = np.concatenate([np.zeros(j), L[j:, j]])
         v[j] += np.copysign(np.linalg.norm(v), v[j])
         v /= np.linalg.norm(v)
         L = L - np.outer(2 * v, v @ L)
-        found.append(v)
-    return found
+        vectors.append(v)
+    return vectors
 
 
 def reflected(

@@ -16,7 +16,7 @@ def test_it_is_the_matrix_of_all_rows(tmp_path, dtype):
     rows = np.random.default_rng(0).standard_normal((95, 8)).astype(dtype)
     data = written(tmp_path, rows, (40, 40, 41))  # the second file has no rows, the third has one
     assert not check_operator(data, entries=rows)
-    of_files, of_rows = (ls.solve(ls.SVD(given, k=3, center=True), "gram") for given in (data, rows))
+    of_files, of_rows = (ls.solve(ls.SVD(A, k=3, center=True), "gram") for A in (data, rows))
     assert np.array_equal(of_files.Vh, of_rows.Vh)
     assert of_files.passes == of_rows.passes
 

@@ -13,7 +13,7 @@ def test_far_fewer_iterations_than_steepest_descent():
     A = rng.standard_normal((500, 40)) * np.geomspace(1, 30, 40)
     problem = ls.LeastSquares(A, rng.standard_normal((500, 2)))
     ours = ls.solve(problem, "two-point", tol=1e-6)
-    theirs = ls.solve(problem, "gd", tol=1e-6, max_iterations=100_000)
+    reference = ls.solve(problem, "gd", tol=1e-6, max_iterations=100_000)
     assert ours.converged
-    assert theirs.converged
-    assert 5 * ours.iterations < theirs.iterations
+    assert reference.converged
+    assert 5 * ours.iterations < reference.iterations
