@@ -10,7 +10,6 @@ import re
 
 import numpy as np
 import pytest
-import scipy.linalg
 from truths import adjusted, extended
 
 import linspec as ls
@@ -180,20 +179,6 @@ def test_correlations_close_behind_are_said(gap, clustered):
     assert 0.3 * loss <= found.loss_estimate <= 3 * loss
 
 
-@pytest.mark.parametrize("size", [1e-8, 1e-9, 1e-10, 1e-11])
-def test_a_correlation_in_a_short_direction_is_not_lost_in_silence(size):
-    rng = np.random.default_rng(1)
-    W = np.linalg.qr(rng.standard_normal((200, 11)))[0]
-    X = W[:, :6] * [1, 1, 1, 1, 1, size] @ np.linalg.qr(rng.standard_normal((6, 6)))[0]
-    Y = np.hstack([0.99 * W[:, 5:6] + np.sqrt(1 - 0.99**2) * W[:, 6:7], W[:, 7:]])
-    # Only the rows show what rounding of the entries of X leaves of .99.
-    truth = np.cos(scipy.linalg.subspace_angles(X, Y)).max()
-    squared, found = ls.solve(ls.CCA(X, Y, 2, center=False), "gram"), ls.solve(ls.CCA(X, Y, 2, center=False))
-    assert squared.status is Status.ILL_CONDITIONED or abs(squared.correlations[0] - truth) < 1e-5
-    assert found.converged
-    assert found.correlations[0] == pytest.approx(truth, abs=1e-15 / size)
-
-
 def test_without_room_for_a_look_at_what_was_cut_nothing_is_certain():
     rng = np.random.default_rng(1)
     X = rng.standard_normal((100, 6)) @ np.diag([1, 1, 1, 1, 1, 1e-10]) @ rng.standard_normal((6, 6))
@@ -201,15 +186,6 @@ def test_without_room_for_a_look_at_what_was_cut_nothing_is_certain():
     found = ls.solve(ls.CCA(X, Y, 2, center=False), "gram", max_passes=1)
     assert found.passes <= 1
     assert (found.status, found.converged) == (Status.ILL_CONDITIONED, False)
-
-
-def test_squared_digits_are_said_where_condition_numbers_are_large():
-    for condition, said in ((1e3, False), (1e6, True)):
-        X, Y, *_ = views([0.9, 0.5], 6, 5, 0, condition=condition)
-        gram, direct = (ls.solve(ls.CCA(X, Y, 2, center=False), name) for name in ("gram", "direct"))
-        assert (gram.status is Status.ILL_CONDITIONED and "may be off" in gram.message) == said
-        assert direct.status is Status.CONVERGED
-        np.testing.assert_allclose(direct.correlations, [0.9, 0.5], atol=1e-15 * condition)
 
 
 @pytest.mark.parametrize(("small", "missed"), [(1e-4, True), (1e-9, False)])

@@ -22,25 +22,11 @@ def solve(name: str, problem: ls.LeastSquares, **named):
     return ls.solve(problem, name, rng=0, **SWEEPING[name], **named)
 
 
-"""Solvers that take a start, with options to pass the data, so that passes count their work."""
-
-
 @pytest.fixture
 def data() -> tuple[np.ndarray, np.ndarray]:
     """A matrix with unequal columns and two right-hand sides."""
     rng = np.random.default_rng(0)
     return rng.standard_normal((300, 60)) * np.geomspace(1, 1e-2, 60), rng.standard_normal((300, 2))
-
-
-@each_solver
-def test_the_answer_for_a_neighbouring_ridge_saves_passes(data, name: str):
-    A, B = data
-    near = solve(name, ls.LeastSquares(A, B, ridge=0.5))
-    problem = ls.LeastSquares(A, B, ridge=0.501)
-    cold, warm = solve(name, problem), solve(name, problem, start=near)
-    assert warm.passes < 0.9 * cold.passes
-    assert warm.converged
-    np.testing.assert_allclose(warm.x, exact(A, B, 0.501), atol=1e-7 * np.abs(near.x).max() / 0.5)
 
 
 @each_solver

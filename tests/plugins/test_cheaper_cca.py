@@ -131,16 +131,6 @@ def test_correlation_in_short_directions_is_not_found():
     assert found.residual > 0.01
 
 
-def test_weights_of_wide_slices_beside_an_array():
-    rng = np.random.default_rng(0)
-    X, Y, w = rng.standard_normal((5, 16)), rng.standard_normal((5, 18)), rng.uniform(0.5, 2, 5)
-    found, wanted = (
-        ls.solve(ls.CCA(data, Y, 2, ridge=1.0, sample_weight=w), "rpcca", rng=0)
-        for data in (lambda: iter([X[:2], X[2:]]), X)
-    )
-    np.testing.assert_allclose(found.correlations, wanted.correlations, atol=1e-8)
-
-
 # ---- the SVD of the cross product, unscaled and scaled ----------------------------------------------
 
 

@@ -92,3 +92,18 @@ def test_of_nothing_there_are_no_shares(solver):
     found = solved(np.ones((20, 6)), 2, solver, center=True)
     assert found.total_squares == 0
     assert found.explained_variance_ratio.shape == found.S.shape == (0,)
+
+
+@pytest.mark.parametrize(
+    "made", [np.asarray, scipy.sparse.csr_array, lambda X: lambda: iter([X[:70], X[70:]])]
+)
+def test_the_summary_says_that_the_first_component_is_the_means(made):
+    X = np.random.default_rng(1).standard_normal((200, 5)) * [1, 2, 3, 4, 5]
+    U = np.linalg.svd(X + 4, full_matrices=False)[0]
+    share = np.sum(U[:, 0]) ** 2 / len(U)  # the squared cosine with the vector of ones
+    found = ls.solve(ls.SVD(made(X + 4), k=2))
+    assert np.isclose(found.share_of_means, share)
+    assert f"{share:.0%} of component 1 is the column means" in str(found.summary())
+    assert found.passes == ls.solve(ls.SVD(made(X + 4), k=2, center=True)).passes
+    for quiet in (ls.SVD(made(X + 4), k=2, center=True), ls.SVD(made(X - X.mean(axis=0)), k=2)):
+        assert "column means" not in str(ls.solve(quiet).summary())

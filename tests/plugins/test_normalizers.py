@@ -16,7 +16,6 @@ from planted import factored
 import linspec as ls
 from linspec.registry import get_part
 from linspec.registry.options import build
-from linspec_normalizers import cholesky_qr
 
 EPS = np.finfo(np.float64).eps
 U = EPS / 2  # unit roundoff, in which theorems are stated
@@ -198,14 +197,3 @@ def test_rank_revealing_finds_the_principal_directions_of_equal_columns():
     T = orthonormalize("rank-revealing", V)[1]
     expected = (vectors / np.sqrt(values))[:, ::-1]
     np.testing.assert_allclose(np.abs(np.sum(T * expected, axis=0)), np.sum(expected**2, axis=0), rtol=1e-12)
-
-
-@pytest.mark.parametrize("condition", [1e12, 1e20])
-def test_cholesky_qr_ends_with_householder_qr(monkeypatch, condition):
-    monkeypatch.setattr(cholesky_qr, "MAX_PASSES", 1)
-    V, _ = planted(2000, 10, condition)
-    Q, T = orthonormalize("cholesky-qr", V)
-    assert departure(Q) < 1e-14
-    assert backward_error(Q, V, T) < 20 * EPS
-    monkeypatch.undo()
-    assert orthonormalize("cholesky-qr", V)[0].shape == Q.shape

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from planted import factored
-from scipy.sparse.linalg import LinearOperator, aslinearoperator
+from scipy.sparse.linalg import aslinearoperator
 
 import linspec as ls
 from linspec import Status
@@ -54,22 +54,6 @@ def test_gram_says_where_digits_are_lost():
     assert abs(found.S[-1] / s[-1] - 1) < 1e-3
     # With left vectors the values come from the data, not from their squares.
     np.testing.assert_allclose(ls.solve(ls.SVD(A, 13, left=True), "gram").S, s, atol=20 * EPS)
-
-
-def test_a_failing_operator_is_heard():
-    """The exception comes out of the library that calls back."""
-    A, calls = factored(50, 30, np.geomspace(5, 0.5, 30))[0], iter(range(10))
-
-    def product(V):
-        if next(calls) >= 9:
-            raise OSError("the disk is gone")
-        return A @ V
-
-    data = LinearOperator(
-        A.shape, matvec=product, matmat=product, rmatvec=A.T.dot, rmatmat=A.T.dot, dtype=float
-    )
-    with pytest.raises(OSError, match="the disk is gone"):
-        ls.solve(ls.SVD(data, 3), "lanczos", rng=0, form="implicit")
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
