@@ -13,6 +13,7 @@ import scipy.sparse.linalg
 import sklearn.metrics
 from hypothesis import given
 from hypothesis import strategies as st
+from planted import sharing
 
 import linspec
 from linspec import metrics
@@ -29,13 +30,10 @@ def array(request: pytest.FixtureRequest):
     return ARRAYS[request.param]
 
 
-def a_pair(n=400, p=9, q=7, k=3, seed=0):
+def a_pair(n=400):
     """Two correlated views and arbitrary weights."""
-    rng = np.random.default_rng(seed)
-    shared = rng.standard_normal((n, 4))
-    X = shared @ rng.standard_normal((4, p)) + rng.standard_normal((n, p)) + 1.0
-    Y = shared @ rng.standard_normal((4, q)) + rng.standard_normal((n, q)) - 2.0
-    return X, Y, rng.standard_normal((p, k)), rng.standard_normal((q, k))
+    rng = np.random.default_rng(0)
+    return *sharing(n, (9, 7), 4, mean=1.0), rng.standard_normal((9, 3)), rng.standard_normal((7, 3))
 
 
 def exact(X, Y, W, V, ridge=0.0, center=False):

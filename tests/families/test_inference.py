@@ -6,16 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 import scipy.stats
+from planted import correlated
 
 import linspec as ls
 from linspec.errors import InvalidOption, InvalidProblem
-
-
-def planted(rng, n=200, p=5, q=4, rho=(0.8, 0.5)):
-    X, Y = rng.standard_normal((n, p)), rng.standard_normal((n, q))
-    for i, r in enumerate(rho):
-        Y[:, i] = r * X[:, i] + np.sqrt(1 - r**2) * Y[:, i]
-    return X, Y
 
 
 def residual(V, Z):
@@ -35,7 +29,7 @@ ROWS = {
 def test_the_table_is_that_of_statsmodels(shape):
     cancorr = pytest.importorskip("statsmodels.multivariate.cancorr")
     n, p, q = shape
-    X, Y = planted(np.random.default_rng(n + p), n, p, q, (0.7,))
+    X, Y = correlated(np.random.default_rng(n + p), n, p, q, (0.7,))
     found = ls.significance(ls.CCA(X, Y))
     other = cancorr.CanCorr(Y, X).corr_test()
     for name, row in ROWS.items():
@@ -68,7 +62,7 @@ def test_of_one_column_all_tests_are_the_f_of_its_regression(confounds):
 
 def test_weights_are_repeated_rows_and_bartlett_is_the_printed_formula():
     rng = np.random.default_rng(2)
-    X, Y = planted(rng, 60)
+    X, Y = correlated(rng, 60)
     w = rng.integers(0, 4, 60)
     R = np.repeat(np.arange(60), w)
     one, other = ls.significance(ls.CCA(X, Y, sample_weight=w)), ls.significance(ls.CCA(X[R], Y[R]))
@@ -85,7 +79,7 @@ def test_without_pairs_five_in_a_hundred_are_rejected():
     """Over 200 sets, within three standard deviations; the bound that others print for Roy's root is far off."""
     names = ("wilks", "bartlett", "pillai", "hotelling_lawley", "tracy_widom")
     rng = np.random.default_rng(3)
-    found = [ls.significance(ls.CCA(*planted(rng, 50, rho=()))) for _ in range(200)]
+    found = [ls.significance(ls.CCA(*correlated(rng, 50, rho=()))) for _ in range(200)]
     for name in names:
         share = np.mean([getattr(test, name).p_values[0] <= 0.05 for test in found])
         assert abs(share - 0.05) <= 3 * np.sqrt(0.05 * 0.95 / 200), name
@@ -93,7 +87,7 @@ def test_without_pairs_five_in_a_hundred_are_rejected():
 
 
 def test_the_table_counts_planted_pairs_beside_a_permutation_test():
-    problem = ls.CCA(*planted(np.random.default_rng(4)))
+    problem = ls.CCA(*correlated(np.random.default_rng(4)))
     permutation = ls.permutation_test(problem, permutations=19, rng=0)
     found = ls.significance(problem, permutation=permutation)
     assert found.components() == permutation.components() == 2
@@ -103,7 +97,7 @@ def test_the_table_counts_planted_pairs_beside_a_permutation_test():
 
 
 def test_what_the_distributions_need_is_refused_with_the_other_test():
-    X, Y = planted(np.random.default_rng(5), 30)
+    X, Y = correlated(np.random.default_rng(5), 30)
     many = np.random.default_rng(0).standard_normal((30, 20))
     for problem, solution, words in (
         (ls.CCA(X, Y, ridge=1.0), None, "ridge 0; got.*permutation_test"),
@@ -120,7 +114,7 @@ def test_what_the_distributions_need_is_refused_with_the_other_test():
 @pytest.mark.parametrize("ridge", [0.0, 5.0])
 def test_cross_loadings_and_redundancy_are_their_formulas(ridge):
     rng = np.random.default_rng(6)
-    X, Y = planted(rng, 80)
+    X, Y = correlated(rng, 80)
     Z, w = rng.standard_normal((80, 2)), rng.integers(0, 3, 80)
     X, Y = X + Z @ rng.standard_normal((2, 5)) + 3.0, Y + Z @ rng.standard_normal((2, 4))
     rows, R = {"confounds": Z, "sample_weight": w}, np.repeat(np.arange(80), w)
@@ -153,24 +147,41 @@ class Given(np.random.Generator):
         return self.counts.pop(0)
 
 
-def test_a_draw_is_the_cca_of_the_rows_drawn():
-    X, Y = planted(np.random.default_rng(8), 60)
-    counts = np.random.default_rng(9).multinomial(60, np.full(60, 1 / 60), size=3)
-    found = ls.bootstrap(ls.CCA(X, Y, 2), "gram", draws=3, method="percentile", rng=Given(counts))
-    loaded = []
-    for drawn, w in zip(found.drawn, counts, strict=True):
-        A, B = (V - V.mean(axis=0) for V in (X[np.repeat(np.arange(60), w)], Y[np.repeat(np.arange(60), w)]))
-        U, rho, _ = np.linalg.svd(np.linalg.qr(A)[0].T @ np.linalg.qr(B)[0])
-        np.testing.assert_allclose(drawn, rho[:2], atol=1e-10)
-        L = np.corrcoef(A.T, (np.linalg.qr(A)[0] @ U[:, :2]).T)[:5, 5:]
-        loaded.append(L * np.sign(np.sum(L * found.solution.loadings(X), axis=0)))
-    np.testing.assert_allclose(found.x_loadings, np.quantile(loaded, [0.025, 0.975], axis=0), atol=1e-9)
+def test_draws_loadings_bias_and_agreement_are_those_of_the_same_draws_by_numpy():
+    """Of one pair; agreement has the lengths over the rows of the draw."""
+    n, rng = 400, np.random.default_rng(0)
+    shared, generator = rng.standard_normal((n, 1)), np.random.default_rng(7)
+    views = shared + rng.standard_normal((n, 4)), shared + 3 * rng.standard_normal((n, 3))
+
+    def pair(w):
+        """Weighted columns about their means, the weights of the first pair, its loadings and its correlation."""
+        A = [np.sqrt(w)[:, None] * (V - w @ V / n) for V in views]
+        roots = [np.linalg.qr(M) for M in A]
+        U, rho, Vt = np.linalg.svd(roots[0].Q.T @ roots[1].Q)
+        loaded = A[0].T @ (roots[0].Q @ U[:, 0]) / np.linalg.norm(A[0], axis=0)
+        return A, [np.linalg.solve(roots[0].R, U[:, 0]), np.linalg.solve(roots[1].R, Vt[0])], loaded, rho[0]
+
+    (A, whole, loadings, _), values, loaded, stated = pair(np.ones(n)), [], [], []
+    for _ in range(20):
+        B, drawn, of_draw, rho = pair(generator.multinomial(n, np.full(n, 1 / n)).astype(float))
+        cosines = [
+            (M @ u) @ (M @ v) / np.linalg.norm(M @ u) / np.linalg.norm(D @ v)
+            for M, D, u, v in zip(A, B, whole, drawn, strict=True)
+        ]
+        stated.append(abs(sum(cosines)) / 2)
+        values.append([rho])
+        loaded.append(of_draw * np.sign(of_draw @ loadings) * np.sign(loadings.sum()))
+    found = ls.bootstrap(ls.CCA(*views, k=1), "gram", draws=20, method="percentile", rng=7)
+    np.testing.assert_allclose(found.drawn, values, atol=1e-10)
+    ends = np.quantile(loaded, [0.025, 0.975], axis=0)
+    np.testing.assert_allclose(found.x_loadings[..., 0], ends, atol=1e-9)
     np.testing.assert_allclose(found.bias, found.drawn.mean(axis=0) - found.solution.correlations)
+    np.testing.assert_allclose(found.agreement, min(np.mean(stated), 1.0), rtol=1e-8)
 
 
 def test_pairs_that_rows_do_not_tell_apart_are_a_group():
     """Correlations of .9 and .89 on 200 rows: the order is chance. The third, .3, is apart."""
-    X, Y = planted(np.random.default_rng(10), 200, 3, 3, (0.9, 0.89, 0.3))
+    X, Y = correlated(np.random.default_rng(10), 200, 3, 3, (0.9, 0.89, 0.3))
     found = ls.bootstrap(ls.CCA(X, Y, 3), "gram", draws=40, rng=0)
     assert found.groups() == ((0, 1), (2,))
     assert "pairs 1 to 2  their canonical correlations may be equal" in repr(found)
@@ -196,7 +207,7 @@ def test_pairs_that_a_draw_lacks_count_as_zero(method):
 
 def test_groups_are_drawn_whole_and_widen_intervals():
     """Each row three times: as if there were three times the rows, unless they are drawn together."""
-    X, Y = planted(np.random.default_rng(11), 80, 3, 3, (0.6,))
+    X, Y = correlated(np.random.default_rng(11), 80, 3, 3, (0.6,))
     R = np.repeat(np.arange(80), 3)
     widths = [
         np.diff(ls.bootstrap(ls.CCA(A, B, 1), "gram", draws=50, rng=0, groups=g).correlations[:, 0])[0]
@@ -211,7 +222,7 @@ def test_corrected_intervals_hold_what_percentiles_miss():
     """200 rows, 8 + 8 columns, 24 sets: the second correlation, .4, is found too large."""
     rng, inside = np.random.default_rng(12), []
     for _ in range(24):
-        X, Y = planted(rng, 200, 8, 8, (0.8, 0.4))
+        X, Y = correlated(rng, 200, 8, 8, (0.8, 0.4))
         found = ls.bootstrap(ls.CCA(X, Y, 2), "gram", draws=20, rng=rng)
         plain = np.quantile(found.drawn, [0.025, 0.975], axis=0)
         inside.append([e[0, 1] <= 0.4 <= e[1, 1] for e in (found.correlations, plain)])
@@ -219,28 +230,3 @@ def test_corrected_intervals_hold_what_percentiles_miss():
     corrected, percentiles = np.sum(inside, axis=0)
     assert corrected >= 20
     assert percentiles <= 16
-
-
-def test_agreement_has_the_lengths_that_its_docstring_states():
-    """One pair by NumPy on the same draws, with the lengths over the rows of the draw."""
-    n, rng = 400, np.random.default_rng(0)
-    shared, generator, stated = rng.standard_normal((n, 1)), np.random.default_rng(7), []
-    views = shared + rng.standard_normal((n, 4)), shared + 3 * rng.standard_normal((n, 3))
-
-    def pair(w):
-        """Weighted columns about their means, and the weights of the first pair."""
-        A = [np.sqrt(w)[:, None] * (V - w @ V / n) for V in views]
-        roots = [np.linalg.qr(M) for M in A]
-        U, _, Vt = np.linalg.svd(roots[0].Q.T @ roots[1].Q)
-        return A, [np.linalg.solve(roots[0].R, U[:, 0]), np.linalg.solve(roots[1].R, Vt[0])]
-
-    A, whole = pair(np.ones(n))
-    for _ in range(20):
-        B, drawn = pair(generator.multinomial(n, np.full(n, 1 / n)).astype(float))
-        cosines = [
-            (M @ u) @ (M @ v) / np.linalg.norm(M @ u) / np.linalg.norm(D @ v)
-            for M, D, u, v in zip(A, B, whole, drawn, strict=True)
-        ]
-        stated.append(abs(sum(cosines)) / 2)
-    test = ls.bootstrap(ls.CCA(*views, k=1), "gram", draws=20, method="percentile", rng=7)
-    np.testing.assert_allclose(test.agreement, min(np.mean(stated), 1.0), rtol=1e-8)

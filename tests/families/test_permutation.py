@@ -12,6 +12,7 @@ import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
 import scipy.stats
+from planted import correlated
 
 import linspec as ls
 import linspec.families.cca.significance
@@ -24,16 +25,12 @@ from linspec.errors import (
     NoSuitableSolver,
 )
 
-
-def noise(rng, n=60, p=6, q=4):
-    return rng.standard_normal((n, p)), rng.standard_normal((n, q))
+noise = partial(correlated, n=60, p=6, q=4, rho=())
 
 
 def planted(rng, n=200, p=8, q=6, rho=(0.9, 0.7)):
     """Population correlations rho and no others, the columns of both views mixed."""
-    X, Y = rng.standard_normal((n, p)), rng.standard_normal((n, q))
-    for i, r in enumerate(rho):
-        Y[:, i] = r * X[:, i] + np.sqrt(1 - r**2) * Y[:, i]
+    X, Y = correlated(rng, n, p, q, rho)
     return X @ rng.standard_normal((p, p)) + 5.0, Y @ rng.standard_normal((q, q)) - 2.0
 
 
@@ -122,7 +119,7 @@ def test_dependent_and_constant_columns_change_nothing():
 
 
 def test_wide_data_are_refused_and_told_what_to_do():
-    X, Y = noise(np.random.default_rng(0), 50, 40, 30)
+    X, Y = noise(np.random.default_rng(0), n=50, p=40, q=30)
     words = r"span 40 .* 30, and 50 rows have 49.* 21 correlations are 1.*solution="
     with pytest.raises(InvalidProblem, match=words):
         ls.permutation_test(ls.CCA(X, Y))
@@ -134,7 +131,7 @@ def test_wide_data_are_refused_and_told_what_to_do():
 def test_a_solution_is_tested_on_rows_that_were_set_aside():
     """150 + 120 columns: the test is that of the variates of 200 rows, and finds the two pairs that are there."""
     rng = np.random.default_rng(0)
-    X, Y = noise(rng, 400, 150, 120)
+    X, Y = noise(rng, n=400, p=150, q=120)
     shared = 0.5 * rng.standard_normal((400, 2))
     X, Y = X + shared @ rng.standard_normal((2, 150)), Y + shared @ rng.standard_normal((2, 120))
     solution = ls.solve(ls.CCA(X[:200], Y[:200], k=4, ridge=500.0), "gram")

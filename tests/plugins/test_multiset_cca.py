@@ -10,7 +10,7 @@ import pytest
 import scipy.linalg
 import scipy.optimize
 import scipy.sparse
-from planted import common_views
+from planted import common_views, sharing
 
 import linspec as ls
 from linspec import Status
@@ -19,13 +19,8 @@ from linspec.iteration import Iterate
 from linspec.solving import Solver
 
 
-def related(n=300, widths=(6, 5, 7), factors=3, seed=0, noise=1.0):
-    """Draw views with normal variables in common."""
-    rng = np.random.default_rng(seed)
-    common = rng.standard_normal((n, factors)) * np.linspace(2.0, 0.7, factors)
-    return [
-        common @ rng.standard_normal((factors, p)) + noise * rng.standard_normal((n, p)) + 3.0 for p in widths
-    ]
+def related(n=300, widths=(6, 5, 7), noise=1.0):
+    return sharing(n, widths, noise=noise, mean=3.0)
 
 
 def pencil(views, ridges=(0.0, 0.0, 0.0), weights=(1.0, 1.0, 1.0)):

@@ -11,6 +11,7 @@ import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
 import scipy.stats
+from planted import sharing
 from truths import adjusted, extended
 
 import linspec as ls
@@ -19,12 +20,8 @@ from linspec.errors import AccuracyWarning, InvalidOption, InvalidProblem, Missi
 RIDGES, KS = [0.0, 1e-3, 5.0, 300.0], [1, 2, 4]
 
 
-def some_views(n=120, p=9, q=7, seed=0):
-    rng = np.random.default_rng(seed)
-    shared = rng.standard_normal((n, 4)) * [2.0, 1.5, 1.0, 0.7]
-    X = shared @ rng.standard_normal((4, p)) + rng.standard_normal((n, p)) + 3.0
-    Y = shared @ rng.standard_normal((4, q)) + rng.standard_normal((n, q)) - 1.0
-    return X, Y
+def some_views(n=120, p=9, q=7):
+    return sharing(n, (p, q), 4, mean=3.0)
 
 
 LABELS = np.random.default_rng(1).permutation(np.arange(120) % 4)
