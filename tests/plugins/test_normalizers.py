@@ -170,14 +170,6 @@ def test_metric_and_columns_of_any_size(method):
 # ---- peers ----------------------------------------------------------------------------------------
 
 
-@ANY_CONDITION
-def test_the_factor_is_triangular(method):
-    """The QR factorisation of a block of full rank is unique but for the signs of R's rows."""
-    T = orthonormalize(method, planted(400, 8, 100.0)[0])[1]
-    np.testing.assert_array_equal(np.tril(T, -1), 0)
-    assert method == "qr" or (T.diagonal() > 0).all()
-
-
 @pytest.mark.parametrize("condition", [1.0, 1e4])
 def test_inverse_sqrt_is_the_polar_factor(condition):
     V, _ = planted(500, 9, condition)
@@ -187,13 +179,3 @@ def test_inverse_sqrt_is_the_polar_factor(condition):
     np.testing.assert_allclose(T, T.T, atol=1e-14 * np.abs(T).max())
     np.testing.assert_allclose(T @ stretch, np.eye(9), atol=200 * EPS * condition)
     assert np.linalg.eigvalsh(T)[0] > 0
-
-
-def test_rank_revealing_finds_the_principal_directions_of_equal_columns():
-    """For unit columns the Gram matrix is its own scaled form: T's columns are its eigenvectors over √λ."""
-    V = random_block(400, 5)
-    V /= np.linalg.norm(V, axis=0)
-    values, vectors = scipy.linalg.eigh(V.T @ V)
-    T = orthonormalize("rank-revealing", V)[1]
-    expected = (vectors / np.sqrt(values))[:, ::-1]
-    np.testing.assert_allclose(np.abs(np.sum(T * expected, axis=0)), np.sum(expected**2, axis=0), rtol=1e-12)

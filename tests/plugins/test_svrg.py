@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 import pytest
 from planted import factored
 
 import linspec as ls
-from linspec_lstsq.svrg import smoothness
 
 
 def random(seed=0):
     return np.random.default_rng(seed).standard_normal
-
-
-@pytest.mark.parametrize("batch", [1, 2, 3, 6])
-def test_smoothness_bounds_the_mean_square_over_all_batches(batch):
-    """L_b AᵀA − E[H_S²] has no negative eigenvalue, over every subset of `batch` rows."""
-    A = random(1)((6, 4)) * np.array([1, 1, 1, 2, 3, 0.1])[:, None]
-    H = A.T @ A
-    samples = [6 / batch * A[list(S)].T @ A[list(S)] for S in combinations(range(6), batch)]
-    square = np.mean([M @ M for M in samples], axis=0)
-    bound = smoothness(np.linalg.eigvalsh(H)[-1], np.max(np.sum(A**2, axis=1)), 6, batch)
-    assert np.linalg.eigvalsh(bound * H - square)[0] > -1e-10 * bound
-    if batch == 6:  # all rows: the constant of gradient descent
-        assert bound == pytest.approx(np.linalg.eigvalsh(H)[-1])
 
 
 def test_batches_of_all_rows_are_gradient_descent():
