@@ -21,7 +21,6 @@ from linspec.errors import (
     InvalidOption,
     InvalidProblem,
     MissingCapability,
-    NonFiniteData,
     NoSuitableSolver,
 )
 
@@ -158,15 +157,11 @@ def test_null_correlations_are_those_of_permuted_rows(convert):
 
 def test_what_cannot_be_tested_is_said(monkeypatch):
     X, Y = planted(np.random.default_rng(0))
-    products, bad = scipy.sparse.linalg.aslinearoperator, Y.copy()
-    bad[7, 3] = np.inf
+    products = scipy.sparse.linalg.aslinearoperator
     test = ls.permutation_test
     for call, problem, named, error, words in (
-        (test, ls.CCA(X, Y), {"permutations": 0}, InvalidOption, "an integer >= 1; got 0"),
         (test, ls.CCA(X, Y), {"statistic": "pillai"}, InvalidOption, "wilks, roy; got 'pillai'"),
-        (test, X, {}, InvalidProblem, "takes a problem such as .*; got ndarray"),
         (test, ls.CCA(products(X), Y), {}, MissingCapability, "entries of X cannot be read"),
-        (test, ls.CCA(X, bad), {}, NonFiniteData, "Y must be finite; got inf at row 7, column 3"),
         (ls.null_correlations, ls.SVD(X, 2), {}, InvalidProblem, r"takes a linspec\.CCA; got SVD"),
         (ls.null_correlations, ls.CCA(X, products(Y), 2), {}, MissingCapability, "has no row slices"),
     ):

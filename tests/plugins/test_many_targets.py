@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 
 import linspec as ls
-from linspec.errors import InvalidProblem, NonFiniteData
+from linspec.errors import InvalidProblem
 
 RidgeManyTargets = ls.get_problem("ridge-many-targets")
 
@@ -218,21 +218,15 @@ def test_scores_that_may_be_rounding_are_reported():
 
 
 X0, Y0, BANDS0 = planted(30, 6, 2)
-NAN = np.where(np.arange(180).reshape(30, 6) == 7, np.nan, X0)
 LIGHT = {"splitter": np.arange(30) // 15, "sample_weight": np.r_[np.zeros(15), np.ones(15)]}
 REFUSED = [
-    ({"X": NAN}, NonFiniteData, "X must be finite; got nan at row 1, column 1"),
     ({"ridges": [1, -1]}, InvalidProblem, "at least 0; got -1"),
     ({"ridges": [0, 1]}, InvalidProblem, "above 0; got"),
     ({"bands": [0, 1]}, InvalidProblem, "one label for each of 6 columns"),
     ({"bands": {"a": [0, 1]}}, InvalidProblem, "column 2 of X in none"),
     ({"bands": {"a": slice(0, 4), "b": [3, 4, 5]}}, InvalidProblem, "band 'b' must list"),
-    ({"bands": {"a": ["x"]}}, InvalidProblem, "numbers from 0 to 5"),
     ({"band_weights": [[1.0]]}, InvalidProblem, "each of 3 bands"),
-    ({"band_weights": [[1, -1, 1]]}, InvalidProblem, "zero or more"),
     ({"band_weights": [[0, 0, 0]]}, InvalidProblem, "positive number in each row"),
-    ({"splitter": 1}, InvalidProblem, "between 2 and the number of rows, 30"),
-    ({"splitter": [0, 1]}, InvalidProblem, "one for each of 30 rows; got 2"),
     (LIGHT, InvalidProblem, "weight 0"),
     ({"X": ls.Moments(X0, Y0, center=True), "Y": None}, InvalidProblem, "moments of each fold"),
     ({"X": iter([X0]), "Y": iter([Y0])}, InvalidProblem, "label of each row"),

@@ -244,9 +244,7 @@ def test_directions_that_squaring_hides_are_reported(problem):
             for each in ([1, 2], [1, 0, 1], "abc")
         ),
         (ls.MultisetCCA, {"views": related()[:1]}, "at least two"),
-        (ls.SumcorCCA, {"views": related()[:1]}, "at least two"),
         (ls.SumcorCCA, {"k": 6}, "k must be"),
-        (ls.SumcorCCA, {"ridge": -1.0}, "ridge"),
     ],
 )
 def test_what_is_refused(problem, given, words):

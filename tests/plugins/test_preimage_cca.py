@@ -291,7 +291,6 @@ PRODUCTS = {name: scipy.sparse.linalg.aslinearoperator(A) for name, A in (("X", 
     [
         ({"kernel_x": "laplacian"}, InvalidProblem, "linear, polynomial or rbf"),
         ({"bound_x": ("ratio", 0.9)}, InvalidProblem, "at least 1"),
-        ({"bound_y": ("l1", 0.0)}, InvalidProblem, "above 0"),
         ({"bound_x": ("l0", 3)}, InvalidProblem, "ratio, l1, l2"),
         ({"objective": "covariance"}, InvalidProblem, "correlation, hsic"),
         ({**PRODUCTS, "kernel_x": "rbf"}, MissingCapability, "known by its products only"),
