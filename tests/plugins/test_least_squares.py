@@ -1,4 +1,4 @@
-"""Least squares: steps that theory foretells, iterates of published algorithms, wide sparse rows, and hard numbers."""
+"""Least squares: steps that theory foretells, published iterates, wide sparse rows, hard numbers, starts, svrg."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import pytest
 import scipy.sparse
 import scipy.sparse.linalg
 from backends import CountingOperator
-from planted import orthonormal, planted_svd
+from planted import factored, orthonormal, planted_svd
 
 import linspec as ls
+from linspec.errors import InvalidProblem, NonFiniteData
 
 
 def with_values(n, p, s):
@@ -272,3 +273,138 @@ def test_a_gram_matrix_of_narrow_products_has_their_rounding(solver):
     b = A.astype(float) @ np.ones(20)
     found = ls.solve(ls.LeastSquares(scipy.sparse.linalg.aslinearoperator(A), b), solver, rng=0)
     assert found.status is not ls.Status.CONVERGED or np.abs(found.x - 1).max() <= 1e-2
+
+
+# ---- starts ------------------------------------------------------------------------------------
+
+
+SWEEPING = {"cg": {"form": "implicit"}, "lsqr": {}, "nystrom-pcg": {"form": "implicit", "rank": 10}}
+"""Solvers that take a start, with options to pass the data, so that passes count their work."""
+
+each_solver = pytest.mark.parametrize("name", SWEEPING)
+
+
+def solve(name: str, problem: ls.LeastSquares, **named):
+    return ls.solve(problem, name, rng=0, **SWEEPING[name], **named)
+
+
+@pytest.fixture
+def data() -> tuple[np.ndarray, np.ndarray]:
+    """A matrix with unequal columns and two right-hand sides."""
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((300, 60)) * np.geomspace(1, 1e-2, 60), rng.standard_normal((300, 2))
+
+
+@each_solver
+def test_a_bad_start_changes_no_answer(data, name: str):
+    A, B = data[0], data[1] * [1.0, 0.0]  # the answer of the second is zero, whatever the start
+    start = np.random.default_rng(1).standard_normal((60, 2))
+    found = solve(name, ls.LeastSquares(A, B, ridge=0.5), start=start)
+    assert found.converged
+    np.testing.assert_allclose(found.x, ridge_answer(A, B, 0.5), atol=1e-7)
+
+
+@each_solver
+def test_starts_of_paths(data, name: str):
+    A, B = data
+    ridges = (0.4, 0.5, 2.0)
+    path = solve(name, ls.LeastSquares(A, B, ridge=ridges))
+    again = solve(name, ls.LeastSquares(A, B, ridge=ridges), start=path)
+    np.testing.assert_array_equal(again.x, path.x)
+    one = solve(name, ls.LeastSquares(A, B, ridge=(0.5, 0.5)), start=path.x[1])
+    vector = solve(name, ls.LeastSquares(A, B[:, 0], ridge=ridges), start=path.x[:, :, 0])
+    assert again.iterations == one.iterations == vector.iterations == 0
+    assert vector.x.shape == (3, 60)
+
+
+@each_solver
+@pytest.mark.parametrize("unit", [1.0, 1e55])
+def test_a_start_is_in_the_units_and_columns_of_the_data(data, name: str, unit: float):
+    """Also where columns are scaled, an intercept is fitted, and entries are divided by a power of two."""
+    A, B = data
+    ridge = 0.5 if unit == 1.0 else 0.0
+    problem = ls.LeastSquares(A * unit + unit, B, ridge=ridge, center=True, scale=True)
+    cold = solve(name, problem)
+    assert cold.iterations > 1
+    assert solve(name, problem, start=cold).iterations == 0
+
+
+def test_without_a_ridge_what_the_data_do_not_see_of_a_start_stays():
+    """The solution nearest the start: it differs from that of least norm by the start's part in the null space."""
+    rng = np.random.default_rng(3)
+    A, b, start = rng.standard_normal((20, 30)), rng.standard_normal(20), rng.standard_normal(30)
+    nearest = start + np.linalg.pinv(A) @ (b - A @ start)
+    for name in ("cg", "lsqr"):
+        np.testing.assert_allclose(ls.solve(ls.LeastSquares(A, b), name, start=start).x, nearest, atol=1e-6)
+
+
+def test_refusals(data):
+    A, B = data
+    problem, path = ls.LeastSquares(A, B), ls.LeastSquares(A, B, ridge=(1.0, 2.0))
+    for of, start, error, text in (
+        (problem, 3, InvalidProblem, "got 3"),
+        (problem, np.ones(60), InvalidProblem, r"shape \(60, 2\); got \(60,\)"),
+        (path, np.ones((3, 60, 2)), InvalidProblem, r"\(60, 2\) or \(2, 60, 2\); got \(3, 60, 2\)"),
+        (problem, np.full((60, 2), np.nan), NonFiniteData, "the x of start"),
+    ):
+        with pytest.raises(error, match=text):
+            ls.solve(of, "cg", start=start)
+
+
+# ---- svrg --------------------------------------------------------------------------------------
+
+
+def random(seed=0):
+    return np.random.default_rng(seed).standard_normal
+
+
+def test_batches_of_all_rows_are_gradient_descent():
+    A, b = random()((30, 5)), random(1)(30)
+    step, seen = 0.5 / np.linalg.norm(A, 2) ** 2, []
+    ls.solve(
+        ls.LeastSquares(A, b, ridge=0.4), "svrg", batch=30, step=step, snapshot="last", rng=0,
+        callback=lambda p: seen.append(p.current()["x"][:, 0]) or p.iteration == 3,
+    )  # fmt: skip
+    x = np.zeros(5)
+    for found in seen:
+        np.testing.assert_allclose(found, x, atol=1e-13)
+        x = x + step * (A.T @ (b - A @ x) - 0.4 * x)
+
+
+def test_tall_data_take_fewer_passes_than_gradient_descent():
+    """The purpose of stochastic gradients: many similar rows, where a few determine nearly all."""
+    A = random()((20_000, 20)) * np.geomspace(30, 1, 20)
+    problem = ls.LeastSquares(A, A @ random(1)(20) + random(2)(20_000))
+    stochastic = ls.solve(problem, "svrg", rng=0, tol=1e-7)
+    full = ls.solve(problem, "gd", form="implicit", tol=1e-7, max_passes=400)
+    assert stochastic.converged
+    assert 5 * stochastic.passes < full.passes
+
+
+@pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
+@pytest.mark.parametrize("snapshot", ["best", "last"])
+@pytest.mark.parametrize(("dtype", "factor"), [(float, 5.0), (float, 1e200), ("f4", 1e3), ("f4", 1e12)])
+def test_a_step_that_diverges_is_caught_and_said(snapshot, dtype, factor):
+    """Also where it leaves the range of float32; the objective never rises from snapshot to snapshot."""
+    s, seen = np.linspace(4, 1, 20), []
+    A, U, V = factored(200, 20, s)
+    A, b = A.astype(dtype), random()(200)
+    watch = lambda p: seen.append(np.sum((A @ p.current()["x"][:, 0] - b) ** 2))  # noqa: E731
+    options = {"step": factor, "snapshot": snapshot, "callback": watch}
+    found = ls.solve(ls.LeastSquares(A, b), "svrg", rng=0, **options)
+    assert found.converged
+    assert "grew with this step=" in found.message
+    best = V @ (U.T @ b / s)
+    np.testing.assert_allclose(found.x, best, atol=1e-6 if dtype is float else 1e-4)
+    if dtype is float:
+        assert (np.diff(seen) <= 1e-13 * seen[0]).all()
+        assert seen[-1] >= np.sum((A @ best - b) ** 2) * (1 - 1e-13)
+        assert "step=" not in ls.solve(ls.LeastSquares(A, b), "svrg", rng=0).message
+
+
+def test_rows_of_very_unequal_size():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((2000, 10)) * rng.standard_t(2, (2000, 1))
+    A[17] *= 100
+    b = A @ rng.standard_normal(10) + rng.standard_normal(2000)
+    assert ls.solve(ls.LeastSquares(A, b, ridge=1.0), "svrg", rng=0, max_passes=300).converged
