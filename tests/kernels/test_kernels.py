@@ -26,10 +26,9 @@ DEFINED = {
     "function": (ls.kernels.function(lambda A, B: A @ B.T), lambda A, B: A @ B.T),
 }
 ARRAYS = [backend for backend in BACKENDS if backend.is_array and not backend.missing()]
-in_backends = pytest.mark.parametrize("backend", ARRAYS, ids=lambda backend: backend.name)
 
 
-@in_backends
+@pytest.mark.parametrize("backend", ARRAYS, ids=lambda backend: backend.name)
 @pytest.mark.parametrize("name", DEFINED)
 @pytest.mark.parametrize("form", ["held", "tiled"])
 @pytest.mark.slow(keep=14)
@@ -186,10 +185,9 @@ PROJECTING = {
     "quartic": ls.kernels.polynomial(4, 0.5, 0.1),
     "rbf": ls.kernels.rbf(2.5),
 }
-of_points = pytest.mark.parametrize("kernel", PROJECTING.values(), ids=PROJECTING)
 
 
-@of_points
+@pytest.mark.parametrize("kernel", PROJECTING.values(), ids=PROJECTING)
 @pytest.mark.parametrize("wrap", [np.asarray, scipy.sparse.csr_array])
 def test_gradients_of_functions_of_points_are_those_of_differences(kernel, wrap):
     A, U = X - 3.0, (NEW[:3] - 3.0).T

@@ -114,14 +114,18 @@ def test_beginning_at_the_last_answer_gains_and_costs_nothing():
 
 LOBPCG_RHO = (0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2)
 TIED = (0.9, 0.8, 0.8, 0.8, 0.8, 0.3, 0.2)
-GEOMETRIC = {"values_x": np.geomspace(3, 1, 80), "values_y": np.geomspace(1, 3, 60)}
-NARROW = {"oversample": 4}
-"""Few enough columns that the subspaces stay far smaller than the views, and are folded often."""
 
 
 def lobpcg_planted(rho=LOBPCG_RHO, **options):
     """300 x 80 and 300 x 60."""
-    return planted_cca(300, 80, 60, rho, 4, **(GEOMETRIC | options)).arrays.values()
+    return planted_cca(
+        300,
+        80,
+        60,
+        rho,
+        4,
+        **({"values_x": np.geomspace(3, 1, 80), "values_y": np.geomspace(1, 3, 60)} | options),
+    ).arrays.values()
 
 
 @pytest.mark.parametrize("oversample", [15, 56])
@@ -168,7 +172,7 @@ def test_stopped_early_it_is_honest():
     X, Y = lobpcg_planted(ridge=1.0)
     exact = ls.solve(ls.CCA(X, Y, 60, ridge=1.0), "gram").correlations
     for stop in (1, 2, 3, 5, 8):
-        options = {"form": "implicit", "max_iterations": stop, "tol": 1e-14, **NARROW}
+        options = {"form": "implicit", "max_iterations": stop, "tol": 1e-14, "oversample": 4}
         with pytest.warns(ls.errors.ConvergenceWarning):
             found = ls.solve(ls.CCA(X, Y, 4, ridge=1.0), "lobpcg", rng=0, **options)
         assert found.status is ls.Status.ITERATION_LIMIT
