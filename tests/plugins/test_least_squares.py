@@ -14,6 +14,7 @@ from planted import factored, orthonormal, planted_svd
 
 import linspec as ls
 from linspec.errors import InvalidProblem, NonFiniteData
+from linspec_lstsq.svrg import smoothness
 
 
 def with_values(n, p, s):
@@ -356,6 +357,18 @@ def test_refusals(data):
 
 def random(seed=0):
     return np.random.default_rng(seed).standard_normal
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3, 6])
+def test_smoothness_bounds_the_mean_square_over_all_batches(batch):
+    """L_b AᵀA − E[H_S²] has no negative eigenvalue, over every subset of `batch` rows."""
+    A = random(1)((6, 4)) * np.array([1, 1, 1, 2, 3, 0.1])[:, None]
+    H = A.T @ A
+    samples = [6 / batch * A[list(S)].T @ A[list(S)] for S in itertools.combinations(range(6), batch)]
+    bound = smoothness(np.linalg.eigvalsh(H)[-1], np.max(np.sum(A**2, axis=1)), 6, batch)
+    assert np.linalg.eigvalsh(bound * H - np.mean([M @ M for M in samples], axis=0))[0] > -1e-10 * bound
+    if batch == 6:  # all rows: the constant of gradient descent
+        assert bound == pytest.approx(np.linalg.eigvalsh(H)[-1])
 
 
 def test_batches_of_all_rows_are_gradient_descent():
