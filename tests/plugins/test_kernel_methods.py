@@ -14,7 +14,9 @@ import linspec as ls
 from linspec import Status
 from linspec.errors import InvalidOption, InvalidProblem, LinspecError, NonFiniteData
 from linspec.rows import Passes
+from linspec_kernel.certificate import functions, residuals
 from linspec_kernel.knoi import SeededFourierMap
+from linspec_kernel.moments import Nystrom
 from linspec_kernel.problem import KernelCCA
 from linspec_kernel.ridge.problem import KernelRidge
 
@@ -167,6 +169,26 @@ def test_functions_of_narrow_rows_are_of_unit_length(solver, seed):
     for A, a in ((y, found.x_weights), (x, found.y_weights)):
         K, a = kernel_matrix(kernel, A.astype(float)), a.astype(float)
         assert abs((a.T @ K @ (K @ a + ridge * a)).item() - 1) < 1e-4
+
+
+def test_half_way_between_two_pairs_the_bound_is_the_distance():
+    """A symmetric matrix with eigenvalues a and b: half-way the residual is as long as the distance to either."""
+    X, Y = views()
+    problem = KernelCCA(X, Y, 2, "linear", ridge=0.5)
+    pairs = ls.solve(ls.CCA(X, Y, 2, ridge=0.5), "direct")
+    halves = []
+    for A, W in ((X, pairs.x_weights), (Y, pairs.y_weights)):
+        A = A - A.mean(axis=0)
+        halves.append(np.linalg.lstsq(A.T, (W[:, :1] + W[:, 1:]) / np.sqrt(2), rcond=None)[0])
+    moments = problem.moments_of_its_own(Passes())
+    moments.fit()
+    sides = list(zip(moments.operators, moments.ridges, strict=True))
+    moments.nearest = [Nystrom(op, r, np.arange(len(X)), 0) for op, r in sides]
+    x, y = (functions(op, a) for op, a in zip(moments.operators, halves, strict=True))
+    bounds = np.sqrt(residuals(x, y, pairs.correlations.mean(keepdims=True), moments)[0] / 2)
+    distance = np.ptp(pairs.correlations) / 2
+    assert distance > 1e-3
+    np.testing.assert_allclose(bounds, [distance], rtol=1e-6)
 
 
 @pytest.mark.parametrize(("solver", "most"), [("rff-kcca", 3), ("nystrom-kcca", 6)])

@@ -68,6 +68,15 @@ def test_the_nearest_point_of_the_ratio_set_keeps_nearly_equal_entries():
     assert abs(np.linalg.norm(u) - 1) < 1e-12
 
 
+def test_nearest_points_of_balls_are_in_them_and_in_the_direction_of_steepest_approach():
+    """In a convex set the nearest point u of y is the one with (y − u)ᵀ(v − u) ≤ 0 for all its corners v."""
+    Y = np.random.default_rng(4).standard_normal((6, 5))
+    for kind, order, dual in (("l1", 1, np.inf), ("l2", 2, 2)):
+        for y, u in zip(Y.T, Bound(kind, 1.3).nearest(Y).T, strict=True):
+            assert np.linalg.norm(u, order) <= 1.3 + 1e-12
+            assert 1.3 * np.linalg.norm(y - u, dual) <= (y - u) @ u + 1e-12
+
+
 def exact_hsic(p, q):
     """tr(KHLH)/(n − 1)² from the n x n matrices of Gaussian kernels over the standard deviations."""
     K, L = (np.exp(-((z[:, None] - z) ** 2) / (2 * np.mean(z**2))) for z in (p, q))
