@@ -28,7 +28,7 @@ QUICK = (
     "project/test_import.py",
     "solving/test_solve.py",
     "solving/test_saved_answers.py",
-    "plugins/test_svd_exact.py",
+    "plugins/test_svd.py",
 )
 """Tests that show within a minute whether an installed linspec finds its solvers and computes."""
 TEMPLATES = {

@@ -116,6 +116,28 @@ def common_views(
     return views
 
 
+def correlated(
+    rng: np.random.Generator, n: int = 200, p: int = 5, q: int = 4, rho: Sequence[float] = (0.8, 0.5)
+) -> tuple[Any, Any]:
+    """Draw normal columns, of which the first of both views have these correlations in the population."""
+    X, Y = rng.standard_normal((n, p)), rng.standard_normal((n, q))
+    for i, r in enumerate(rho):
+        Y[:, i] = r * X[:, i] + np.sqrt(1 - r**2) * Y[:, i]
+    return X, Y
+
+
+def sharing(
+    n: int, widths: Sequence[int], factors: int = 3, *, noise: float = 1.0, mean: float = 0.0, seed: int = 0
+) -> list[Any]:
+    """Draw views with normal variables in common, of falling size."""
+    rng = np.random.default_rng(seed)
+    common = rng.standard_normal((n, factors)) * np.linspace(2.0, 0.7, factors)
+    return [
+        common @ rng.standard_normal((factors, p)) + noise * rng.standard_normal((n, p)) + mean
+        for p in widths
+    ]
+
+
 def planted_kernels(correlations: Sequence[float], k: int, *, n: int = 40, ridge: float = 0.5) -> Case:
     """Kernel matrices U diag(w) Uᵀ and V diag(w) Vᵀ with UᵀV = diag(ρ): the correlations are ρᵢ wᵢ/(wᵢ + ridge)."""
     rng = np.random.default_rng([7, n])

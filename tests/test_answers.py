@@ -137,3 +137,11 @@ def test_answers_are_right(problem: str, solver: str, asked: str) -> None:
     with np.errstate(all="ignore"):
         wrong = {kind: verdict(problem, solver, asked, kind) for kind in (*PLACED, *DTYPES)}
     assert not {kind: why for kind, why in wrong.items() if why}
+
+
+@pytest.mark.parametrize("kind", ["numpy", "scipy-csr", "slices", "products-only"])
+@pytest.mark.parametrize("problem", [name for name in TERMS if name != "ridge-many-targets"])
+def test_auto_chooses_without_a_warning(problem: str, kind: str) -> None:
+    case = planted_case(problem)
+    given = case.state({name: KINDS[kind](X) for name, X in case.arrays.items()})
+    assert ls.select(given).name in ls.solvers(problem)

@@ -26,14 +26,9 @@ BY_NAME = dict.fromkeys(
     ("check_transformer_general", "check_transformer_data_not_an_array"),
     "scikit-learn expects a pair of `fit_transform` of classes that are called CCA",
 )
-WEIGHTS = {
-    f"check_sample_weight_equivalence_on_{kind}_data": "minibatches are drawn by row, not by weight"
-    for kind in ("dense", "sparse")
-}
-NOT_UNIQUE = {
-    f"check_sample_weight_equivalence_on_{kind}_data": "of fewer rows that count than columns, many weights reach 1"
-    for kind in ("dense", "sparse")
-}
+EQUIVALENCE = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
+WEIGHTS = dict.fromkeys(EQUIVALENCE, "minibatches are drawn by row, not by weight")
+NOT_UNIQUE = dict.fromkeys(EQUIVALENCE, "of fewer rows that count than columns, many weights reach 1")
 EQUAL_ROWS = dict.fromkeys(
     ("check_fit2d_1feature", "check_fit_check_is_fitted"),
     "most rows of its y are equal, and their median distance, the default scale of a kernel, is refused",

@@ -1,21 +1,28 @@
-"""Significance, redundancy, bootstrap: another program's table, regression's F, formulas by hand, planted pairs."""
+"""Significance of canonical correlations, redundancy, bootstrap, permutations: peers, formulas, and loops by hand."""
 
 from __future__ import annotations
 
+import itertools
+from functools import partial
+
+import array_api_strict
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.sparse
+import scipy.sparse.linalg
 import scipy.stats
+from planted import correlated
 
 import linspec as ls
-from linspec.errors import InvalidOption, InvalidProblem
-
-
-def planted(rng, n=200, p=5, q=4, rho=(0.8, 0.5)):
-    X, Y = rng.standard_normal((n, p)), rng.standard_normal((n, q))
-    for i, r in enumerate(rho):
-        Y[:, i] = r * X[:, i] + np.sqrt(1 - r**2) * Y[:, i]
-    return X, Y
+import linspec.families.cca.significance
+from linspec.errors import (
+    ConvergenceWarning,
+    InvalidOption,
+    InvalidProblem,
+    MissingCapability,
+    NoSuitableSolver,
+)
 
 
 def residual(V, Z):
@@ -35,7 +42,7 @@ ROWS = {
 def test_the_table_is_that_of_statsmodels(shape):
     cancorr = pytest.importorskip("statsmodels.multivariate.cancorr")
     n, p, q = shape
-    X, Y = planted(np.random.default_rng(n + p), n, p, q, (0.7,))
+    X, Y = correlated(np.random.default_rng(n + p), n, p, q, (0.7,))
     found = ls.significance(ls.CCA(X, Y))
     other = cancorr.CanCorr(Y, X).corr_test()
     for name, row in ROWS.items():
@@ -68,7 +75,7 @@ def test_of_one_column_all_tests_are_the_f_of_its_regression(confounds):
 
 def test_weights_are_repeated_rows_and_bartlett_is_the_printed_formula():
     rng = np.random.default_rng(2)
-    X, Y = planted(rng, 60)
+    X, Y = correlated(rng, 60)
     w = rng.integers(0, 4, 60)
     R = np.repeat(np.arange(60), w)
     one, other = ls.significance(ls.CCA(X, Y, sample_weight=w)), ls.significance(ls.CCA(X[R], Y[R]))
@@ -85,7 +92,7 @@ def test_without_pairs_five_in_a_hundred_are_rejected():
     """Over 200 sets, within three standard deviations; the bound that others print for Roy's root is far off."""
     names = ("wilks", "bartlett", "pillai", "hotelling_lawley", "tracy_widom")
     rng = np.random.default_rng(3)
-    found = [ls.significance(ls.CCA(*planted(rng, 50, rho=()))) for _ in range(200)]
+    found = [ls.significance(ls.CCA(*correlated(rng, 50, rho=()))) for _ in range(200)]
     for name in names:
         share = np.mean([getattr(test, name).p_values[0] <= 0.05 for test in found])
         assert abs(share - 0.05) <= 3 * np.sqrt(0.05 * 0.95 / 200), name
@@ -93,7 +100,7 @@ def test_without_pairs_five_in_a_hundred_are_rejected():
 
 
 def test_the_table_counts_planted_pairs_beside_a_permutation_test():
-    problem = ls.CCA(*planted(np.random.default_rng(4)))
+    problem = ls.CCA(*correlated(np.random.default_rng(4)))
     permutation = ls.permutation_test(problem, permutations=19, rng=0)
     found = ls.significance(problem, permutation=permutation)
     assert found.components() == permutation.components() == 2
@@ -103,7 +110,7 @@ def test_the_table_counts_planted_pairs_beside_a_permutation_test():
 
 
 def test_what_the_distributions_need_is_refused_with_the_other_test():
-    X, Y = planted(np.random.default_rng(5), 30)
+    X, Y = correlated(np.random.default_rng(5), 30)
     many = np.random.default_rng(0).standard_normal((30, 20))
     for problem, solution, words in (
         (ls.CCA(X, Y, ridge=1.0), None, "ridge 0; got.*permutation_test"),
@@ -120,7 +127,7 @@ def test_what_the_distributions_need_is_refused_with_the_other_test():
 @pytest.mark.parametrize("ridge", [0.0, 5.0])
 def test_cross_loadings_and_redundancy_are_their_formulas(ridge):
     rng = np.random.default_rng(6)
-    X, Y = planted(rng, 80)
+    X, Y = correlated(rng, 80)
     Z, w = rng.standard_normal((80, 2)), rng.integers(0, 3, 80)
     X, Y = X + Z @ rng.standard_normal((2, 5)) + 3.0, Y + Z @ rng.standard_normal((2, 4))
     rows, R = {"confounds": Z, "sample_weight": w}, np.repeat(np.arange(80), w)
@@ -153,24 +160,41 @@ class Given(np.random.Generator):
         return self.counts.pop(0)
 
 
-def test_a_draw_is_the_cca_of_the_rows_drawn():
-    X, Y = planted(np.random.default_rng(8), 60)
-    counts = np.random.default_rng(9).multinomial(60, np.full(60, 1 / 60), size=3)
-    found = ls.bootstrap(ls.CCA(X, Y, 2), "gram", draws=3, method="percentile", rng=Given(counts))
-    loaded = []
-    for drawn, w in zip(found.drawn, counts, strict=True):
-        A, B = (V - V.mean(axis=0) for V in (X[np.repeat(np.arange(60), w)], Y[np.repeat(np.arange(60), w)]))
-        U, rho, _ = np.linalg.svd(np.linalg.qr(A)[0].T @ np.linalg.qr(B)[0])
-        np.testing.assert_allclose(drawn, rho[:2], atol=1e-10)
-        L = np.corrcoef(A.T, (np.linalg.qr(A)[0] @ U[:, :2]).T)[:5, 5:]
-        loaded.append(L * np.sign(np.sum(L * found.solution.loadings(X), axis=0)))
-    np.testing.assert_allclose(found.x_loadings, np.quantile(loaded, [0.025, 0.975], axis=0), atol=1e-9)
+def test_draws_loadings_bias_and_agreement_are_those_of_the_same_draws_by_numpy():
+    """Of one pair; agreement has the lengths over the rows of the draw."""
+    n, rng = 400, np.random.default_rng(0)
+    shared, generator = rng.standard_normal((n, 1)), np.random.default_rng(7)
+    views = shared + rng.standard_normal((n, 4)), shared + 3 * rng.standard_normal((n, 3))
+
+    def pair(w):
+        """Weighted columns about their means, the weights of the first pair, its loadings and its correlation."""
+        A = [np.sqrt(w)[:, None] * (V - w @ V / n) for V in views]
+        roots = [np.linalg.qr(M) for M in A]
+        U, rho, Vt = np.linalg.svd(roots[0].Q.T @ roots[1].Q)
+        loaded = A[0].T @ (roots[0].Q @ U[:, 0]) / np.linalg.norm(A[0], axis=0)
+        return A, [np.linalg.solve(roots[0].R, U[:, 0]), np.linalg.solve(roots[1].R, Vt[0])], loaded, rho[0]
+
+    (A, whole, loadings, _), values, loaded, stated = pair(np.ones(n)), [], [], []
+    for _ in range(20):
+        B, drawn, of_draw, rho = pair(generator.multinomial(n, np.full(n, 1 / n)).astype(float))
+        cosines = [
+            (M @ u) @ (M @ v) / np.linalg.norm(M @ u) / np.linalg.norm(D @ v)
+            for M, D, u, v in zip(A, B, whole, drawn, strict=True)
+        ]
+        stated.append(abs(sum(cosines)) / 2)
+        values.append([rho])
+        loaded.append(of_draw * np.sign(of_draw @ loadings) * np.sign(loadings.sum()))
+    found = ls.bootstrap(ls.CCA(*views, k=1), "gram", draws=20, method="percentile", rng=7)
+    np.testing.assert_allclose(found.drawn, values, atol=1e-10)
+    ends = np.quantile(loaded, [0.025, 0.975], axis=0)
+    np.testing.assert_allclose(found.x_loadings[..., 0], ends, atol=1e-9)
     np.testing.assert_allclose(found.bias, found.drawn.mean(axis=0) - found.solution.correlations)
+    np.testing.assert_allclose(found.agreement, min(np.mean(stated), 1.0), rtol=1e-8)
 
 
 def test_pairs_that_rows_do_not_tell_apart_are_a_group():
     """Correlations of .9 and .89 on 200 rows: the order is chance. The third, .3, is apart."""
-    X, Y = planted(np.random.default_rng(10), 200, 3, 3, (0.9, 0.89, 0.3))
+    X, Y = correlated(np.random.default_rng(10), 200, 3, 3, (0.9, 0.89, 0.3))
     found = ls.bootstrap(ls.CCA(X, Y, 3), "gram", draws=40, rng=0)
     assert found.groups() == ((0, 1), (2,))
     assert "pairs 1 to 2  their canonical correlations may be equal" in repr(found)
@@ -196,7 +220,7 @@ def test_pairs_that_a_draw_lacks_count_as_zero(method):
 
 def test_groups_are_drawn_whole_and_widen_intervals():
     """Each row three times: as if there were three times the rows, unless they are drawn together."""
-    X, Y = planted(np.random.default_rng(11), 80, 3, 3, (0.6,))
+    X, Y = correlated(np.random.default_rng(11), 80, 3, 3, (0.6,))
     R = np.repeat(np.arange(80), 3)
     widths = [
         np.diff(ls.bootstrap(ls.CCA(A, B, 1), "gram", draws=50, rng=0, groups=g).correlations[:, 0])[0]
@@ -211,7 +235,7 @@ def test_corrected_intervals_hold_what_percentiles_miss():
     """200 rows, 8 + 8 columns, 24 sets: the second correlation, .4, is found too large."""
     rng, inside = np.random.default_rng(12), []
     for _ in range(24):
-        X, Y = planted(rng, 200, 8, 8, (0.8, 0.4))
+        X, Y = correlated(rng, 200, 8, 8, (0.8, 0.4))
         found = ls.bootstrap(ls.CCA(X, Y, 2), "gram", draws=20, rng=rng)
         plain = np.quantile(found.drawn, [0.025, 0.975], axis=0)
         inside.append([e[0, 1] <= 0.4 <= e[1, 1] for e in (found.correlations, plain)])
@@ -221,26 +245,183 @@ def test_corrected_intervals_hold_what_percentiles_miss():
     assert percentiles <= 16
 
 
-def test_agreement_has_the_lengths_that_its_docstring_states():
-    """One pair by NumPy on the same draws, with the lengths over the rows of the draw."""
-    n, rng = 400, np.random.default_rng(0)
-    shared, generator, stated = rng.standard_normal((n, 1)), np.random.default_rng(7), []
-    views = shared + rng.standard_normal((n, 4)), shared + 3 * rng.standard_normal((n, 3))
+# ---- permutations ------------------------------------------------------------------------------
 
-    def pair(w):
-        """Weighted columns about their means, and the weights of the first pair."""
-        A = [np.sqrt(w)[:, None] * (V - w @ V / n) for V in views]
-        roots = [np.linalg.qr(M) for M in A]
-        U, _, Vt = np.linalg.svd(roots[0].Q.T @ roots[1].Q)
-        return A, [np.linalg.solve(roots[0].R, U[:, 0]), np.linalg.solve(roots[1].R, Vt[0])]
 
-    A, whole = pair(np.ones(n))
-    for _ in range(20):
-        B, drawn = pair(generator.multinomial(n, np.full(n, 1 / n)).astype(float))
-        cosines = [
-            (M @ u) @ (M @ v) / np.linalg.norm(M @ u) / np.linalg.norm(D @ v)
-            for M, D, u, v in zip(A, B, whole, drawn, strict=True)
-        ]
-        stated.append(abs(sum(cosines)) / 2)
-    test = ls.bootstrap(ls.CCA(*views, k=1), "gram", draws=20, method="percentile", rng=7)
-    np.testing.assert_allclose(test.agreement, min(np.mean(stated), 1.0), rtol=1e-8)
+noise = partial(correlated, n=60, p=6, q=4, rho=())
+
+
+def planted(rng, n=200, p=8, q=6, rho=(0.9, 0.7)):
+    """Population correlations rho and no others, the columns of both views mixed."""
+    X, Y = correlated(rng, n, p, q, rho)
+    return X @ rng.standard_normal((p, p)) + 5.0, Y @ rng.standard_normal((q, q)) - 2.0
+
+
+def by_hand(X, Y, orders, statistic, center=True):
+    """The stepwise test with nothing shared between permutations and steps: angles between spans of dense columns."""
+    Qx, Qy = (scipy.linalg.orth(V - V.mean(axis=0) * center) for V in (X, Y))
+    P, rho, Qt = np.linalg.svd(Qx.T @ Qy)
+    U, V = Qx @ P, Qy @ Qt.T
+
+    def value(order, k):
+        permuted = U[order][:, k:]
+        permuted -= V[:, :k] @ np.linalg.lstsq(V[:, :k], permuted, rcond=None)[0]  # which the data lack, too
+        cosines = np.cos(scipy.linalg.subspace_angles(permuted, V[:, k:]))
+        return 1 / np.prod(1 - cosines**2) if statistic == "wilks" else cosines.max() ** 2
+
+    observed = np.array([value(np.arange(len(X)), k) for k in range(len(rho))])
+    drawn = np.array([[value(order, k) for k in range(len(rho))] for order in orders])
+    return rho, observed, (1 + np.sum(drawn >= observed, axis=0)) / (1 + len(orders))
+
+
+@pytest.mark.parametrize("statistic", ["wilks", "roy"])
+@pytest.mark.parametrize("shape", [(8, 6), (5, 7), (4, 4), (1, 3), (3, 1)])
+@pytest.mark.parametrize("center", [True, False], ids=["centred", "uncentred"])
+@pytest.mark.slow(keep=10)
+def test_every_step_is_that_of_a_permutation_by_hand(statistic, shape, center):
+    rng = np.random.default_rng(0)
+    X, Y = planted(rng, 50, *shape, rho=(0.6,))
+    generator = np.random.default_rng(7)
+    orders = [generator.permutation(50) for _ in range(40)]
+    rho, observed, p = by_hand(X, Y, orders, statistic, center)
+    test = ls.permutation_test(ls.CCA(X, Y, center=center), permutations=40, rng=7, statistic=statistic)
+    np.testing.assert_allclose(test.correlations, rho, atol=1e-12)
+    np.testing.assert_array_equal(test.uncorrected, p)
+    found = 1 / test.statistics if statistic == "wilks" else test.statistics
+    np.testing.assert_allclose(found, observed, rtol=1e-10)
+    np.testing.assert_array_equal(test.p_values, np.maximum.accumulate(p))
+
+
+def test_a_correlation_of_one_counts_as_one():
+    rng = np.random.default_rng(0)
+    X, Y = noise(rng)
+    Y[:, 0] = X @ rng.standard_normal(6)
+    for statistic in ("wilks", "roy"):
+        test = ls.permutation_test(ls.CCA(X, Y), permutations=99, statistic=statistic, rng=0)
+        assert test.p_values[0] == 0.01
+        assert test.components() == 1
+        assert np.isfinite(test.statistics).all()
+
+
+def test_exact_ties_are_counted():
+    """Two groups and two groups: most permutations repeat the table, and those that do are as extreme."""
+    x = np.repeat([0.0, 1.0], [3, 5])[:, None]
+    y = np.array([0, 0, 1, 0, 1, 1, 1, 1.0])[:, None]
+    exact = scipy.stats.fisher_exact([[2, 1], [1, 4]])[1]
+    test = ls.permutation_test(ls.CCA(x, y), permutations=3000, rng=0)
+    assert test.p_values[0] == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 3000))
+
+
+@pytest.mark.parametrize(
+    ("draw", "replicates", "step"),
+    [
+        (noise, 200, 0),
+        (partial(planted, n=80, p=6, q=5, rho=(0.9, 0.8)), 200, 2),
+        (partial(planted, n=30, p=10, q=10, rho=(0.99, 0.95)), 300, 2),
+    ],
+    ids=["nothing", "two", "few rows and strong pairs"],
+)
+@pytest.mark.slow
+def test_one_pair_too_many_is_rare(draw, replicates, step):
+    """With few rows and strong pairs the published test finds one too many twice as often as it may."""
+    found = 0
+    for i in range(replicates):
+        test = ls.permutation_test(ls.CCA(*draw(np.random.default_rng(i))), rng=i, permutations=39)
+        found += test.p_values[step] <= 0.05
+    assert scipy.stats.binomtest(int(found), replicates, 0.05, alternative="greater").pvalue > 1e-3
+
+
+def test_dependent_and_constant_columns_change_nothing():
+    X, Y = planted(np.random.default_rng(0))
+    more = np.hstack([X, X[:, :2] + X[:, 2:4], np.full((len(X), 1), 0.1), np.zeros((len(X), 1))])
+    reference, test = (ls.permutation_test(ls.CCA(A, Y * 1e-7), permutations=30, rng=1) for A in (X, more))
+    np.testing.assert_allclose(test.correlations, reference.correlations, atol=1e-10)
+    np.testing.assert_array_equal(test.p_values, reference.p_values)
+    empty = ls.permutation_test(ls.CCA(np.ones((20, 3)), Y[:20]), permutations=10, rng=0)
+    assert (empty.components(), len(empty.p_values)) == (0, 0)
+
+
+def test_wide_data_are_refused_and_told_what_to_do():
+    X, Y = noise(np.random.default_rng(0), n=50, p=40, q=30)
+    words = r"span 40 .* 30, and 50 rows have 49.* 21 correlations are 1.*solution="
+    with pytest.raises(InvalidProblem, match=words):
+        ls.permutation_test(ls.CCA(X, Y))
+    # Without centring one more dimension is there.
+    with pytest.raises(InvalidProblem, match="20 correlations are 1"):
+        ls.permutation_test(ls.CCA(X, Y, center=False))
+
+
+def test_a_solution_is_tested_on_rows_that_were_set_aside():
+    """150 + 120 columns: the test is that of the variates of 200 rows, and finds the two pairs that are there."""
+    rng = np.random.default_rng(0)
+    X, Y = noise(rng, n=400, p=150, q=120)
+    shared = 0.5 * rng.standard_normal((400, 2))
+    X, Y = X + shared @ rng.standard_normal((2, 150)), Y + shared @ rng.standard_normal((2, 120))
+    solution = ls.solve(ls.CCA(X[:200], Y[:200], k=4, ridge=500.0), "gram")
+    test = ls.permutation_test(ls.CCA(X[200:], Y[200:]), solution=solution, permutations=59, rng=0)
+    variates = ls.CCA(*solution.transform(X[200:], Y[200:]))
+    of_variates = ls.permutation_test(variates, permutations=59, rng=0)
+    np.testing.assert_array_equal(test.p_values, of_variates.p_values)
+    assert test.components() == 2
+
+
+@pytest.mark.parametrize("convert", [np.asarray, scipy.sparse.csr_array, array_api_strict.asarray])
+def test_null_correlations_are_those_of_permuted_rows(convert):
+    X, Y = planted(np.random.default_rng(0), rho=(0.95, 0.9))
+    problem = ls.CCA(convert(X), convert(Y), k=3, ridge=2.0)
+    found = ls.null_correlations(problem, permutations=3, rng=5)
+    assert found.shape == (3, 3)
+    order = np.random.default_rng(5).permutation(len(Y))
+    first = ls.solve(ls.CCA(X, Y[order], k=3, ridge=2.0), "direct").correlations
+    np.testing.assert_allclose(found[0], first, atol=1e-8)
+    assert ls.solve(problem).supported(found.max()) == 2
+    of_one = ls.null_correlations(ls.CCA(X[:, :2] @ np.ones((2, 5)), Y, k=4), "direct", rng=0)[0]
+    assert of_one[0] > 0 == of_one[1:].max()  # deficient views end in zeros
+
+
+def test_what_cannot_be_tested_is_said(monkeypatch):
+    X, Y = planted(np.random.default_rng(0))
+    products = scipy.sparse.linalg.aslinearoperator
+    test = ls.permutation_test
+    for call, problem, named, error, words in (
+        (test, ls.CCA(X, Y), {"statistic": "pillai"}, InvalidOption, "wilks, roy; got 'pillai'"),
+        (test, ls.CCA(products(X), Y), {}, MissingCapability, "entries of X cannot be read"),
+        (ls.null_correlations, ls.SVD(X, 2), {}, InvalidProblem, r"takes a linspec\.CCA; got SVD"),
+        (ls.null_correlations, ls.CCA(X, products(Y), 2), {}, MissingCapability, "has no row slices"),
+    ):
+        with pytest.raises(error, match=words):
+            call(problem, **named)
+    with pytest.raises(InvalidOption, match="alpha must be between 0 and 1; got 5"):
+        test(ls.CCA(X, Y), permutations=1).components(5)
+    monkeypatch.setattr("linspec.cost.ALWAYS_AVAILABLE", 0)
+    monkeypatch.setattr("linspec.process.machine.available_memory", lambda: 1000)
+    with pytest.raises(NoSuitableSolver, match="1 kB are available"):
+        test(ls.CCA(X, Y))
+
+
+def test_max_seconds_ends_a_test_with_the_permutations_made(monkeypatch):
+    """It returns the test with the permutations made so far; the clock moves a second at every look."""
+    X, Y = noise(np.random.default_rng(0))
+    looks = itertools.count()
+    monkeypatch.setattr("time.perf_counter", lambda: float(next(looks)))
+    words = r"max_seconds=10 ended it after 9 of 50 permutations.* 0\.1\."
+    with pytest.warns(ConvergenceWarning, match=words):
+        ended = ls.permutation_test(ls.CCA(X, Y), permutations=50, max_seconds=10, rng=3)
+    monkeypatch.undo()
+    whole = ls.permutation_test(ls.CCA(X, Y), permutations=9, max_seconds=np.inf, rng=3)
+    assert (ended.permutations, ended.interrupted) == (9, False)
+    np.testing.assert_array_equal(ended.uncorrected, whole.uncorrected)
+
+
+@pytest.mark.parametrize("solver", [None, "gram"])
+def test_large_means_do_not_hide_what_confounds_leave(solver):
+    """The test is that of columns about their means."""
+    rng = np.random.default_rng(0)
+    X, Y, Z = rng.standard_normal((60, 4)), rng.standard_normal((60, 3)), rng.standard_normal((60, 2))
+    Y[:, 0] += X[:, 0]
+    near, far = (
+        ls.permutation_test(ls.CCA(X + mean, Y - mean, 3, confounds=Z), solver, permutations=19, rng=0)
+        for mean in (0.0, 1e7)
+    )
+    np.testing.assert_allclose(far.values, near.values, atol=1e-6)
+    np.testing.assert_array_equal(far.p_values, near.p_values)

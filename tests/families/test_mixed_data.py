@@ -48,24 +48,3 @@ def test_a_column_that_no_counted_row_has_is_constant(kind: Any, solver: str) ->
     found = ls.solve(ls.SVD(kind(A), k=2, sample_weight=w, **stated), solver, rng=0)
     exact = ls.solve(ls.SVD(np.delete(A, 7, axis=0), k=2, **stated), "direct")
     assert pytest.approx(exact.S, rel=1e-8) == found.S
-
-
-def test_confounds_that_do_not_vary_take_nothing_from_folds() -> None:
-    A, b = rng.standard_normal((90, 4)), rng.standard_normal(90)
-    stated = [{}, {"confounds": np.full(90, 5.0)}]
-    plain, found = (
-        ls.cross_validate(ls.LeastSquares(A, b, center=True, **each), splitter=np.arange(90) % 3)
-        for each in stated
-    )
-    assert found.scores == pytest.approx(plain.scores, rel=1e-10)
-
-
-@pytest.mark.parametrize("center", [False, True])
-def test_confounds_of_an_operator_leave_every_column(*, center: bool) -> None:
-    for seed in range(8):
-        draw = np.random.default_rng(seed)
-        t = draw.standard_normal((600, 1))
-        A, stated = draw.standard_normal((600, 12)) + 2 * t, {"center": center, "confounds": t}
-        found = ls.solve(ls.LeastSquares(aslinearoperator(A), A @ np.ones(12), **stated), "cg")
-        assert found.status is ls.Status.CONVERGED
-        assert np.abs(found.x - 1).max() <= 1e-6

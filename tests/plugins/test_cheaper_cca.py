@@ -1,4 +1,4 @@
-"""CCA by cheaper problems: `randomized`, `rpcca`, `nw-cca`, `dw-cca` and `d-cca`, by their definitions.
+"""CCA by cheaper problems: `randomized`, `rpcca`, `nw-cca`, `dw-cca`, `d-cca`, `whitened-svd`, by their definitions.
 
 Each is exact where its problem is CCA, and says where it is not.
 """
@@ -13,6 +13,7 @@ from planted import planted_cca
 
 import linspec as ls
 from linspec.metrics import subspace_distance
+from linspec_cca import whitened
 from linspec_sketches.gaussian import Gaussian
 
 RHO = np.array([0.9, 0.7, 0.4, 0.1])
@@ -60,14 +61,6 @@ def test_a_cross_product_of_low_rank_is_found_in_two_sweeps(size, ridge):
     np.testing.assert_allclose(found.correlations, exact, atol=1e-13)
     assert found.status is ls.Status.CONVERGED
     assert found.passes == 2
-
-
-def test_more_pairs_than_the_cross_product_has():
-    """Pairs without correlation are pairs: the range of C has four directions, the views have sixty."""
-    X, Y = planted(ONES, ONES)
-    found = ls.solve(ls.CCA(X, Y, 6, center=False), "randomized", rng=0)
-    np.testing.assert_allclose(found.correlations, [*RHO, 0, 0], atol=1e-10)
-    np.testing.assert_allclose(found.x_weights.T @ (X.T @ X) @ found.x_weights, np.eye(6), atol=1e-12)
 
 
 def test_short_directions_hide_behind_long_ones_and_the_status_says_so():
@@ -129,16 +122,6 @@ def test_correlation_in_short_directions_is_not_found():
     assert found.correlations[0] < 0.2
     assert found.status is ls.Status.INCOMPLETE
     assert found.residual > 0.01
-
-
-def test_weights_of_wide_slices_beside_an_array():
-    rng = np.random.default_rng(0)
-    X, Y, w = rng.standard_normal((5, 16)), rng.standard_normal((5, 18)), rng.uniform(0.5, 2, 5)
-    found, wanted = (
-        ls.solve(ls.CCA(data, Y, 2, ridge=1.0, sample_weight=w), "rpcca", rng=0)
-        for data in (lambda: iter([X[:2], X[2:]]), X)
-    )
-    np.testing.assert_allclose(found.correlations, wanted.correlations, atol=1e-8)
 
 
 # ---- the SVD of the cross product, unscaled and scaled ----------------------------------------------
@@ -216,7 +199,7 @@ def test_white_views_need_no_whitening(method):
     assert found.status is ls.Status.CONVERGED
 
 
-@pytest.mark.parametrize("method", ["nw-cca", "dw-cca"])
+@pytest.mark.parametrize("method", ["nw-cca", "dw-cca", "randomized"])
 def test_columns_of_zeros_and_more_pairs_than_the_cross_product_has(method):
     X, Y = planted_cca(500, 5, 6, (0.9, 0.8), 4, center=False).arrays.values()
     X = np.insert(X, [2, 2], 0.0, axis=1)
@@ -225,3 +208,74 @@ def test_columns_of_zeros_and_more_pairs_than_the_cross_product_has(method):
     np.testing.assert_allclose(found.x_weights[2:4], 0, atol=1e-15)
     empty = ls.solve(ls.CCA(X * 0, Y, 4), method, rng=0)
     assert (empty.status, empty.x_weights.shape) == (ls.Status.RANK_DEFICIENT, (7, 0))
+
+
+# ---- whitened ----------------------------------------------------------------------------------
+
+
+def categories(seed=0, n=2500, p=70, q=50, values=False, empty=0.0):
+    """Two sparse views with one entry a row at most, that depend on one another; one column is never met."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, p - 1, n)
+    y = np.where(rng.random(n) < 0.6, (3 * x + rng.integers(0, 3, n)) % (q - 1), rng.integers(0, q - 1, n))
+
+    def view(columns, width):
+        kept = rng.random(n) >= empty
+        numbers = rng.uniform(-2, 2, n) if values else np.ones(n)
+        return scipy.sparse.csr_array((numbers[kept], (np.flatnonzero(kept), columns[kept])), (n, width))
+
+    return view(x, p), view(y, q)
+
+
+def solved(X, Y, k, tol=1e-11, **problem):
+    """Correlations of the iterative way, and those by factorisation of the rows."""
+    problem = ls.CCA(X, Y, k, **problem)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(whitened, "FEWEST_COLUMNS", 0)  # the iterative way for small problems, too
+        found = ls.solve(problem, "whitened-svd", rng=0, tol=tol)
+    exact = ls.solve(problem, "direct").correlations
+    np.testing.assert_allclose(found.correlations, exact, atol=1e-9)
+    return found
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("ridge", [(0.0, 0.0), (0.01, 30.0)])
+@pytest.mark.parametrize("kind", [{}, {"values": True}, {"empty": 0.3}])
+def test_the_correlations_are_exact_in_two_passes(center, ridge, kind):
+    X, Y = categories(**kind)
+    found = solved(X, Y, 6, ridge=ridge, center=center)
+    scored = ls.metrics.tcc(X, Y, found.x_weights, found.y_weights, ridge=ridge, center=center)
+    assert scored == pytest.approx(found.correlations.sum(), abs=1e-8)
+    assert found.converged
+    assert found.residual_kind == "exact"
+    assert found.passes <= 2
+
+
+@pytest.mark.parametrize("scale", [True, False])
+def test_weights_confounds_and_scales_of_the_rows(scale):
+    X, Y = categories(values=True)
+    rng = np.random.default_rng(1)
+    weights, confounds = rng.integers(0, 3, X.shape[0]) + 0.0, rng.standard_normal(X.shape[0])
+    solved(X, Y, 5, ridge=1.0, scale=scale, sample_weight=weights, confounds=confounds)
+
+
+def test_rows_with_more_entries_are_solved_as_gram_solves_them():
+    X, Y = categories()
+    solved(X, scipy.sparse.csr_array(Y @ np.random.default_rng(0).random((50, 9))), 4, ridge=1.0)
+
+
+def test_all_copies_of_a_repeated_correlation_are_found():
+    """Without a ridge, 1 is as often a correlation as the graph of the categories has components."""
+    components, each, n = 23, 6, 6000
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, components, n)
+    x, y = (group * each + rng.integers(0, each, n) for _ in range(2))
+    X, Y = (scipy.sparse.csr_array((np.ones(n), c, np.arange(n + 1)), (n, components * each)) for c in (x, y))
+    found = solved(X, Y, components + 2, center=False)
+    np.testing.assert_allclose(found.correlations[:components], 1.0, atol=1e-9)
+    assert found.correlations[components] < 0.9
+
+
+def test_copies_at_the_last_place_do_not_spoil_the_certificate():
+    X, Y = (scipy.sparse.block_diag([A] * 12, format="csr") for A in categories())
+    assert solved(X, Y, 20, tol=1e-9, ridge=1.0, center=False).converged

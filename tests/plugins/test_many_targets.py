@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 
 import linspec as ls
-from linspec.errors import InvalidProblem, NonFiniteData
+from linspec.errors import InvalidProblem
 
 RidgeManyTargets = ls.get_problem("ridge-many-targets")
 
@@ -217,35 +217,16 @@ def test_scores_that_may_be_rounding_are_reported():
     assert "Rounding may change the held-out R² of 1 of 1 targets" in found.message
 
 
-def test_narrow_columns_that_confounds_explain_lose_no_digits():
-    """Entries that confounds explain but for 1/300: the explicit answer to the entries, to their rounding."""
-    X, Y, band = planted(90, 8, 5)
-    unit = np.random.default_rng(1).standard_normal((90, 1))
-    X, Y = ((M + unit * 300.0).astype(np.float32) for M in (X, Y))
-    Z, folds = 5e7 + 2e5 * unit, np.arange(90) % 3
-    problem = RidgeManyTargets(X, Y, [30.0], band, band_weights=GAMMAS[:1], splitter=folds, confounds=Z)
-    found = ls.solve(problem, "gram")
-    _, W = by_rows(*(M.astype(np.float64) for M in (X, Y)), folds, GAMMAS[0][band], 30.0, Z=Z - Z.mean())
-    assert found.converged
-    assert np.linalg.norm(found.coefficients(range(5)) - W) < 3e-5 * np.linalg.norm(W)
-
-
 X0, Y0, BANDS0 = planted(30, 6, 2)
-NAN = np.where(np.arange(180).reshape(30, 6) == 7, np.nan, X0)
 LIGHT = {"splitter": np.arange(30) // 15, "sample_weight": np.r_[np.zeros(15), np.ones(15)]}
 REFUSED = [
-    ({"X": NAN}, NonFiniteData, "X must be finite; got nan at row 1, column 1"),
     ({"ridges": [1, -1]}, InvalidProblem, "at least 0; got -1"),
     ({"ridges": [0, 1]}, InvalidProblem, "above 0; got"),
     ({"bands": [0, 1]}, InvalidProblem, "one label for each of 6 columns"),
     ({"bands": {"a": [0, 1]}}, InvalidProblem, "column 2 of X in none"),
     ({"bands": {"a": slice(0, 4), "b": [3, 4, 5]}}, InvalidProblem, "band 'b' must list"),
-    ({"bands": {"a": ["x"]}}, InvalidProblem, "numbers from 0 to 5"),
     ({"band_weights": [[1.0]]}, InvalidProblem, "each of 3 bands"),
-    ({"band_weights": [[1, -1, 1]]}, InvalidProblem, "zero or more"),
     ({"band_weights": [[0, 0, 0]]}, InvalidProblem, "positive number in each row"),
-    ({"splitter": 1}, InvalidProblem, "between 2 and the number of rows, 30"),
-    ({"splitter": [0, 1]}, InvalidProblem, "one for each of 30 rows; got 2"),
     (LIGHT, InvalidProblem, "weight 0"),
     ({"X": ls.Moments(X0, Y0, center=True), "Y": None}, InvalidProblem, "moments of each fold"),
     ({"X": iter([X0]), "Y": iter([Y0])}, InvalidProblem, "label of each row"),

@@ -18,8 +18,6 @@ from linspec_kernel.preimage.problem import PreimageCCA
 SQUARE, LINEAR, CUBIC = ls.kernels.polynomial(2, 0.0), ls.kernels.linear(), ls.kernels.polynomial(3, 0.5, 0.3)
 SPARSEST = {"bound_x": ("ratio", 1.5)}
 
-may_fall_short = pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
-
 
 def views(n=300, p=8, f=np.square, seed=None):
     """Y1 = f(X1 + X2) - Y2, z-scored: columns 0 and 1 of both views are related."""
@@ -254,7 +252,7 @@ def test_a_run_goes_on_in_the_midst_of_a_pair_and_climbs_nothing_again(tmp_path)
         assert found.iterations <= whole.iterations - stop + 15
 
 
-@may_fall_short
+@pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
 @pytest.mark.parametrize("factor", [1e-10, 1e10])
 @pytest.mark.parametrize("solver", ["kcca-preimage", "gradkcca"])
 def test_pairs_of_columns_of_any_size_are_those_of_cca_or_have_not_converged(solver, factor):
@@ -300,7 +298,6 @@ PRODUCTS = {name: scipy.sparse.linalg.aslinearoperator(A) for name, A in (("X", 
     [
         ({"kernel_x": "laplacian"}, InvalidProblem, "linear, polynomial or rbf"),
         ({"bound_x": ("ratio", 0.9)}, InvalidProblem, "at least 1"),
-        ({"bound_y": ("l1", 0.0)}, InvalidProblem, "above 0"),
         ({"bound_x": ("l0", 3)}, InvalidProblem, "ratio, l1, l2"),
         ({"objective": "covariance"}, InvalidProblem, "correlation, hsic"),
         ({**PRODUCTS, "kernel_x": "rbf"}, MissingCapability, "known by its products only"),

@@ -9,13 +9,13 @@ import pytest
 
 import linspec as ls
 from linspec.errors import InvalidDeclaration, InvalidProblem
-from tests.studies.paired_problems import MCA, Agreement, Dense, related
+from tests.studies.paired_problems import MCA, related
 
 VIEWS = [X + i for i, X in enumerate(related(80, (5, 4, 3), (2.0, 1.0), seed=11))]
 
 
 def test_scores_are_passed_as_a_list_or_by_name():
-    found = ls.solve(Agreement(VIEWS, 2, ridge=1.0), Dense())
+    found = ls.solve(ls.MultisetCCA(VIEWS, 2, ridge=1.0), "gram")
     assert [W.shape for W in found.weights] == [(5, 2), (4, 2), (3, 2)]
     parts = found.transform(VIEWS)
     np.testing.assert_allclose(parts[2], (VIEWS[2] - VIEWS[2].mean(0)) @ found.weights[2])
@@ -35,16 +35,16 @@ def test_scores_are_passed_as_a_list_or_by_name():
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: Agreement(VIEWS[0], 1), "views must be a list of views"),
-        (lambda: Agreement([], 1), "views must be a list of views"),
+        (lambda: ls.MultisetCCA(VIEWS[0], 1), "views must be a list of views"),
+        (lambda: ls.MultisetCCA([], 1), "views must be a list of views"),
         (
-            lambda: Agreement([VIEWS[0], VIEWS[1][:9]], 1),
+            lambda: ls.MultisetCCA([VIEWS[0], VIEWS[1][:9]], 1),
             "X1 and X2 must have equally many rows; got 80 and 9",
         ),
-        (lambda: Agreement(VIEWS, 1, ridge=(1.0, 2.0)), "a number or one for each of X1, X2, X3; got 2"),
-        (lambda: Agreement(VIEWS, 4), "k must be between 1 and 3"),
-        (lambda: Agreement(VIEWS, 1, center="no"), "center must be True or False"),
-        (lambda: Agreement(VIEWS, 1, sample_weight=np.ones(9)), "sample_weight"),
+        (lambda: ls.MultisetCCA(VIEWS, 1, ridge=(1.0, 2.0)), "a number or one for each of X1, X2, X3; got 2"),
+        (lambda: ls.MultisetCCA(VIEWS, 13), "k must be between 1 and 12"),
+        (lambda: ls.MultisetCCA(VIEWS, 1, center="no"), "center must be True or False"),
+        (lambda: ls.MultisetCCA(VIEWS, 1, sample_weight=np.ones(9)), "sample_weight"),
         (lambda: MCA(VIEWS[0]), "MCA needs two views; got no Y. Call MCA\\(X, Y, k\\)"),
         (lambda: MCA(*VIEWS[:2]), "k must be an integer; got None"),
         (lambda: MCA(ls.Moments(VIEWS[0], center=True), None, 1), "moments of 2 matrices; got moments of 1"),

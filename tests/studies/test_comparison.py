@@ -33,16 +33,11 @@ def views() -> tuple[np.ndarray, np.ndarray]:
 
 def test_the_score_is_that_of_rows_that_were_not_fitted(views):
     X, Y = views
-    (F, H), (G, J) = (
-        (view[:160] - view[:160].mean(axis=0), view[160:] - view[:160].mean(axis=0)) for view in views
-    )
     problems = {f"{r:g}": ls.CCA(X[:160], Y[:160], k=1, ridge=r) for r in (0.0, 50.0, 1000.0)}
     found = ls.compare(problems, ["gram", "direct"], held_out=(X[160:], Y[160:]))
     for entry in found.entries:
-        r = float(entry.problem)
-        Rx, Ry = (np.linalg.cholesky(A.T @ A + r * np.eye(A.shape[1])) for A in (F, G))
-        U, _, Vt = np.linalg.svd(np.linalg.solve(Rx, F.T @ G) @ np.linalg.inv(Ry).T)
-        p, q = H @ np.linalg.solve(Rx.T, U[:, 0]), J @ np.linalg.solve(Ry.T, Vt[0])
+        weights = entry.solution.x_weights, entry.solution.y_weights
+        p, q = (((V - V[:160].mean(axis=0)) @ W)[160:, 0] for V, W in zip(views, weights, strict=True))
         assert entry.score == pytest.approx(abs(p @ q) / np.sqrt((p @ p) * (q @ q)), rel=1e-8)
     assert found.held_out == 80
     assert found.best.problem == "1000"  # with 35 columns for 160 rows, chance is fitted without a ridge
@@ -174,14 +169,11 @@ def test_refusals_before_any_solve(views):
     slices = ls.CCA(lambda: iter([X]), lambda: iter([Y]), k=1)
     precomputed = ls.KernelCCA(X @ X.T, X @ X.T, k=1, kernel_x="precomputed", ridge=1.0)
     for kind, match, of, named in (
-        (InvalidProblem, "takes problems such as", X, {}),
         (UnknownName, "Did you mean 'gram'", problem, {"solvers": ["als", "grm"]}),
-        (InvalidOption, "at least one; got none", problem, {"solvers": []}),
         (InvalidOption, "is no solver of cca", problem, {"solvers": [ls.get_solver("svd/gram")()]}),
         (UnknownOption, "has an option 'steps'", problem, {"solvers": ["gram", "als"], "steps": 3}),
         (InvalidOption, "above 0 and below 1; got 1.5", problem, {"held_out": 1.5}),
         (InvalidProblem, "rows of X and Y", problem, {"held_out": (X,)}),
-        (InvalidProblem, "must have 15 columns; got 20", problem, {"held_out": (X, X)}),
         (SweptOnce, "read once for each solver", problem, {"held_out": (iter([X[:9]]), Y[:9])}),
         (InvalidProblem, "k must be", ls.CCA(X[:30], Y[:30], k=15), {"held_out": 0.6}),
         (InvalidProblem, "SVDSolution has no score", ls.SVD(X, k=1), {"held_out": 0.2}),

@@ -1,15 +1,19 @@
-"""Permutation tests and bootstrap intervals by solving again, against loops by hand."""
+"""Permutation tests, parallel analysis and bootstrap intervals by solving again, against loops by hand."""
 
 from __future__ import annotations
 
+import math
 import signal
+from collections import Counter
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import scipy.sparse
 import scipy.sparse.linalg
+import scipy.stats
+from backends import backends
 
 import linspec as ls
 from linspec.errors import (
@@ -20,7 +24,8 @@ from linspec.errors import (
     MissingCapability,
     UnknownOption,
 )
-from tests.studies.paired_problems import MCA, Agreement, Dense, Gram, related
+from linspec.studies.inference.rows import with_columns_permuted
+from tests.studies.paired_problems import MCA, Gram, related
 
 RNG = np.random.default_rng
 
@@ -53,12 +58,12 @@ def test_the_test_is_a_loop_over_permutations_by_hand():
 
 def test_three_views_are_permuted_each_in_its_own_order():
     views = related(30, (4, 3, 3), (1.0,), 1)
-    test = ls.permutation_test(Agreement(views, 2, ridge=1.0), Dense(), permutations=20, rng=5)
+    test = ls.permutation_test(ls.MultisetCCA(views, 2, ridge=1.0), "gram", permutations=20, rng=5)
     generator = RNG(5)
     for drawn in test.drawn:
         orders = [np.arange(30), generator.permutation(30), generator.permutation(30)]
-        problem = Agreement([V[order] for V, order in zip(views, orders, strict=True)], 2, ridge=1.0)
-        np.testing.assert_allclose(drawn, ls.solve(problem, Dense()).eigenvalues)
+        problem = ls.MultisetCCA([V[order] for V, order in zip(views, orders, strict=True)], 2, ridge=1.0)
+        np.testing.assert_allclose(drawn, ls.solve(problem, "gram").eigenvalues)
 
 
 def test_what_confounds_share_is_not_found():
@@ -69,14 +74,6 @@ def test_what_confounds_share_is_not_found():
     for shared, given, count in ((0, {}, 1), (0, {"confounds": Z}, 0), (more, {"confounds": Z}, 1)):
         problem = MCA(X + shared, Y + shared, k=3, **given)
         assert ls.permutation_test(problem, Gram(), permutations=99, rng=0).components() == count
-
-
-def test_constant_columns_and_large_means_change_nothing():
-    X, Y = related(40, (4, 3), (1.0,), 23)
-    far = np.hstack([X + 1e6, np.full((40, 1), 0.1)])
-    a, b = (ls.permutation_test(MCA(V, Y, k=2), Gram(), permutations=10, rng=0) for V in (X, far))
-    np.testing.assert_allclose(a.drawn, b.drawn, rtol=1e-8)
-    np.testing.assert_allclose(a.values, b.values, rtol=1e-8)
 
 
 def test_weights_are_repeated_rows():
@@ -144,31 +141,15 @@ def test_a_draw_is_the_problem_on_the_rows_drawn():
     np.testing.assert_allclose(found.drawn, values)
 
 
-def test_a_problem_without_gaps_is_a_group():
-    """Equal values: the rows determine the span, and intervals of both vectors are as wide as the span."""
-    equal, apart = (
-        ls.bootstrap(MCA(*related(400, (4, 4), strengths, 14), k=2), Gram(), draws=60, rng=0)
-        for strengths in ((1.5, 1.5), (3.0, 1.0))
-    )
-    assert (equal.groups(), apart.groups()) == (((0, 1),), ((0,), (1,)))
-    assert "pairs 1 to 2  their singular values may be equal" in repr(equal)
-    assert (apart.agreement > 0.95).all()
-    assert (equal.agreement < apart.agreement).all()
-
-
 def test_what_cannot_be_drawn_is_refused():
     X, Y = related(20, (3, 3), (1.0,), 19)
     problem, other = MCA(X, Y, k=2), ls.solve(MCA(X[:, :2], Y, k=1), Gram())
-    halves = MCA(X, Y, k=2, sample_weight=np.full(20, 0.5))
     for of, named, error, says in (
         (ls.KernelCCA(X, Y, k=1, ridge=1.0), {}, InvalidProblem, "because its rows are not adjusted"),
-        (halves, {}, InvalidProblem, r"got 0\.5 for row 0"),
         (problem, {"solution": ls.solve(ls.SVD(X, 1))}, InvalidProblem, "a MCASolution; got SVDSolution"),
         (problem, {"solution": other}, InvalidProblem, "solution must be of the columns of the problem"),
-        (problem, {"draws": 1}, InvalidOption, "draws must be an integer >= 2; got 1"),
         (problem, {"level": 95}, InvalidOption, "level must be between 0 and 1; got 95"),
         (problem, {"groups": [1, 2]}, InvalidProblem, r"groups must have shape \(20,\)"),
-        (problem, {"method": "bca"}, InvalidOption, "method must be one of"),
     ):
         with pytest.raises(error, match=says):
             ls.bootstrap(of, **named, **({"solver": Gram()} if isinstance(of, MCA) else {}))
@@ -197,3 +178,101 @@ def test_ctrl_c_returns_what_there_is(function, whole, ctrl_c):
     assert found.interrupted
     assert len(found.drawn) == whole
     np.testing.assert_array_equal(found.drawn, call(MCA(X, Y, k=2), Gram(), rng=0, **{name: whole}).drawn)
+
+
+# ---- parallel ----------------------------------------------------------------------------------
+
+
+N, P = 60, 8
+
+
+def factors(seed: int, strengths: tuple[float, ...] = (2.0, 1.2)) -> Any:
+    """Rows with one factor for each strength, in three columns each, in noise."""
+    rng = RNG(seed)
+    A = rng.standard_normal((N, P))
+    for i, strength in enumerate(strengths):
+        A[:, 3 * i : 3 * i + 3] += strength * rng.standard_normal((N, 1))
+    return A
+
+
+def singular_values(A: Any) -> Any:
+    """Singular values of the centred matrix, by NumPy."""
+    return np.linalg.svd(A - A.mean(axis=0), compute_uv=False)
+
+
+@pytest.mark.parametrize(
+    "backend",
+    [b for b in backends() if b.is_array and not b.sparse and not b.missing()],
+    ids=lambda b: b.name,
+)
+def test_the_test_is_parallel_analysis_by_hand(backend):
+    """The values of permuted columns, and p-values (r + 1)/(n + 1) by rank, each at least the one before."""
+    A = factors(0).astype(np.float64 if backend.float64 else np.float32)
+    generator, drawn = RNG(5), []
+    for _ in range(40):
+        orders = generator.permuted(np.tile(np.arange(N), (P, 1)), axis=1)
+        drawn.append(singular_values(np.column_stack([A[order, j] for j, order in enumerate(orders)]))[:4])
+    values = singular_values(A)[:4]
+    p_values = (1 + np.sum(np.array(drawn) >= values, axis=0)) / 41
+    test = ls.permutation_test(ls.SVD(backend.wrap(A), k=4, center=True), "gram", permutations=40, rng=5)
+    np.testing.assert_allclose(test.drawn, drawn, rtol=1e-6)
+    np.testing.assert_allclose(test.values, values, rtol=1e-6)
+    np.testing.assert_array_equal(test.p_values, np.maximum.accumulate(p_values))
+
+
+def test_planted_factors_are_found_and_named_by_number():
+    A = factors(1)
+    for data in (A, scipy.sparse.csr_array(A), (100 * A).round().astype(np.int32), A.astype(np.float32)):
+        test = ls.permutation_test(ls.SVD(data, k=5, center=True, scale=True), permutations=99, rng=0)
+        assert test.components() == 2
+        assert [row["component"] for row in test.table()] == [1, 2, 3, 4, 5]
+        assert test.table()[0]["p value"] == 0.01  # 1 / (1 + 99): never zero
+
+
+def test_stored_entries_get_any_rows_equally_often():
+    """All 4!/(4 − m)! places of m entries of a column, for few stored entries and for many."""
+    for m in (1, 2, 3):
+        rows = np.arange(m)
+        A = ls.as_operator(scipy.sparse.csr_array((rows + 1.0, (rows, 0 * rows)), shape=(4, 1)))
+        generator, found = RNG(0), Counter[tuple[int, ...]]()
+        for _ in range(960):
+            found[tuple(with_columns_permuted(A, generator).dense()[:, 0])] += 1
+        assert len(found) == math.perm(4, m)
+        assert scipy.stats.chisquare(list(found.values())).pvalue > 1e-3
+
+
+def test_permuted_sparse_columns_keep_their_entries_and_stay_sparse():
+    rng = RNG(0)
+    A = scipy.sparse.random_array((50, 30), density=0.3, rng=rng).tolil()
+    A[:, 0], A[:, 1] = 1.0 + np.arange(50)[:, None], 0
+    A = A.tocsr()
+    twice = scipy.sparse.csr_array(  # each entry is stored as two numbers that add up
+        (np.repeat(A.data / 2, 2), np.repeat(A.indices, 2), 2 * A.indptr), shape=A.shape
+    )
+    for matrix in (A, twice):
+        found = with_columns_permuted(ls.as_operator(matrix), rng)
+        assert found.sparse
+        assert found.nnz == A.nnz
+        np.testing.assert_array_equal(np.sort(found.dense(), axis=0), np.sort(A.toarray(), axis=0))
+        assert (found.dense() != A.toarray()).any(axis=0)[2:].all()
+
+
+def test_what_confounds_explain_is_no_component():
+    """All columns follow one confound: without it a component is found, with it none."""
+    rng = RNG(4)
+    Z = rng.standard_normal((40, 1))
+    A = Z + rng.standard_normal((40, 6))
+    for given, count in (({}, 1), ({"confounds": Z}, 0)):
+        test = ls.permutation_test(ls.SVD(A, k=2, center=True, **given), permutations=99, rng=0)
+        assert test.components() == count
+    fewer = ls.permutation_test(ls.SVD(A[:7], center=True, confounds=Z[:7]), permutations=5, rng=0)
+    assert len(fewer.values) == 5  # seven rows less a mean and a confound
+
+
+def test_weights_are_equal_rows_and_fractions_are_refused():
+    A, w = factors(0), RNG(0).integers(0, 3, N)
+    problems = ls.SVD(A, 3, center=True, sample_weight=w), ls.SVD(np.repeat(A, w, axis=0), 3, center=True)
+    weighted, repeated = (ls.permutation_test(each, "gram", permutations=20, rng=1) for each in problems)
+    np.testing.assert_allclose(weighted.drawn, repeated.drawn)
+    with pytest.raises(InvalidProblem, match="how many equal rows"):
+        ls.permutation_test(ls.SVD(A, k=3, sample_weight=w / 2))

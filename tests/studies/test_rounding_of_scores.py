@@ -225,7 +225,8 @@ def test_confounds_count_by_what_they_span(family: str, form: str) -> None:
     rng = np.random.default_rng(2)
     X, Y, E = rng.standard_normal((N, 3)), rng.standard_normal((N, 2)), rng.standard_normal((N, 2))
     Y += X[:, :2]
-    for center, Z in ((True, E[:, [0, 0]] + E * np.array([0, 1e-7])), (False, E + 1e8)):
+    still = E * [1, 0] + [0, 5]  # a confound that does not vary
+    for center, Z in ((True, E[:, [0, 0]] + E * np.array([0, 1e-7])), (False, E + 1e8), (True, still)):
         spanning = np.column_stack([Z[:, 0], Z[:, 1] - Z[:, 0]])
         one, other = (FAMILIES[family](X, Y, center=center, confounds=given) for given in (Z, spanning))
         found = ls.cross_validate(one, splitter=FOLDS, form=form).scores

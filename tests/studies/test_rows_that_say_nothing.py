@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from planted import sharing
 
 import linspec as ls
 from linspec.errors import AccuracyWarning, InvalidProblem, MissingCapability
@@ -16,9 +17,7 @@ from sklearn.model_selection import KFold, ShuffleSplit, TimeSeriesSplit  # noqa
 N = 60
 FOLD = np.arange(N) % 3
 RNG = np.random.default_rng(0)
-SHARED = RNG.standard_normal((N, 2))
-X = SHARED @ RNG.standard_normal((2, 4)) + 0.5 * RNG.standard_normal((N, 4))
-Y = SHARED @ RNG.standard_normal((2, 3)) + 0.5 * RNG.standard_normal((N, 3))
+X, Y = sharing(N, (4, 3), 2, noise=0.5)
 y = X[:, 0] + 0.3 * RNG.standard_normal(N)
 
 

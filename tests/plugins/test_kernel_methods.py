@@ -1,19 +1,24 @@
-"""Kernel CCA: identities with CCA of features, published iterates, bounds, new rows, checkpoints, and refusals."""
+"""Kernel CCA and kernel ridge regression: identities, peers, published iterates, bounds, hard numbers, and refusals."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
-from planted import related
+import scipy.sparse
+from planted import curved, related
 from truths import kernel_matrix
 
 import linspec as ls
-from linspec.errors import InvalidProblem, MissingCapability
+from linspec import Status
+from linspec.errors import InvalidOption, InvalidProblem, LinspecError, NonFiniteData
 from linspec.rows import Passes
 from linspec_kernel.certificate import functions, residuals
 from linspec_kernel.knoi import SeededFourierMap
 from linspec_kernel.moments import Nystrom
 from linspec_kernel.problem import KernelCCA
+from linspec_kernel.ridge.problem import KernelRidge
 
 RBF, QUADRATIC = ls.kernels.rbf(factor=0.5), ls.kernels.polynomial(2, 1.0, 0.2)
 SOLVERS = ("kcca", "nystrom-kcca", "nystrom-lobpcg")
@@ -316,11 +321,9 @@ def test_scales_from_rows_that_were_drawn_stay(solver, tmp_path):
 REFUSED = [
     ({"ridge": 0.0}, "auto", {}, InvalidProblem, "every correlation is 1"),
     ({"k": 60}, "auto", {}, InvalidProblem, "k must be between 1 and 59 for 59 rows, centred"),
-    ({"kernel_y": "gauss"}, "auto", {}, InvalidProblem, "kernel_y must be a kernel"),
     ({"kernel_x": "precomputed"}, "auto", {}, InvalidProblem, "n x n; got 60 x 6"),
     ({"k": 5}, "nystrom-kcca", {"landmarks": 4}, InvalidProblem, "k must be between 1 and"),
     ({"k": 5}, "rff-kcca", {"features": 4}, InvalidProblem, "k must be between 1 and 4"),
-    ({"kernel_x": "polynomial"}, "rff-kcca", {}, MissingCapability, "kernels of differences"),
     *(
         ({"kernel_x": lambda A, B: np.tanh(5 * A @ B.T - 1) ** 3}, s, {}, InvalidProblem, "not positive semi")
         for s in SOLVERS
@@ -333,3 +336,135 @@ def test_what_cannot_be_solved_is_said(given, solver, options, error, words):
     X, Y = views(60)
     with pytest.raises(error, match=words):
         ls.solve(KernelCCA(**{"X": X, "Y": Y, "k": 2, "ridge": 1.0, **given}), solver, rng=0, **options)
+
+
+# ---- ridge -------------------------------------------------------------------------------------
+
+
+RIDGE_RBF = ls.kernels.rbf(2.0)
+each_ridge_solver = pytest.mark.parametrize("solver", ["direct", "nystrom-pcg"])
+
+
+def data(n: int = 300, p: int = 4, m: int = 2, seed: int = 0) -> tuple[Any, Any]:
+    return curved(n, p, m, seed)
+
+
+@may_fall_short  # at 1e-13 only rounding is left
+@each_ridge_solver
+def test_it_is_the_kernel_ridge_of_scikit_learn(solver: str) -> None:
+    peers = pytest.importorskip("sklearn.kernel_ridge")
+    (X, Y), (Z, _) = data(), data(40, seed=1)
+    w, kernel = np.random.default_rng(2).uniform(0.1, 3.0, len(X)), ls.kernels.polynomial(3, 1.5, 0.2)
+    options = {"tol": 1e-13} if solver == "nystrom-pcg" else {}
+    for ridge in (0.01, 3.0):
+        peer = peers.KernelRidge(alpha=ridge, kernel="polynomial", degree=3, coef0=1.5, gamma=0.2)
+        found = ls.solve(KernelRidge(X, Y, ridge, kernel, sample_weight=w), solver, rng=0, **options)
+        right = peer.fit(X, Y, w).predict(Z)
+        np.testing.assert_allclose(found.predict(Z), right, rtol=0, atol=1e-10 * np.abs(Y).max())
+
+
+@pytest.mark.parametrize("center", [False, True])
+@each_ridge_solver
+def test_a_weight_counts_rows_and_0_leaves_them_out(solver: str, center: bool) -> None:
+    """Also if the scale of the kernel comes from the rows."""
+    (X, Y), (Z, _) = data(), data(20, seed=1)
+    w = np.random.default_rng(3).integers(0, 4, len(X))
+    weighted = ls.solve(KernelRidge(X, Y, 0.3, "rbf", center=center, sample_weight=w), solver, rng=0)
+    often = [np.repeat(A, w, axis=0) for A in (X, Y)]
+    repeated = ls.solve(KernelRidge(*often, 0.3, "rbf", center=center), solver, rng=0)
+    assert weighted.kernel.scale == repeated.kernel.scale
+    reach = 2 * (weighted.bounds + repeated.bounds).max() + 1e-10
+    np.testing.assert_allclose(weighted.predict(Z), repeated.predict(Z), rtol=0, atol=reach)
+    assert np.all(weighted.dual[w == 0] == 0)
+    assert (weighted.intercept is None) is not center
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_the_residual_is_that_of_the_returned_coefficients(center: bool) -> None:
+    X, Y = data()
+    w = np.random.default_rng(1).uniform(0.5, 2.0, len(X))
+    problem = KernelRidge(X, Y, 0.5, RIDGE_RBF, center=center, sample_weight=w)
+    b = np.random.default_rng(2).standard_normal((300, 2))
+    certificate = problem.certify(problem.moments_of_its_own(Passes()), {"dual": b}, 1e-8)
+    S, H = np.sqrt(w)[:, None], np.eye(300) - center * np.outer(np.ones(300), w / w.sum())
+    M, T = S * (H @ kernel_matrix(RIDGE_RBF, X) @ H.T) * S.T, S * (H @ Y)
+    own = certificate.fields["dual"] / S
+    gaps = np.linalg.norm(T - M @ own - 0.5 * own, axis=0)
+    assert certificate.residual == pytest.approx((gaps / np.linalg.norm(T, axis=0)).max(), rel=1e-9)
+    np.testing.assert_allclose(certificate.fields["bounds"], gaps / (2 * np.sqrt(0.5)), rtol=1e-9)
+
+
+@may_fall_short
+@each_ridge_solver
+def test_a_ridge_below_rounding_does_not_pass_for_an_answer(solver: str) -> None:
+    """With twin rows that have other targets no function fits, and coefficients grow as 1/ridge."""
+    X, Y = data(100)
+    X, Y, kernel = np.vstack([X, X]), np.vstack([Y, Y + 1.0]), ls.kernels.rbf(0.5)
+    K = kernel_matrix(kernel, X)
+    for ridge in (1e-14, 1e-18, 1e-30):
+        found = ls.solve(KernelRidge(X, Y, ridge, kernel), solver, rng=0)
+        a, sizes = found.dual, np.linalg.norm(Y, axis=0)
+        true = np.linalg.norm(Y - K @ a - ridge * a, axis=0) / sizes
+        rounding = 1e-14 * np.linalg.norm(K, 2) * np.linalg.norm(a, axis=0) / sizes
+        assert np.all(true <= found.residual * (1 + 1e-9) + rounding)
+        assert not found.converged or found.residual <= 1e-8
+
+
+def test_predictions_that_the_residual_does_not_show_are_a_finding() -> None:
+    found = ls.solve(KernelRidge(*data(100), 1e-13, ls.kernels.rbf(0.3)), "nystrom-pcg", rng=0, tol=1e-2)
+    assert found.residual <= 1e-2
+    assert found.status is Status.ILL_CONDITIONED
+    assert "Predictions at other rows may be wrong" in found.message
+
+
+@may_fall_short
+@pytest.mark.parametrize("seed", range(3))
+def test_a_ridge_below_the_rounding_of_the_kernel_ends_as_a_status(seed: int) -> None:
+    """In float32 the kernel matrix with so small a ridge is not positive, and conjugate gradients grow."""
+    rng = np.random.default_rng(seed)
+    X, Y = (rng.standard_normal((40, 4)).astype(np.float32) for _ in range(2))
+    found = ls.solve(KernelRidge(X, Y, 1e-6, ls.kernels.polynomial(2, 1.0)), "nystrom-pcg", rng=0)
+    assert not found.converged
+    assert np.isfinite(found.dual).all()
+    assert found.residual <= 1.0 + 1e-6
+
+
+@each_ridge_solver
+def test_constant_targets_need_no_coefficients(solver: str) -> None:
+    X, Y = data()
+    still = np.column_stack([np.full(300, 0.1), Y[:, 0]])
+    found = ls.solve(KernelRidge(X, still, 0.1, RIDGE_RBF, center=True), solver, rng=0)
+    assert np.all(found.dual[:, 0] == 0)
+    np.testing.assert_allclose(found.predict(X)[:, 0], 0.1, rtol=1e-12)
+    nothing = ls.solve(KernelRidge(X, np.zeros((300, 1)), 0.1, RIDGE_RBF), solver, rng=0)
+    assert nothing.converged
+    assert not nothing.dual.any()
+
+
+X0, Y0 = data(60)
+RIDGE_REFUSED: list[tuple[dict[str, Any], type, str]] = [
+    ({"kernel": lambda A, B: np.tanh(5 * A @ B.T - 1) ** 3}, InvalidProblem, "not positive semidefinite"),
+    ({"X": iter([X0])}, LinspecError, "iterator"),
+    ({"Y": iter([Y0])}, LinspecError, "iterator"),
+    ({"sample_weight": np.zeros(60)}, InvalidProblem, "zeros only"),
+]
+
+
+@pytest.mark.parametrize(("given", "error", "words"), RIDGE_REFUSED)
+@each_ridge_solver
+def test_what_kernel_ridge_cannot_solve_is_said(solver: str, given: Any, error: type, words: str) -> None:
+    with pytest.raises(error, match=words):
+        ls.solve(
+            KernelRidge(**{"X": X0, "Y": Y0, "ridge": 1e-6, "kernel": RIDGE_RBF, **given}), solver, rng=0
+        )
+
+
+def test_folds_of_kernel_matrices_single_landmarks_and_entries_that_are_not_finite_are_refused() -> None:
+    with pytest.raises(InvalidProblem, match="rows of a precomputed kernel cannot be held out"):
+        ls.cross_validate(KernelRidge(X0 @ X0.T, Y0, 0.1, "precomputed"), ridges=[0.1, 1.0])
+    with pytest.raises(InvalidOption, match="landmarks"):
+        ls.solve(KernelRidge(X0, Y0, 1.0), "nystrom-pcg", landmarks=1)
+    bad = np.where(np.arange(240).reshape(60, 4) == 29, np.nan, X0)
+    for wrap in (np.asarray, scipy.sparse.csr_array):
+        with pytest.raises(NonFiniteData, match="X must be finite; got nan at row 7, column 1"):
+            ls.solve(KernelRidge(wrap(bad), Y0, 1.0, RIDGE_RBF), rng=0)
