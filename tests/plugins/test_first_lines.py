@@ -31,33 +31,12 @@ def labelled(labels: Any, rows: Any) -> Any:
     return np.column_stack([np.array(list(labels), dtype=object), rows.astype(object)])
 
 
-NUMBERS = {
-    "the 0, 1, 2 of pandas": range(5),
-    "numbers from 1": range(1, 6),
-    "years": range(2019, 2024),
-    "every fifth year": range(1990, 2015, 5),
-    "wavelengths": [400.0, 400.5, 401.0, 401.5, 402.0],
-    "parts per million, which fall": ["10.00", "9.98", "9.96", "9.94", "9.92"],
-    "doses": ["1e-3", "1e-2", "1e-1", "1e0", "1e1"],
-    "quoted": ['"7157"', '"672"', '"675"', '"5728"', '"4609"'],
-}
-
 HEADERS = {
     "names among numbers": ["moisture", 1100, 1250, 1307, "protein"],
     "days": [f"2020-01-{day:02d}" for day in range(1, 6)],
     "bins": ["0-10", "10-20", "20-30", "30-40", "40+"],
+    "probes": ["1007_s_at", "1053_at", "117_at", "121_at", "1255_g_at"],
 }
-
-
-@pytest.mark.parametrize("rows", [FRACTIONS, COUNTS], ids=["fractions", "counts"])
-@pytest.mark.parametrize("name", NUMBERS)
-def test_a_header_of_numbers_alone_is_asked_about(name: str, rows: np.ndarray, tmp_path: Path) -> None:
-    path = put(tmp_path / "a.csv", NUMBERS[name], rows)
-    with pytest.raises(InvalidProblem, match=r"a\.csv, line 1.*header=True or header=False.*--no-header"):
-        ls.open_rows(path)
-    found = ls.open_rows(path, header=True)
-    np.testing.assert_array_equal(found.dense(), rows)
-    assert found.column_names == tuple(str(one).strip('"') for one in NUMBERS[name])
 
 
 @pytest.mark.parametrize(("suffix", "mark"), [("csv", ","), ("tsv", "\t"), ("txt", " "), ("csv.gz", ";")])
@@ -97,11 +76,14 @@ def test_plain_numbers_have_no_header(name: str, tmp_path: Path) -> None:
 
 
 UNSURE = {
+    "the 0, 1, 2 of pandas": (range(5), COUNTS),
+    "years": (range(2019, 2024), FRACTIONS),
+    "wavelengths": ([400.0, 400.5, 401.0, 401.5, 402.0], FRACTIONS),
+    "doses": (["1e-3", "1e-2", "1e-1", "1e0", "1e1"], COUNTS),
+    "quoted": (['"7157"', '"672"', '"675"', '"5728"', '"4609"'], FRACTIONS),
     "even by chance": (range(1, 4), np.array([[5, 1, 3], [2, 2, 5], [4, 1, 1]])),
     "masses over counts": ([100.0757, 115.039, 132.1019], COUNTS[:, :3]),
     "an order of ranks": (range(6), np.array([RNG.permutation(6) for _ in range(12)])),
-    "whole numbers over fractions": ([7157, 672, 5728, 675, 4609], FRACTIONS),
-    "uneven, far from the rest": ([400.1, 407.3, 411.9, 430.2, 431.0], FRACTIONS),
     "a matrix of distances": ([0, 1, 2, 3, 4], np.abs(np.subtract.outer(np.arange(1, 5), np.arange(5)))),
     "one name, which may be a slip": (["x3", 2, 5], np.array([[4, 5, 6], [7, 1, 9]])),
 }
@@ -110,13 +92,17 @@ UNSURE = {
 @pytest.mark.parametrize("name", UNSURE)
 def test_where_nobody_can_tell_the_user_says(name: str, tmp_path: Path) -> None:
     head, rows = UNSURE[name]
+    names = tuple(str(one).strip('"') for one in head)
     path = put(tmp_path / "a.csv", head, rows)
     for read in (ls.open_rows, ls.as_operator, lambda path: ls.SVD(str(path), k=1)):
         with pytest.raises(InvalidProblem, match=r"a\.csv, line 1.*header=True or header=False.*--no-header"):
             read(path)
-    np.testing.assert_array_equal(ls.open_rows(path, header=True).dense(), rows)
+    found = ls.open_rows(path, header=True)
+    np.testing.assert_array_equal(found.dense(), rows)
+    assert found.column_names == names
     if "slip" not in name:
-        np.testing.assert_array_equal(ls.open_rows(path, header=False).dense(), np.vstack([list(head), rows]))
+        data = np.vstack([np.array(names, float), rows])
+        np.testing.assert_array_equal(ls.open_rows(path, header=False).dense(), data)
 
 
 def test_what_else_tells_of_names(tmp_path: Path) -> None:
@@ -126,16 +112,6 @@ def test_what_else_tells_of_names(tmp_path: Path) -> None:
     rows = labelled(range(12), FRACTIONS[:, :3])
     found = ls.open_rows(put(tmp_path / "a.csv", ["index", 402.11, 409.9, 431.7], rows))
     np.testing.assert_array_equal(found.dense(), rows.astype(float))
-
-
-@pytest.mark.parametrize("corner", ["", "Unnamed: 0"])
-@pytest.mark.parametrize("name", ["days", "bins", "probes"])
-def test_names_that_begin_with_digits_stand_beside_labels(name: str, corner: str, tmp_path: Path) -> None:
-    head = {**HEADERS, "probes": ["1007_s_at", "1053_at", "117_at", "121_at", "1255_g_at"]}[name]
-    rows = labelled([f"s{i}" for i in range(12)], FRACTIONS)
-    found = ls.open_rows(put(tmp_path / "a.csv", [corner, *head], rows))
-    np.testing.assert_array_equal(found.dense(), FRACTIONS)
-    assert found.column_names == tuple(head)
 
 
 def test_header_is_one_of_three(tmp_path: Path) -> None:
@@ -163,10 +139,8 @@ def test_each_of_several_files_is_asked_about(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("large", [False, True], ids=["line by line", "by arrow"])
-@pytest.mark.parametrize(
-    "labels", [range(12), range(1, 13), [f"s_{i}" for i in range(12)]], ids=["0", "1", "s"]
-)
-@pytest.mark.parametrize("head", [list("abcde"), range(5), [400.0, 400.5, 401.0, 401.5, 402.0]], ids=repr)
+@pytest.mark.parametrize("labels", [range(1, 13), [f"s_{i}" for i in range(12)]], ids=["1", "s"])
+@pytest.mark.parametrize("head", [range(5), [400.0, 400.5, 401.0, 401.5, 402.0], *HEADERS.values()], ids=str)
 @pytest.mark.parametrize("corner", ["", "Unnamed: 0"])
 def test_a_first_column_without_a_name_holds_labels(
     corner: str, head: Any, labels: Any, large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -188,10 +162,8 @@ def test_a_first_column_without_a_name_holds_labels(
 
 def test_labels_as_r_writes_them(tmp_path: Path) -> None:
     """write.table puts no name over the labels, write.csv an empty one; both quote names and labels."""
-    names, years = (
-        [f'"{year}"' for year in (2019, 2021, 2024, 2030, 2031)],
-        ("2019", "2021", "2024", "2030", "2031"),
-    )
+    years = ("2019", "2021", "2024", "2030", "2031")
+    names = [f'"{year}"' for year in years]
     rows = labelled([f'"{i + 1}"' for i in range(12)], FRACTIONS)
     for name, head, mark in (("a.txt", names, " "), ("a.csv", names, ","), ("b.csv", ['""', *names], ",")):
         found = ls.open_rows(put(tmp_path / name, head, rows, mark))
