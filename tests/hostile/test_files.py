@@ -1,4 +1,4 @@
-"""Files that are no files, are broken, never end or declare what they do not hold, and numbers on the command line."""
+"""Files that are no files, are broken, never end or declare what they do not hold."""
 
 from __future__ import annotations
 
@@ -309,46 +309,6 @@ def test_names_are_printed_without_control_characters(tmp_path: Path, name: byte
     assert read(tmp_path / "a.npz", f":{member}1").shape == (3, 2)
     (tmp_path / "a.svm").write_text("\x1b[31mred 1:1 2:3\nblue 1:2\n")
     file_refused(tmp_path / "a.svm", "red", ":labels")
-
-
-# ---- numbers and words on the command line ----------------------------------------------------
-
-
-@pytest.fixture
-def good(tmp_path: Path) -> Path:
-    np.save(tmp_path / "a.npy", np.random.default_rng(0).standard_normal((20, 4)))
-    return tmp_path / "a.npy"
-
-
-TOLERANCES = ["nan", "inf", "-inf", "-1", "0", "1e400", "-1e-400", "x", "", "٣x", "\x1b[31m"]
-LIMITS = ["nan", "-1", "0", "-inf", "x"]
-REFUSED: dict[str, list[str]] = {
-    "svd -k 1 --solver auto --tol": TOLERANCES,
-    "svd -k 1 --solver block-krylov --tol": TOLERANCES,
-    "svd -k 1 --seed": ["-1", "-9223372036854775809", "1.5", "nan", "x", "", "9" * 5000],
-    "svd -k": ["0", "-1", "5", "9223372036854775808", "9" * 5000, "nan", "1.5", "x"],
-    "svd -k 1 --max-passes": LIMITS,
-    "svd -k 1 --max-seconds": LIMITS,
-    "least-squares {} --ridge": ["nan", "inf", "-1", "-inf", "1e400", "x"],
-    "cca {} -k 1 --ridge-y": ["nan", "inf", "-1", "-inf", "1e400", "x"],
-    "svd -k 1 --solver": ["\x1b[31m"],
-    "svd -k 1 -o": ["\x1b[31m=1"],
-    "svd -k 1 --out": ["\x1b[31m", "no\x1b[31m/a.npz"],
-    "svd -k 1": ["\x1b[31m", "--\x1b[31m"],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("line", REFUSED)
-def test_values_of_options_are_refused_in_one_printable_line(good: Path, line: str) -> None:
-    problem, *words = line.format(good).split()
-    for value in REFUSED[line]:
-        refused("solve", problem, good, *words, value, said=words[-1] if words[-1] == "--tol" else "")
-
-
-def test_large_seeds_are_seeds(good: Path) -> None:
-    for value in ("0", "18446744073709551616", "9" * 4000):
-        code, *_ = ended("solve", "svd", good, "-k", 1, "--solver", "block-krylov", "--seed", value)
-        assert code == 0
 
 
 # ---- mutations --------------------------------------------------------------------------------

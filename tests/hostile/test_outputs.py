@@ -111,13 +111,7 @@ def test_what_is_no_name_of_a_file_is_refused(path: Any) -> None:
         assert len(str(told.value)) < 300
 
 
-def test_another_name_of_an_input_is_refused_before_the_run(folder: Path) -> None:
-    (folder / "link.npz").symlink_to("X.npz")
-    (folder / "link.png").symlink_to("X.npz")
-    (folder / "link.svg").hardlink_to("Y.npy")
-    for option, name in (("--out", "link.npz"), ("--plot", "link.png"), ("--plot", "link.svg")):
-        refused_before_the_run(*SOLVE, option, name, words="read by")
-    refused_before_the_run("compare", *VIEWS, "--solvers", "gram", "--plot", "link.png", words="read by")
+def test_a_folder_in_the_place_of_a_file_is_refused_before_the_demo(folder: Path) -> None:
     pytest.importorskip("sklearn")
     (folder / "right.npy").mkdir()
     refused_before_the_run("demo", "--quick", "--save", words="folder")
