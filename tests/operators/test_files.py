@@ -40,13 +40,8 @@ def mapped(folder: Path, array: Any, *, mode: Any = "r", offset: int = 0, order:
 
 def check(data: Any, X: Any) -> None:
     A = as_operator(data)
-    centred = X.astype(float) - X.mean(axis=0, dtype=float)
-    gram, digits = centred.T @ centred, 1e-6 if A.dtype == np.float32 else 1e-12
     for _ in range(2):  # pages that were released are read again
         assert not check_operator(A, entries=X)
-        for form in ("implicit", "dense"):
-            found = Moments(A, center=True, form=form).products(np.eye(X.shape[1]))[0]
-            assert np.abs(found - gram).max() <= digits * gram.max()
         A.release()
 
 
@@ -111,18 +106,13 @@ def test_changes_to_a_shared_map_survive(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("form", ["implicit", "dense"])
-def test_a_bad_entry_of_a_file_is_located_and_the_file_is_not_changed(
-    tmp_path: Path, order: str, form: str
-) -> None:
+def test_a_bad_entry_of_a_file_is_located_and_the_file_is_not_changed(tmp_path: Path, order: str) -> None:
     X = M.copy()
     X[150, 6] = -np.inf
     whole = mapped(tmp_path, X, order=order)
     before = (tmp_path / "raw").read_bytes()
-    with pytest.raises(NonFiniteData, match=r"^X must be finite; got -inf at row 150, column 6"):
-        Moments(whole, form=form).products(np.eye(P))
     with pytest.raises(NonFiniteData, match=r"^Y must be finite; got -inf at row 150, column 2"):
-        Moments(whole[:, :4], whole[:, 4:], form=form, center=True).products(np.eye(4), np.eye(4))
+        Moments(whole[:, :4], whole[:, 4:], center=True).products(np.eye(4), np.eye(4))
     assert (tmp_path / "raw").read_bytes() == before
 
 

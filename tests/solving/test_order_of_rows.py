@@ -26,6 +26,7 @@ y = x[:, :2] + 0.3 * RNG.standard_normal((N, 2)) + z
 up = x[:, 0] > 0
 classes = np.where(up, "up", "down")
 X, Y, Z = (pd.DataFrame(each, index=INDEX, columns=list("abc")[: each.shape[1]]) for each in (x, y, z))
+LATER = [f"person {i}" for i in range(1, N + 1)]
 members = np.eye(2)[up.astype(int)]
 MEMBERS = pd.DataFrame(members, columns=list("st"), index=INDEX)
 CLASSES, GROUPS = pd.Series(classes, index=INDEX), pd.Series(np.arange(N) % 6, index=INDEX)
@@ -50,7 +51,7 @@ def ridge_cv() -> Any:
 
 
 def labelled_pair(labels: Any) -> Any:
-    return ls.CCA(ls.labelled(x, INDEX), ls.labelled(y, list(labels)), 2)
+    return ls.CCA(ls.labelled(x, INDEX), ls.labelled(y, list(getattr(labels, "index", labels))), 2)
 
 
 def unscored(scores: Any) -> Any:
@@ -81,6 +82,7 @@ CALLS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     "discriminant, weights": (W, lambda w: ls.Discriminant(x, ls.targets.lda(CLASSES), sample_weight=w)),
     "kernel CCA": (Y, lambda y: ls.KernelCCA(X, y, k=1, ridge=1.0)),
     "preimage CCA": (Y, lambda y: ls.PreimageCCA(X, y, k=1)),
+    "multiset CCA": (Y, lambda y: ls.get_problem("multiset-cca")([x, X, y], k=1)),
     "deep CCA": (Y, lambda y: ls.DeepCCA(X, y, k=1)),
     "Moments": (Y, lambda y: ls.Moments(X, y)),
     "labelled": (CLASSES, lambda labels: ls.labelled(X, labels)),
@@ -160,15 +162,47 @@ def test_the_same_labels_in_another_order_are_refused_and_others_taken(name: str
     unlabelled = plain(call(argument.to_numpy()))
     assert plain(call(argument)) == unlabelled
     assert plain(call(argument.iloc[::-1].loc[INDEX])) == unlabelled  # the remedy of the message
+    with pytest.warns(AccuracyWarning, match=r"59 of 60 row labels in common.*intersection") as told:
+        call(argument.set_axis(LATER))
+    assert len({str(each.message) for each in told if "in common" in str(each.message)}) == 1
 
 
-def test_labels_that_are_not_the_same_are_paired_by_position() -> None:
-    later = Y.set_axis([f"person {i}" for i in range(1, N + 1)])  # a lag
-    with pytest.warns(AccuracyWarning, match="59 of 60 row labels in common"):
-        assert CCA.score(X, later).total == CCA.score(x, y).total
-    with pytest.warns(AccuracyWarning, match="59 of 60 row labels in common"):
-        assert LSQ_Z.predict(X, confounds=Z.set_axis(later.index)).shape == (N, 2)
-    assert CCA.score(X.reset_index(drop=True), Y).total == CCA.score(x, y).total
+DAYS = pd.date_range("2026-01-01", periods=N + 1)
+COUNTED = pd.RangeIndex(N)
+STATED = {
+    "matrices": lambda X, Y: ls.solve(ls.CCA(X, Y, k=1)),
+    "slices": lambda X, Y: ls.solve(
+        ls.CCA(*ls.paired(lambda: ((X[i : i + 30], Y[i : i + 30]) for i in (0, 30))), k=1)
+    ),
+}
+
+
+@pytest.mark.parametrize("state", STATED)
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(DAYS[:-1], DAYS[1:]), (COUNTED, COUNTED + 1), (INDEX, LATER), (INDEX, [*INDEX[:0:-1], "nobody"])],
+    ids=["days", "counts", "names", "another order"],
+)
+def test_labels_of_any_kind_that_agree_in_part_are_warned_of(state: str, first: Any, second: Any) -> None:
+    if state == "slices" and second[-1] == "nobody":
+        pytest.skip("slices in reverse share no label")
+    with pytest.warns(AccuracyWarning, match=r"(59|29) of (60|30) row labels in common"):
+        found = STATED[state](X.set_axis(first), Y.set_axis(second))
+    np.testing.assert_allclose(found.correlations, ls.solve(ls.CCA(x, y, k=1)).correlations)
+
+
+def test_rows_whose_labels_only_count_or_are_repeated_have_an_order_too() -> None:
+    wanted = ls.solve(ls.CCA(x, y, k=1)).correlations
+    others = [pd.Index([f"guest {i}" for i in range(N)]), COUNTED, COUNTED + 100]
+    for first, second in [*((INDEX, labels) for labels in others), (COUNTED, pd.Index([*range(1, N + 1)]))]:
+        found = ls.solve(ls.CCA(X.set_axis(first), Y.set_axis(second), k=1))
+        assert np.allclose(found.correlations, wanted)
+    with pytest.raises(InvalidProblem, match="row 0 is 59 in Y and 0 in X"):
+        ls.CCA(X.set_axis(COUNTED), Y.set_axis(COUNTED)[::-1], k=1)
+    twice = ["a"] * 30 + ["b"] * 30
+    ls.CCA(X.set_axis(twice), Y.set_axis(twice), k=1)
+    with pytest.raises(InvalidProblem, match="in another order"):
+        ls.CCA(X.set_axis(twice), Y.set_axis(twice[::-1]), k=1)
 
 
 def test_labels_of_files_count_as_well() -> None:
