@@ -1004,4 +1004,7 @@ class Preprocessed(LinearOperator):
 
     def _weighted(self, U: Array) -> Array:
         w = self.moments.data.w(self)
-        return U if w is None else U * self.device.blocks.xp.sqrt(w)[:, None]
+        if w is None:
+            return U
+        roots, device = self.device.blocks.xp.sqrt(w)[:, None], Device.of(U)
+        return U * (roots if device == self.device.blocks else device.asarray(roots, self.dtype))
