@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -85,8 +86,9 @@ def write_numpy(path: Path, A: Any) -> str:
 
 
 def write_text(path: Path, A: Any) -> str:
-    mark = "\t" if ".tsv" in path.name else ","
-    np.savetxt(path, A, fmt="%.17g", delimiter=mark, header=mark.join(GENES), comments="")
+    mark = {"tsv": "\t", "txt": " "}.get(path.name.split(".")[1], ",")
+    names = mark.join(GENES[: A.shape[1]])
+    np.savetxt(path, A, fmt="%.17g", delimiter=mark, header=names, comments="")
     return str(path)
 
 
@@ -106,6 +108,13 @@ def write_svmlight(path: Path, rows: Any, base: int = 1, labels: Any = None) -> 
     content = ("\n".join(lines) + "\n").encode()
     path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
     return str(path)
+
+
+def saved(save: Callable[..., Any], *arrays: Any, **named: Any) -> bytes:
+    """What a function writes into a stream."""
+    stream = io.BytesIO()
+    save(stream, *arrays, **named)
+    return stream.getvalue()
 
 
 def packed(path: Path) -> str:

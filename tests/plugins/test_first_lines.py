@@ -10,8 +10,12 @@ import numpy as np
 import pytest
 
 pytest.importorskip("linspec_files")
+pytest.importorskip("click")
+
+from cli.running import refusal, run
 
 import linspec as ls
+from linspec.cli.data import read
 from linspec.errors import InvalidOption, InvalidProblem
 
 RNG = np.random.default_rng(3)
@@ -94,9 +98,9 @@ def test_where_nobody_can_tell_the_user_says(name: str, tmp_path: Path) -> None:
     head, rows = UNSURE[name]
     names = tuple(str(one).strip('"') for one in head)
     path = put(tmp_path / "a.csv", head, rows)
-    for read in (ls.open_rows, ls.as_operator, lambda path: ls.SVD(str(path), k=1)):
+    for reader in (ls.open_rows, ls.as_operator, lambda path: ls.SVD(str(path), k=1)):
         with pytest.raises(InvalidProblem, match=r"a\.csv, line 1.*header=True or header=False.*--no-header"):
-            read(path)
+            reader(path)
     found = ls.open_rows(path, header=True)
     np.testing.assert_array_equal(found.dense(), rows)
     assert found.column_names == names
@@ -175,35 +179,24 @@ def test_labels_as_r_writes_them(tmp_path: Path) -> None:
 # ---- the command ------------------------------------------------------------------------------
 
 
-def run(*arguments: object) -> Any:
-    click = pytest.importorskip("click.testing")
-    from linspec.cli import main
-
-    return click.CliRunner().invoke(main, list(map(str, arguments)))
-
-
 def test_the_command_asks_and_is_told(tmp_path: Path) -> None:
     head, rows = UNSURE["even by chance"]
     path, out = put(tmp_path / "a.csv", head, rows), tmp_path / "out.npz"
-    assert "--header or --no-header" in run("solve", "svd", path, "-k", 1).stderr
+    assert "--header or --no-header" in refusal(f"solve svd {path} -k 1")
     for option, values in (("--header", rows), ("--no-header", np.vstack([list(head), rows]))):
-        assert run("solve", "svd", path, "-k", 1, option, "--out", out).exit_code == 0
-        np.testing.assert_allclose(np.load(out)["S"][0], np.linalg.svd(values)[1][0], rtol=1e-10)
-        assert len(run("transform", out, path, option).stdout.splitlines()) == 1 + len(values)
+        run(f"solve svd {path} -k 1 {option} --out {out}")
+        np.testing.assert_allclose(np.load(out)["S"][0], np.linalg.norm(values, 2), rtol=1e-10)
+        assert len(run(f"transform {out} {path} {option}")[0].splitlines()) == 1 + len(values)
     for command in ("compare", "bootstrap"):
-        assert run(command, "svd", path, "-k", 1, "--header").exit_code == 0
+        run(f"{command} svd {path} -k 1 --header")
 
 
 def test_the_command_leaves_labels_out_and_pairs_no_others(tmp_path: Path) -> None:
-    rows, out = labelled([f"s{i}" for i in range(12)], FRACTIONS), tmp_path / "out.npz"
+    rows = labelled([f"s{i}" for i in range(12)], FRACTIONS)
     x, y = put(tmp_path / "x.csv", ["", *"abcde"], rows), put(tmp_path / "y.csv", ["", *"abcde"], rows[::-1])
     for picked, columns in ("", [0, 1, 2, 3, 4]), (":~b", [0, 2, 3, 4]), (":b..d", [1, 2, 3]):
-        assert run("solve", "svd", f"{x}{picked}", "-k", 1, "--out", out).exit_code == 0
-        exact = np.linalg.svd(FRACTIONS[:, columns])[1][0]
-        np.testing.assert_allclose(np.load(out)["S"][0], exact, rtol=1e-10)
+        np.testing.assert_array_equal(read(f"{x}{picked}").dense(), FRACTIONS[:, columns])
     with pytest.raises(InvalidProblem, match="same order"):
         ls.solve(ls.CCA(str(x), str(y), k=1))
-    for more in ((), ("--drop-missing",)):
-        found = run("solve", "cca", x, y, "-k", 1, *more)
-        assert found.exit_code == 2
-        assert "same order" in found.stderr
+    for more in ("", "--drop-missing"):
+        assert "same order" in refusal(f"solve cca {x} {y} -k 1 {more}")
