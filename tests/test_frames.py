@@ -161,13 +161,6 @@ def test_what_cannot_be_read_says_what_to_do(monkeypatch):
 
 def test_lists_of_rows():
     np.testing.assert_array_equal(as_operator(NUMBERS.tolist()).dense(), NUMBERS)
-    for error, given, words in (
-        (InvalidProblem, [[1, 2], [3]], "rows of equally many numbers"),
-        (UnsupportedData, [[1, 2], [3, "a"]], r"^Z must hold numbers; got a list"),
-        (InvalidProblem, [1, 2, 3], "two dimensions"),
-    ):
-        with pytest.raises(error, match=words):
-            as_operator(given, "Z")
     with pytest.raises(NonFiniteData, match="got nan at row 0, column 1"):
         ls.solve(ls.SVD([[1, None], [3, 4]], k=1))
 
@@ -280,20 +273,6 @@ def test_labels_of_a_series(library):
     assert set(solution.predict(frame(library))) <= set(SPECIES)
 
 
-@of_each_library
-def test_weights_in_a_table_of_the_library(library):
-    data = frame(library)
-    solution = ls.solve(ls.SVD(data, k=2, center=True))
-    table, scores = solution.weights_table(), solution.scores_table(data)
-    assert type(table) is type(scores) is type(data)
-    rows = rows_of(table)
-    assert [row["column"] for row in rows] == list(PEOPLE)
-    np.testing.assert_allclose([[row["component1"], row["component2"]] for row in rows], solution.Vh.T)
-    assert rows_of(solution.weights_table(library="")) == rows
-    second = [row["component2"] for row in rows_of(scores)]
-    np.testing.assert_allclose(second, solution.transform(NUMBERS)[:, 1])
-
-
 def test_tables_have_the_index_of_the_rows_and_the_names_of_the_columns(pd):
     data = frame("pandas").set_index(pd.Index(list("uvwxyz"), name="person"))
     X, Y = data[["height"]], data[["age", "smokes"]]
@@ -302,9 +281,8 @@ def test_tables_have_the_index_of_the_rows_and_the_names_of_the_columns(pd):
     correlation = np.corrcoef(cca.transform(Y=Y)[:, 0], SMOKES)[0, 1]
     np.testing.assert_allclose(loadings.loc["smokes", "pair1"], correlation)
     assert cca.scores_table(X=X).index.equals(data.index)
-    for given, words in (({}, "matrix must be one of 'X', 'Y'"), ({"library": "excel"}, "library must be")):
-        with pytest.raises(InvalidOption, match=words):
-            cca.weights_table(*["X"] * len(given), **given)
+    with pytest.raises(InvalidOption, match="library must be"):
+        cca.weights_table("X", library="excel")
     discriminant = ls.solve(ls.Discriminant(data, ls.targets.lda(SPECIES), ridge=1.0))
     assert list(discriminant.weights_table().columns) == ["direction1", "direction2"]
     path = ls.solve(ls.LeastSquares(Y, data["height"], ridge=[1.0, 2.0]))

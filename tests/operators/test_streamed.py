@@ -17,7 +17,7 @@ import scipy.sparse
 
 import linspec as ls
 from linspec import Moments, as_operator
-from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData, SweptOnce, UnsupportedData
+from linspec.errors import InvalidProblem, MissingCapability, SweptOnce, UnsupportedData
 from linspec.operators import StreamedOperator, streamed
 
 RNG = np.random.default_rng(0)
@@ -162,15 +162,6 @@ def test_rows_may_be_declared() -> None:
         as_operator(A, "A", rows=5)
     with pytest.raises(InvalidProblem, match="rows of data must be a positive integer"):
         StreamedOperator(slices(A), rows=0)
-
-
-@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array, strict.asarray])
-def test_what_is_not_finite_is_named_by_its_row_in_the_stream(kind: Any) -> None:
-    bad = SPARSE.toarray()
-    bad[200, 4] = np.nan
-    for solver in ("gram", "lazy-spca"):
-        with pytest.raises(NonFiniteData, match=r"A must be finite; got nan at row 200, column 4"):
-            ls.solve(ls.SVD(slices(kind(bad), [90] * 3 + [61]), 2), solver)
 
 
 def test_errors_of_a_generator_are_its_own() -> None:

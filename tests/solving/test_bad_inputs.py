@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse
-from click.testing import CliRunner
 from scipy.sparse.linalg import aslinearoperator
 
 import linspec as ls
-from linspec.cli import main
 from linspec.errors import LinspecError, fit_to_read
 
 RNG = np.random.default_rng(0)
@@ -95,32 +91,6 @@ def test_one_clear_error(case: str) -> None:
     assert "\n" not in message.strip()
     assert 20 < len(message) < 1000
     assert all(word in message for word in words), message
-
-
-def saved(entries: Any) -> bytes:
-    stream = io.BytesIO()
-    np.savez(stream, A=entries)
-    return stream.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("cut.npz", saved(X)[:700]),
-        ("objects.npz", saved(np.array([{"a": 1}, None], dtype=object))),
-        ("prose.csv", b"it was, the best\nof times, it was\n"),
-    ],
-)
-def test_files_in_one_line_with_exit_code_2(name: str, content: bytes, tmp_path: Path) -> None:
-    (tmp_path / name).write_bytes(content)
-    np.save(tmp_path / "Y.npy", Y)
-    command = ["solve", "cca", str(tmp_path / name), str(tmp_path / "Y.npy"), "-k", "1"]
-    result = CliRunner().invoke(main, command)
-    assert result.exit_code == 2
-    message = result.stderr.strip()
-    assert name in message
-    assert "Traceback" not in message
-    assert "\n" not in message
 
 
 ECHOES: dict[str, Callable[[str], Any]] = {
