@@ -20,7 +20,6 @@ A = np.random.default_rng(0).standard_normal((40, 3))
 SPARSE = scipy.sparse.csr_array(np.where(np.abs(A) > 0.5, A, 0))
 BANNER = "%%MatrixMarket matrix coordinate real general\n"
 INTEGERS, SYMMETRIC = BANNER.replace("real", "integer"), BANNER.replace("general", "symmetric")
-ARRAY = "%%MatrixMarket matrix array real general\n"
 TABLE = "a,b\n" + "1,2\n3,4\n" * 500
 
 TEXTS = {
@@ -120,23 +119,6 @@ def test_bad_bytes_are_refused(name: str, tmp_path: Path) -> None:
     refused(tmp_path / f"a.{suffix}", kind, said)
 
 
-@pytest.mark.parametrize(
-    ("suffix", "first", "second", "said"),
-    [
-        ("csv", "a,b\n1,2\n", "a,b,c\n1,2,3\n", r"b\.csv must have the columns of"),
-        ("csv", "a,b\n1,2\n", "a,c\n1,2\n", r"b\.csv must have the columns of"),
-        ("mtx", BANNER + "2 2 1\n1 1 1\n", ARRAY + "1 2\n1\n2\n", r"b\.mtx .*all dense or all sparse"),
-        ("svm", "1 0:1\n", "1 1:2\n1 1:1 1:2\n", r"b\.svm, row 1: the index 1 occurs twice"),
-    ],
-)
-def test_parts_that_differ_are_refused(
-    suffix: str, first: str, second: str, said: str, tmp_path: Path
-) -> None:
-    for name, text in (("a", first), ("b", second)):
-        (tmp_path / f"{name}.{suffix}").write_text(text)
-    refused(tmp_path / f"*.{suffix}", InvalidProblem, said)
-
-
 def test_bad_parquet_is_refused(tmp_path: Path) -> None:
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
 
@@ -161,9 +143,6 @@ def test_bad_parquet_is_refused(tmp_path: Path) -> None:
         refused(tmp_path / "a.cut.parquet", InvalidProblem, "Parquet|cannot be read")
     (tmp_path / "a.page.parquet").write_bytes(whole[:4] + bytes(30) + whole[34:])
     refused(tmp_path / "a.page.parquet", InvalidProblem, "rows 0 to 39 cannot be read")
-    paths = [put("a.one.parquet", x, x), put("b.two.parquet", x, x.astype("f4"))]
-    refused(paths, InvalidProblem, r"b\.two.*'y' is another")
-    refused([paths[0], put("b.less.parquet", x, names="x")], InvalidProblem, r"b\.less.*'y'")
 
 
 def test_bad_hdf5_is_refused(tmp_path: Path) -> None:
@@ -213,7 +192,5 @@ def test_bad_zarr_is_refused(tmp_path: Path) -> None:
     chunk = put("a.zarr") / "c/1/0"
     chunk.write_bytes(chunk.read_bytes()[:9])
     refused(tmp_path / "a.zarr", InvalidProblem, "rows .* cannot be read")
-    chunk.unlink()
-    refused(tmp_path / "a.zarr", InvalidProblem, "1 of its 4 chunks", missing="refuse")
     (tmp_path / "a.zarr/zarr.json").write_text("{")
     refused(tmp_path / "a.zarr", InvalidProblem, "zarr")

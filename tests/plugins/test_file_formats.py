@@ -313,17 +313,18 @@ def own_format(monkeypatch: pytest.MonkeyPatch) -> None:
     def lines(files: RowFiles) -> list[list[str]]:
         return [line.split() for line in Path(files.paths[0]).read_text().splitlines()]
 
-    def read(files: RowFiles) -> Any:
+    def chosen(files: RowFiles) -> tuple[list[str], list[list[str]]]:
         names, *rows = lines(files)
         places = files.places(names, len(names)) or range(len(names))
-        operator = ls.as_operator(np.array([[float(row[j]) for j in places] for row in rows]))
-        operator.column_names = tuple(names[j] for j in places)
-        return operator
+        return [names[j] for j in places], [[row[j] for j in places] for row in rows]
+
+    def read(files: RowFiles) -> Any:
+        names, rows = chosen(files)
+        return ls.labelled(np.array(rows, float), columns=names)
 
     def texts(files: RowFiles) -> Any:
-        names, *rows = lines(files)
-        places = files.places(names, len(names)) or []
-        return [row[places[0]] for row in rows] if len(places) == 1 and rows[0][places[0]].isalpha() else None
+        names, rows = chosen(files)
+        return [row[0] for row in rows] if len(names) == 1 and rows[0][0].isalpha() else None
 
     spec = ls.OperatorSpec(
         name="words",

@@ -297,7 +297,7 @@ def test_what_is_not_finite_is_named_by_row_and_column(kind, of):
         ls.solve(ls.Discriminant(X, ls.targets.lda(LABELS))).predict,
         lambda A: ls.project(A, 2, rng=0),
     ):
-        with pytest.raises(NonFiniteData, match="[AX] must be finite; got nan at row 601, column 3"):
+        with pytest.raises(NonFiniteData, match=r"[AX] must be finite; got nan at row 601, column 3"):
             made(A)
     for made in (cca.transform, cca.score, lambda A, B: answer(ls.CCA(A, B, 2), "lobpcg")):
         with pytest.raises(NonFiniteData, match="X must be finite; got nan at row 601, column 3"):
