@@ -37,6 +37,13 @@ def every_other(x: Any) -> Any:
     return wide[::2, ::2]
 
 
+class OfItsOwnMind(np.ndarray):
+    """A subclass whose products are not those of an array."""
+
+    def __matmul__(self, other: Any) -> Any:
+        raise RuntimeError
+
+
 def function_only(x: Any) -> Any:
     return scipy.sparse.linalg.LinearOperator(
         x.shape, matvec=lambda v: x @ v, rmatvec=lambda u: x.T @ u, dtype=x.dtype
@@ -58,6 +65,7 @@ READABLE = {
     "unaligned": unaligned,
     "big-endian": lambda x: x.astype(x.dtype.newbyteorder(">")),
     "np-matrix": np.matrix,
+    "subclass": lambda x: x.view(OfItsOwnMind),
     "strict": lambda x: strict.asarray(x.copy()),
     "strict-device1": backends(["array-api-strict"])[0].wrap,
     **SPARSE,

@@ -100,7 +100,7 @@ BYTES: dict[str, tuple[str, bytes, Any, str]] = {
     "an empty file": ("csv", b"", InvalidProblem, "empty"),
     "no gzip": ("mtx.gz", BANNER.encode(), InvalidProblem, "gzip"),
     "an array cut off": ("npy", NPY[:-8], InvalidProblem, "it has 1,080"),
-    "an archive cut off": ("npz", saved(np.savez, A)[:700], InvalidProblem, ""),
+    "an archive cut off": ("npz", saved(np.savez, A)[:700], InvalidProblem, "npz"),
     "two arrays in a file": ("npy", NPY + NPY, InvalidProblem, "nothing else"),
     "complex numbers": ("npy", saved(np.save, A + 1j), UnsupportedData, "complex"),
     "three dimensions": ("npy", saved(np.save, A[None]), InvalidProblem, "dimensions"),
