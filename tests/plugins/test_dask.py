@@ -1,7 +1,4 @@
-"""Data of dask: the answers of arrays in memory, the same bits wherever they come from, and clusters that fail.
-
-Each fault of a cluster ends in one error of linspec or in the answer, and none in a hang.
-"""
+"""Data of dask: the bits of arrays in memory, and clusters that fail by one error of linspec and never in a hang."""
 
 from __future__ import annotations
 
