@@ -70,6 +70,20 @@ def test_indices_out_of_range(tmp_path: Path, kind: str, name: str) -> None:
             file_refused(tmp_path / "a.npz", word)
 
 
+@pytest.mark.parametrize(
+    ("name", "change", "word"),
+    [
+        ("indices", lambda indices: indices + 0.25, "whole numbers"),
+        ("indptr", lambda ends: ends[:-1], "index pointer"),
+        ("format", lambda _: b"lil", "format"),
+    ],
+)
+def test_parts_that_make_no_sparse_matrix(tmp_path: Path, name: str, change: Any, word: str) -> None:
+    parts = parts_of("csr")
+    np.savez(tmp_path / "a.npz", **{**parts, name: change(parts[name])})
+    file_refused(tmp_path / "a.npz", word)
+
+
 @pytest.mark.parametrize("kind", ["csr", "csc", "bsr", "coo", "dia"])
 @pytest.mark.parametrize("dtype", ["f4", ">f8", "f2", "g", "i2", "u8", "?", ">i4"])
 def test_good_sparse_matrices_of_every_dtype(tmp_path: Path, kind: str, dtype: str) -> None:

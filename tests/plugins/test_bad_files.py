@@ -79,16 +79,6 @@ def refused(path: Any, kind: type[Exception], said: str, **how: Any) -> None:
         assert "a." in str(caught.value) or "b." in str(caught.value)  # the name of the file
 
 
-def parts(**changed: Any) -> bytes:
-    """An archive of a sparse matrix, some of its parts changed."""
-    good = {
-        "format": b"csr",
-        "shape": SPARSE.shape,
-        **{p: getattr(SPARSE, p) for p in ("data", "indices", "indptr")},
-    }
-    return saved(np.savez, **{name: part for name, part in {**good, **changed}.items() if part is not None})
-
-
 def at(values: Any, place: int, value: Any) -> Any:
     return np.concatenate([values[:place], [value], values[place + 1 :]])
 
@@ -106,9 +96,6 @@ BYTES: dict[str, tuple[str, bytes, Any, str]] = {
     "three dimensions": ("npy", saved(np.save, A[None]), InvalidProblem, "dimensions"),
     "a text called array": ("npy", TEXT, UnsupportedData, "the bytes are not"),
     "several arrays": ("npz", saved(np.savez, a=A, b=A), InvalidProblem, "or several.*part="),
-    "fractional indices": ("npz", parts(indices=SPARSE.indices + 0.25), InvalidProblem, "whole numbers"),
-    "too few row ends": ("npz", parts(indptr=SPARSE.indptr[:-1]), InvalidProblem, "index pointer"),
-    "an unknown sparse format": ("npz", parts(format=b"lil"), InvalidProblem, "format"),
 }  # fmt: skip
 
 
