@@ -54,14 +54,6 @@ def selected(data: Any, *names: str) -> Any:
     return data.select(list(names)) if hasattr(data, "select") else data[list(names)]
 
 
-def rows_of(table: Any) -> list[dict[str, Any]]:
-    """Any table as a list of rows, the index of pandas as a column."""
-    if isinstance(table, list):
-        return table
-    name = next((name for name in ("to_pylist", "to_dicts") if hasattr(table, name)), "")
-    return getattr(table, name)() if name else table.reset_index().to_dict("records")
-
-
 # ---- numbers and names ------------------------------------------------------------------------
 
 
