@@ -182,13 +182,13 @@ def test_rows_that_do_not_fit_are_refused() -> None:
 
 
 @pytest.mark.parametrize("place", [rows_of, elsewhere])
-def test_a_pass_ends_in_its_midst(asarray: Any) -> None:
+def test_a_pass_ends_in_its_midst(place: Any) -> None:
     class Late(Passes):
         def look(self) -> None:
             raise KeyError
 
     with pytest.raises(KeyError):
-        Moments([asarray(noise)], passes=Late()).gram()
+        Moments([place(noise)], passes=Late()).gram()
 
 
 def test_the_number_of_threads_changes_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
