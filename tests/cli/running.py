@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -50,19 +51,21 @@ def write_files() -> None:
     table("big.csv", {"big": 1000 * X[:, 0], "u": X[:, 1], "v": X[:, 2], "w": X[:, 3]})
 
 
-def run(line: str, code: int = 0) -> tuple[str, str]:
-    """Output and errors of a command; the words of the line have no blanks."""
-    result = CliRunner().invoke(main, line.split())
+def run(line: str | Iterable[object], code: int = 0) -> tuple[str, str]:
+    """Output and errors of a command, which is words, or one text of words without blanks."""
+    words = line.split() if isinstance(line, str) else [*map(str, line)]
+    result = CliRunner().invoke(main, words)
     assert result.exit_code == code, f"{result.output}\n{result.stderr}\n{result.exc_info}"
     return result.stdout, result.stderr
 
 
-def refusal(line: str, code: int = 2) -> str:
-    """The one line with which a command refuses."""
+def refusal(line: str | Iterable[object], code: int = 2) -> str:
+    """The one printable line with which a command refuses before it computes anything."""
     out, said = run(line, code)
     assert out == ""
     assert said.startswith("Error: ")
     assert said.count("\n") == 1
+    assert said.strip().isprintable()
     return said
 
 

@@ -39,6 +39,7 @@ solve {CCA} -k 2 --solver als -o lstsq.nothing=3 | has no option 'nothing'
 solve kernel-cca X.npy Y.npy -k 1 | Missing option '--ridge'
 solve pca X.npy -k 2 | pca
 solve discriminant people.csv --target-column kind --columns age --target none | --target none
+solve kernel-cca X.npy Y.npy -k 1 --ridge 1 --kernel __import__('os').mkdir('sprung') | kernel
 compare {CCA} -k 2 --solvers als -o nothing=2 | has an option 'nothing'
 check normalizer/nothing | nothing
 cross-validate {CCA} --ks 1,x | 'x' is not a valid integer
@@ -80,26 +81,30 @@ def test_refusals_are_one_line(folder, line, words):
             run(f"solve discriminant people.csv {columns} --target {target} --out {target}.npz")
     assert words in refusal(line)
     assert not Path("o.npy").exists()
+    assert not Path("sprung").exists()
 
 
 # ---- nonsense -----------------------------------------------------------------------------------
 
 TEXTS = [
-    "abc",
-    "",
-    "nan",
-    "inf",
-    "-inf",
-    "-1",
-    "0",
-    "1e999",
-    "1,2",
-    "1,,2",
-    "\0",
-    "9" * 400,
-    "[]",
-    "0x10",
-    "\udcff",
+    *(
+        "abc",
+        "",
+        "nan",
+        "inf",
+        "-inf",
+        "-1",
+        "0",
+        "1e999",
+        "1,2",
+        "1,,2",
+        "\0",
+        "9" * 5000,
+        "[]",
+        "0x10",
+        "\udcff",
+    ),
+    *("1.5", "-1e-400", "٣x", "\x1b[31m"),
 ]
 """Texts in place of a number; some of them are numbers."""
 
@@ -116,7 +121,8 @@ OUTPUTS = [
 ]
 """Names in place of a file to write."""
 
-NUMBERED = [
+LIMITS = ["nan", "inf", "-inf", "-1", "1e400", "x"]
+NUMBERED = (
     "-k",
     "--ridge",
     "--tol",
@@ -126,7 +132,7 @@ NUMBERED = [
     "--held-out",
     "-o tol={}",
     "-o {}",
-]
+)
 PROBLEMS = ["svd X.npy -k 2", "cca X.npy Y.npy -k 2", "least-squares X.npy Y.npy"]
 TAKES = {  # the rest of a line, and what stands in the place of {}
     **{f"solve {problem} {option}": TEXTS for problem in PROBLEMS for option in NUMBERED},
@@ -146,6 +152,13 @@ NEVER = {
     **{f"solve {problem} --solver": TEXTS for problem in PROBLEMS},
     **{f"solve {problem} --start": FILES for problem in PROBLEMS},
     **{f"{command} {{}}": FILES for command in ("transform", "solve", "compare", "describe")},
+    **{f"solve {problem} --tol": [*LIMITS, "-1e-400", ""] for problem in PROBLEMS},
+    "solve svd X.npy -k 2 --seed": ["-1", "1.5", "nan", ""],
+    "solve svd X.npy -k": ["0", "-1", "6", "9" * 5000, "nan", "1.5"],
+    "solve svd X.npy -k 2 --max-passes": ["nan", "-inf", "-1", "0"],
+    "solve svd X.npy -k 2 --max-seconds": ["nan", "-inf", "-1", "0"],
+    "solve least-squares X.npy Y.npy --ridge": LIMITS,
+    "solve cca X.npy Y.npy -k 2 --ridge-y": LIMITS,
     "solvers": [name for name in FILES if name],
     "transform {} X.npy": FILES,
     "transform r.npz X.npy --confounds": FILES,
@@ -175,3 +188,4 @@ def test_nonsense_ends_as_a_user_may_expect(folder, line):
         errors = [said for said in result.stderr.splitlines() if said.startswith("Error: ")]
         assert len(errors) == (result.exit_code == 2), text
         assert len("".join(errors)) < 5000
+        assert "".join(errors).isprintable()

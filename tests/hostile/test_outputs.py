@@ -23,7 +23,7 @@ import pytest
 
 pytest.importorskip("click")
 
-from hostile.fuzz_files import run as ended
+from cli.running import refusal, run
 from hostile.outcomes import SECONDS, put
 
 import linspec as ls
@@ -52,23 +52,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     assert not list(tmp_path.rglob(".*")), "a draft was left behind"
 
 
-def run(*args: object, code: int) -> tuple[str, str]:
-    """What a command prints in this process, and says."""
-    found, out, err = ended([str(arg) for arg in args])
-    assert found == code, err
-    assert "Traceback" not in err
-    return out, err
-
-
-def refused_before_the_run(*args: object, words: str = "") -> None:
-    """One line on standard error, and no answer: nothing was computed in vain."""
-    out, err = run(*args, code=2)
-    assert not out, "only after the run"
-    assert err.count("\n") == 1
-    assert err.strip().isprintable()
-    assert words in err
-
-
 # ---- names ------------------------------------------------------------------------------------
 
 
@@ -94,7 +77,7 @@ def test_files_take_the_place_of_files_alone(kind: str, folder: Path) -> None:
         else:
             put(kind, path)
         before = path.lstat()
-        refused_before_the_run(*SOLVE, option, path)
+        refusal((*SOLVE, option, path))
         with pytest.raises(OSError, match=r"regular file|denied|No such file|levels of symbolic links"):
             ANSWER.save(path)
         with pytest.raises(InvalidOption, match="may be written"):
@@ -111,16 +94,10 @@ def test_what_is_no_name_of_a_file_is_refused(path: Any) -> None:
         assert len(str(told.value)) < 300
 
 
-def test_another_name_of_an_input_is_refused_before_the_run(folder: Path) -> None:
-    (folder / "link.npz").symlink_to("X.npz")
-    (folder / "link.png").symlink_to("X.npz")
-    (folder / "link.svg").hardlink_to("Y.npy")
-    for option, name in (("--out", "link.npz"), ("--plot", "link.png"), ("--plot", "link.svg")):
-        refused_before_the_run(*SOLVE, option, name, words="read by")
-    refused_before_the_run("compare", *VIEWS, "--solvers", "gram", "--plot", "link.png", words="read by")
+def test_a_folder_in_the_place_of_a_file_is_refused_before_the_demo(folder: Path) -> None:
     pytest.importorskip("sklearn")
     (folder / "right.npy").mkdir()
-    refused_before_the_run("demo", "--quick", "--save", words="folder")
+    assert "folder" in refusal("demo --quick --save")
 
 
 def test_permissions_and_links_stay(folder: Path) -> None:
@@ -131,8 +108,8 @@ def test_permissions_and_links_stay(folder: Path) -> None:
         (folder / name).symlink_to(f"elsewhere/{name}")
     umask = os.umask(0o027)
     try:
-        run(*SOLVE, "--out", "r.npz", "--plot", "r.png", code=0)
-        run(*SOLVE, "--out", "new.json", "--plot", "new.svg", code=0)
+        run((*SOLVE, "--out", "r.npz", "--plot", "r.png"))
+        run((*SOLVE, "--out", "new.json", "--plot", "new.svg"))
     finally:
         os.umask(umask)
     assert all((folder / name).is_symlink() for name in ("r.npz", "r.png"))
@@ -170,7 +147,7 @@ def test_a_full_disk_keeps_the_old_file_and_the_answer_is_shown(
 ) -> None:
     (folder / name).write_bytes(OLD)
     with files_of_at_most(count):
-        out, err = run(*SOLVE, option, name, code=2)
+        out, err = run((*SOLVE, option, name), 2)
     assert "correlations" in out
     assert err.count("Error: ") == 1
     assert name in err
@@ -180,7 +157,7 @@ def test_a_full_disk_keeps_the_old_file_and_the_answer_is_shown(
 def test_one_file_that_fails_does_not_take_the_other_with_it(folder: Path) -> None:
     (folder / "p.png").write_bytes(OLD)
     with files_of_at_most(15_000):  # enough for the solution
-        run(*SOLVE, "--out", "r.npz", "--plot", "p.png", code=2)
+        run((*SOLVE, "--out", "r.npz", "--plot", "p.png"), 2)
     assert (folder / "p.png").read_bytes() == OLD
     assert ls.load_solution(folder / "r.npz").correlations.shape == (2,)
 
@@ -205,7 +182,7 @@ def test_an_interrupt_while_a_file_is_written(option, name, times, folder, monke
 
     monkeypatch.setattr(place, attribute, interrupted)
     (folder / name).write_bytes(OLD)
-    assert "correlations" in run(*SOLVE, option, name, code=130)[0]
+    assert "correlations" in run((*SOLVE, option, name), 130)[0]
     assert ((folder / name).read_bytes() == OLD) == (times == 2)
 
 

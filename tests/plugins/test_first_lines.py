@@ -10,8 +10,12 @@ import numpy as np
 import pytest
 
 pytest.importorskip("linspec_files")
+pytest.importorskip("click")
+
+from cli.running import refusal, run
 
 import linspec as ls
+from linspec.cli.data import read
 from linspec.errors import InvalidOption, InvalidProblem
 
 RNG = np.random.default_rng(3)
@@ -31,33 +35,12 @@ def labelled(labels: Any, rows: Any) -> Any:
     return np.column_stack([np.array(list(labels), dtype=object), rows.astype(object)])
 
 
-NUMBERS = {
-    "the 0, 1, 2 of pandas": range(5),
-    "numbers from 1": range(1, 6),
-    "years": range(2019, 2024),
-    "every fifth year": range(1990, 2015, 5),
-    "wavelengths": [400.0, 400.5, 401.0, 401.5, 402.0],
-    "parts per million, which fall": ["10.00", "9.98", "9.96", "9.94", "9.92"],
-    "doses": ["1e-3", "1e-2", "1e-1", "1e0", "1e1"],
-    "quoted": ['"7157"', '"672"', '"675"', '"5728"', '"4609"'],
-}
-
 HEADERS = {
     "names among numbers": ["moisture", 1100, 1250, 1307, "protein"],
     "days": [f"2020-01-{day:02d}" for day in range(1, 6)],
     "bins": ["0-10", "10-20", "20-30", "30-40", "40+"],
+    "probes": ["1007_s_at", "1053_at", "117_at", "121_at", "1255_g_at"],
 }
-
-
-@pytest.mark.parametrize("rows", [FRACTIONS, COUNTS], ids=["fractions", "counts"])
-@pytest.mark.parametrize("name", NUMBERS)
-def test_a_header_of_numbers_alone_is_asked_about(name: str, rows: np.ndarray, tmp_path: Path) -> None:
-    path = put(tmp_path / "a.csv", NUMBERS[name], rows)
-    with pytest.raises(InvalidProblem, match=r"a\.csv, line 1.*header=True or header=False.*--no-header"):
-        ls.open_rows(path)
-    found = ls.open_rows(path, header=True)
-    np.testing.assert_array_equal(found.dense(), rows)
-    assert found.column_names == tuple(str(one).strip('"') for one in NUMBERS[name])
 
 
 @pytest.mark.parametrize(("suffix", "mark"), [("csv", ","), ("tsv", "\t"), ("txt", " "), ("csv.gz", ";")])
@@ -97,11 +80,14 @@ def test_plain_numbers_have_no_header(name: str, tmp_path: Path) -> None:
 
 
 UNSURE = {
+    "the 0, 1, 2 of pandas": (range(5), COUNTS),
+    "years": (range(2019, 2024), FRACTIONS),
+    "wavelengths": ([400.0, 400.5, 401.0, 401.5, 402.0], FRACTIONS),
+    "doses": (["1e-3", "1e-2", "1e-1", "1e0", "1e1"], COUNTS),
+    "quoted": (['"7157"', '"672"', '"675"', '"5728"', '"4609"'], FRACTIONS),
     "even by chance": (range(1, 4), np.array([[5, 1, 3], [2, 2, 5], [4, 1, 1]])),
     "masses over counts": ([100.0757, 115.039, 132.1019], COUNTS[:, :3]),
     "an order of ranks": (range(6), np.array([RNG.permutation(6) for _ in range(12)])),
-    "whole numbers over fractions": ([7157, 672, 5728, 675, 4609], FRACTIONS),
-    "uneven, far from the rest": ([400.1, 407.3, 411.9, 430.2, 431.0], FRACTIONS),
     "a matrix of distances": ([0, 1, 2, 3, 4], np.abs(np.subtract.outer(np.arange(1, 5), np.arange(5)))),
     "one name, which may be a slip": (["x3", 2, 5], np.array([[4, 5, 6], [7, 1, 9]])),
 }
@@ -110,13 +96,17 @@ UNSURE = {
 @pytest.mark.parametrize("name", UNSURE)
 def test_where_nobody_can_tell_the_user_says(name: str, tmp_path: Path) -> None:
     head, rows = UNSURE[name]
+    names = tuple(str(one).strip('"') for one in head)
     path = put(tmp_path / "a.csv", head, rows)
-    for read in (ls.open_rows, ls.as_operator, lambda path: ls.SVD(str(path), k=1)):
+    for reader in (ls.open_rows, ls.as_operator, lambda path: ls.SVD(str(path), k=1)):
         with pytest.raises(InvalidProblem, match=r"a\.csv, line 1.*header=True or header=False.*--no-header"):
-            read(path)
-    np.testing.assert_array_equal(ls.open_rows(path, header=True).dense(), rows)
+            reader(path)
+    found = ls.open_rows(path, header=True)
+    np.testing.assert_array_equal(found.dense(), rows)
+    assert found.column_names == names
     if "slip" not in name:
-        np.testing.assert_array_equal(ls.open_rows(path, header=False).dense(), np.vstack([list(head), rows]))
+        data = np.vstack([np.array(names, float), rows])
+        np.testing.assert_array_equal(ls.open_rows(path, header=False).dense(), data)
 
 
 def test_what_else_tells_of_names(tmp_path: Path) -> None:
@@ -126,16 +116,6 @@ def test_what_else_tells_of_names(tmp_path: Path) -> None:
     rows = labelled(range(12), FRACTIONS[:, :3])
     found = ls.open_rows(put(tmp_path / "a.csv", ["index", 402.11, 409.9, 431.7], rows))
     np.testing.assert_array_equal(found.dense(), rows.astype(float))
-
-
-@pytest.mark.parametrize("corner", ["", "Unnamed: 0"])
-@pytest.mark.parametrize("name", ["days", "bins", "probes"])
-def test_names_that_begin_with_digits_stand_beside_labels(name: str, corner: str, tmp_path: Path) -> None:
-    head = {**HEADERS, "probes": ["1007_s_at", "1053_at", "117_at", "121_at", "1255_g_at"]}[name]
-    rows = labelled([f"s{i}" for i in range(12)], FRACTIONS)
-    found = ls.open_rows(put(tmp_path / "a.csv", [corner, *head], rows))
-    np.testing.assert_array_equal(found.dense(), FRACTIONS)
-    assert found.column_names == tuple(head)
 
 
 def test_header_is_one_of_three(tmp_path: Path) -> None:
@@ -153,20 +133,14 @@ def test_each_of_several_files_is_asked_about(tmp_path: Path) -> None:
     with pytest.raises(InvalidProblem, match=r"part2\.csv, line 1.*header=False"):
         ls.open_rows(tmp_path / "part*.csv")
     assert ls.open_rows(tmp_path / "part*.csv", header=False).shape == (15, 3)
-    put(tmp_path / "part1.csv", ["a", "b", "c"], FRACTIONS[:, :3])
-    put(tmp_path / "part2.csv", None, FRACTIONS[:, :3])
-    with pytest.raises(InvalidProblem, match=r"part2\.csv must have the columns of"):
-        ls.open_rows(tmp_path / "part*.csv")
 
 
 # ---- labels of rows -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("large", [False, True], ids=["line by line", "by arrow"])
-@pytest.mark.parametrize(
-    "labels", [range(12), range(1, 13), [f"s_{i}" for i in range(12)]], ids=["0", "1", "s"]
-)
-@pytest.mark.parametrize("head", [list("abcde"), range(5), [400.0, 400.5, 401.0, 401.5, 402.0]], ids=repr)
+@pytest.mark.parametrize("labels", [range(1, 13), [f"s_{i}" for i in range(12)]], ids=["1", "s"])
+@pytest.mark.parametrize("head", [range(5), [400.0, 400.5, 401.0, 401.5, 402.0], *HEADERS.values()], ids=str)
 @pytest.mark.parametrize("corner", ["", "Unnamed: 0"])
 def test_a_first_column_without_a_name_holds_labels(
     corner: str, head: Any, labels: Any, large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -188,10 +162,8 @@ def test_a_first_column_without_a_name_holds_labels(
 
 def test_labels_as_r_writes_them(tmp_path: Path) -> None:
     """write.table puts no name over the labels, write.csv an empty one; both quote names and labels."""
-    names, years = (
-        [f'"{year}"' for year in (2019, 2021, 2024, 2030, 2031)],
-        ("2019", "2021", "2024", "2030", "2031"),
-    )
+    years = ("2019", "2021", "2024", "2030", "2031")
+    names = [f'"{year}"' for year in years]
     rows = labelled([f'"{i + 1}"' for i in range(12)], FRACTIONS)
     for name, head, mark in (("a.txt", names, " "), ("a.csv", names, ","), ("b.csv", ['""', *names], ",")):
         found = ls.open_rows(put(tmp_path / name, head, rows, mark))
@@ -203,35 +175,24 @@ def test_labels_as_r_writes_them(tmp_path: Path) -> None:
 # ---- the command ------------------------------------------------------------------------------
 
 
-def run(*arguments: object) -> Any:
-    click = pytest.importorskip("click.testing")
-    from linspec.cli import main
-
-    return click.CliRunner().invoke(main, list(map(str, arguments)))
-
-
 def test_the_command_asks_and_is_told(tmp_path: Path) -> None:
     head, rows = UNSURE["even by chance"]
     path, out = put(tmp_path / "a.csv", head, rows), tmp_path / "out.npz"
-    assert "--header or --no-header" in run("solve", "svd", path, "-k", 1).stderr
+    assert "--header or --no-header" in refusal(f"solve svd {path} -k 1")
     for option, values in (("--header", rows), ("--no-header", np.vstack([list(head), rows]))):
-        assert run("solve", "svd", path, "-k", 1, option, "--out", out).exit_code == 0
-        np.testing.assert_allclose(np.load(out)["S"][0], np.linalg.svd(values)[1][0], rtol=1e-10)
-        assert len(run("transform", out, path, option).stdout.splitlines()) == 1 + len(values)
+        run(f"solve svd {path} -k 1 {option} --out {out}")
+        np.testing.assert_allclose(np.load(out)["S"][0], np.linalg.norm(values, 2), rtol=1e-10)
+        assert len(run(f"transform {out} {path} {option}")[0].splitlines()) == 1 + len(values)
     for command in ("compare", "bootstrap"):
-        assert run(command, "svd", path, "-k", 1, "--header").exit_code == 0
+        run(f"{command} svd {path} -k 1 --header")
 
 
 def test_the_command_leaves_labels_out_and_pairs_no_others(tmp_path: Path) -> None:
-    rows, out = labelled([f"s{i}" for i in range(12)], FRACTIONS), tmp_path / "out.npz"
+    rows = labelled([f"s{i}" for i in range(12)], FRACTIONS)
     x, y = put(tmp_path / "x.csv", ["", *"abcde"], rows), put(tmp_path / "y.csv", ["", *"abcde"], rows[::-1])
     for picked, columns in ("", [0, 1, 2, 3, 4]), (":~b", [0, 2, 3, 4]), (":b..d", [1, 2, 3]):
-        assert run("solve", "svd", f"{x}{picked}", "-k", 1, "--out", out).exit_code == 0
-        exact = np.linalg.svd(FRACTIONS[:, columns])[1][0]
-        np.testing.assert_allclose(np.load(out)["S"][0], exact, rtol=1e-10)
+        np.testing.assert_array_equal(read(f"{x}{picked}").dense(), FRACTIONS[:, columns])
     with pytest.raises(InvalidProblem, match="same order"):
         ls.solve(ls.CCA(str(x), str(y), k=1))
-    for more in ((), ("--drop-missing",)):
-        found = run("solve", "cca", x, y, "-k", 1, *more)
-        assert found.exit_code == 2
-        assert "same order" in found.stderr
+    for more in ("", "--drop-missing"):
+        assert "same order" in refusal(f"solve cca {x} {y} -k 1 {more}")

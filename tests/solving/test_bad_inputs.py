@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse
-from click.testing import CliRunner
 from scipy.sparse.linalg import aslinearoperator
 
 import linspec as ls
-from linspec.cli import main
 from linspec.errors import LinspecError, fit_to_read
 
 RNG = np.random.default_rng(0)
@@ -27,12 +22,6 @@ def cca(X: Any = X, Y: Any = Y, k: Any = 2, solver: Any = "gram", ridge: Any = 0
     return ls.solve(ls.CCA(X, Y, k, ridge=ridge), solver, **options)
 
 
-def with_entry(value: float) -> np.ndarray:
-    bad = X.copy()
-    bad[7, 2] = value
-    return bad
-
-
 def strict(A: np.ndarray, device: str = "CPU_DEVICE") -> Any:
     import array_api_strict as xp
 
@@ -40,32 +29,18 @@ def strict(A: np.ndarray, device: str = "CPU_DEVICE") -> Any:
 
 
 CALLS: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
-    "NaN": (lambda: cca(with_entry(np.nan)), ("X", "nan", "row 7", "column 2")),
-    "infinity in a sparse matrix": (
-        lambda: cca(scipy.sparse.csr_matrix(with_entry(np.inf))),
-        ("X", "inf", "row 7", "column 2"),
-    ),
     "mismatched rows": (lambda: cca(X[:20]), ("20", "30")),
     "k too large": (lambda: cca(k=4), ("between 1 and 3", "got 4")),
-    "k not an integer": (lambda: cca(k=2.5), ("integer", "2.5")),
-    "negative ridge": (lambda: cca(ridge=-1.0), ("at least 0", "-1")),
     "ridge of three numbers": (lambda: cca(ridge=(1, 2, 3)), ()),
-    "complex": (lambda: cca(X + 1j), ("real", "complex128")),
-    "object dtype": (lambda: cca(X.astype(object)), ("numbers", "object")),
     "a list of texts": (lambda: cca(X.astype(str).tolist()), ()),
-    "0 rows": (lambda: cca(X[:0], Y[:0]), ()),
-    "1-D": (lambda: cca(X[:, 0]), ()),
     "no Y": (lambda: ls.CCA(X, k=2), ()),
-    "not a problem": (lambda: ls.solve(X, "gram"), ()),
     "not a problem of select": (lambda: ls.select(X), ("linspec.CCA", "ndarray")),
     "unknown solver": (lambda: cca(solver="gramm"), ("gramm", "gram")),
     "a solver of another problem": (lambda: cca(solver="cg"), ()),
     "unknown option": (lambda: cca(solver="als", tolerance=1e-3), ("tolerance", "tol")),
-    "option out of range": (lambda: cca(solver="als", tol=-1.0), ("tol", "-1")),
     "unknown part": (lambda: cca(solver="als", lstsq="conjugate-gradients"), ()),
     "options beside an instance": (lambda: cca(solver=ls.get_solver("als", "cca")(), tol=1e-3), ()),
     "options for auto": (lambda: cca(solver="auto", max_iterations=3), ()),
-    "max_passes = 0": (lambda: cca(max_passes=0), ()),
     "max_passes too small": (
         lambda: cca(solver="als", form="implicit", max_passes=1),
         ("at least", "passes"),
@@ -76,7 +51,6 @@ CALLS: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     ),
     "two libraries mixed": (lambda: cca(X, strict(Y)), ()),
     "two devices mixed": (lambda: cca(strict(X), strict(Y, "device1")), ()),
-    "a missing file": (lambda: cca("nowhere.npy"), ()),
     "labels that are a number": (lambda: ls.labelled(X, 3), ()),
     "labels with two dimensions": (lambda: ls.labelled(X, X), ()),
     "a scale whose square is 0": (lambda: ls.kernels.rbf(1e-300), ()),
@@ -95,32 +69,6 @@ def test_one_clear_error(case: str) -> None:
     assert "\n" not in message.strip()
     assert 20 < len(message) < 1000
     assert all(word in message for word in words), message
-
-
-def saved(entries: Any) -> bytes:
-    stream = io.BytesIO()
-    np.savez(stream, A=entries)
-    return stream.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("cut.npz", saved(X)[:700]),
-        ("objects.npz", saved(np.array([{"a": 1}, None], dtype=object))),
-        ("prose.csv", b"it was, the best\nof times, it was\n"),
-    ],
-)
-def test_files_in_one_line_with_exit_code_2(name: str, content: bytes, tmp_path: Path) -> None:
-    (tmp_path / name).write_bytes(content)
-    np.save(tmp_path / "Y.npy", Y)
-    command = ["solve", "cca", str(tmp_path / name), str(tmp_path / "Y.npy"), "-k", "1"]
-    result = CliRunner().invoke(main, command)
-    assert result.exit_code == 2
-    message = result.stderr.strip()
-    assert name in message
-    assert "Traceback" not in message
-    assert "\n" not in message
 
 
 ECHOES: dict[str, Callable[[str], Any]] = {

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import linspec as ls
-from linspec.errors import InvalidProblem
+from linspec.errors import AccuracyWarning, InvalidProblem
 
 pd = pytest.importorskip("pandas", reason="no pandas")
 pytest.importorskip("narwhals", reason="frames are read by narwhals")
@@ -22,6 +22,7 @@ y = x[:, :2] + 0.3 * RNG.standard_normal((N, 2)) + z
 up = x[:, 0] > 0
 classes = np.where(up, "up", "down")
 X, Y, Z = (pd.DataFrame(each, index=INDEX, columns=list("abc")[: each.shape[1]]) for each in (x, y, z))
+LATER = [f"person {i}" for i in range(1, N + 1)]
 members = np.eye(2)[up.astype(int)]
 MEMBERS = pd.DataFrame(members, columns=list("st"), index=INDEX)
 CLASSES, GROUPS = pd.Series(classes, index=INDEX), pd.Series(np.arange(N) % 6, index=INDEX)
@@ -46,7 +47,7 @@ def ridge_cv() -> Any:
 
 
 def labelled_pair(labels: Any) -> Any:
-    return ls.CCA(ls.labelled(x, INDEX), ls.labelled(y, list(labels)), 2)
+    return ls.CCA(ls.labelled(x, INDEX), ls.labelled(y, list(getattr(labels, "index", labels))), 2)
 
 
 def unscored(scores: Any) -> Any:
@@ -77,6 +78,7 @@ CALLS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     "discriminant, weights": (W, lambda w: ls.Discriminant(x, ls.targets.lda(CLASSES), sample_weight=w)),
     "kernel CCA": (Y, lambda y: ls.KernelCCA(X, y, k=1, ridge=1.0)),
     "preimage CCA": (Y, lambda y: ls.PreimageCCA(X, y, k=1)),
+    "multiset CCA": (Y, lambda y: ls.get_problem("multiset-cca")([x, X, y], k=1)),
     "deep CCA": (Y, lambda y: ls.DeepCCA(X, y, k=1)),
     "Moments": (Y, lambda y: ls.Moments(X, y)),
     "labelled": (CLASSES, lambda labels: ls.labelled(X, labels)),
@@ -156,6 +158,10 @@ def test_the_same_labels_in_another_order_are_refused_and_others_taken(name: str
     unlabelled = plain(call(argument.to_numpy()))
     assert plain(call(argument)) == unlabelled
     assert plain(call(argument.iloc[::-1].loc[INDEX])) == unlabelled  # the remedy of the message
+    with pytest.warns(AccuracyWarning, match=r"59 of 60 row labels in common.*intersection") as told:
+        call(argument.set_axis(LATER))
+    messages = [str(each.message) for each in told if "in common" in str(each.message)]
+    assert len(messages) == len({*messages})
 
 
 def test_labels_of_files_count_as_well() -> None:

@@ -29,7 +29,6 @@ from linspec.errors import (
     MissingPackage,
 )
 from linspec.kernels.functions import Kernel
-from linspec.solving import archive
 from tests.fixtures.write_fixtures import FOLDER, continued, data, problems
 
 
@@ -316,23 +315,3 @@ def test_what_is_no_file_is_refused(tmp_path):
     for name, words in made.items():
         with pytest.raises(InvalidProblem, match=words):
             ls.load_solution(tmp_path / name)
-
-
-def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
-    solution = ls.solve(ls.SVD(np.diag([3.0, 2.0, 1.0]), k=2))
-    solution.save(tmp_path / "a.npz")
-    before = (tmp_path / "a.npz").read_bytes()
-    (tmp_path / "link.npz").symlink_to("a.npz")
-
-    def fails(stream, *contents):
-        stream.write(b"half")
-        raise OSError("no space left")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(archive, "write", fails)
-        with pytest.raises(OSError, match="no space left"):
-            solution.save(tmp_path / "a.npz")
-    assert (tmp_path / "a.npz").read_bytes() == before
-    solution.save(tmp_path / "link.npz")
-    assert (tmp_path / "link.npz").is_symlink()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npz", "link.npz"]

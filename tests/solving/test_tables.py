@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse
 
 import linspec as ls
-from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData
+from linspec.errors import InvalidOption, InvalidProblem
 
 RNG = np.random.default_rng(0)
 DATA = RNG.standard_normal((30, 4)) * [1, 2, 3, 10] + [0, 5, 1, 100]
@@ -66,7 +66,10 @@ def test_tables_of_scores_have_the_labels_of_rows(library: str, tmp_path: Path) 
     data = people(library)
     solution = ls.solve(ls.SVD(data, k=2, center=True, left=True))
     table = solution.scores_table()
-    assert type(table).__module__.partition(".")[0] == library
+    weights = solution.weights_table()
+    assert {type(given).__module__.partition(".")[0] for given in (table, weights)} == {library}
+    assert [row["column"] for row in solution.weights_table(library="")] == COLUMNS
+    np.testing.assert_allclose(np.column_stack([weights["component1"], weights["component2"]]), solution.Vh.T)
     assert [*(table.index if library == "pandas" else table["who"].to_numpy())] == PEOPLE
     for rows in (solution.scores_table(library=""), solution.scores_table(data, library="")):
         assert [row["who"] for row in rows] == PEOPLE
@@ -190,21 +193,6 @@ def test_loadings_of_a_column_that_does_not_vary_are_zero() -> None:
     still = DATA.copy()
     still[:, 1] = 7.0
     assert not ls.solve(ls.SVD(still, k=2, center=True)).loadings()[1].any()
-
-
-@pytest.mark.parametrize("method", ["transform", "predict", "classify"])
-def test_new_rows_that_are_not_finite_are_refused(method: str) -> None:
-    """A discriminant gave such a row a class."""
-    rows = DATA[:5].copy()
-    rows[3, 1] = np.nan
-    apply = {
-        "transform": ls.solve(ls.SVD(DATA, k=1)).transform,
-        "predict": ls.solve(ls.LeastSquares(DATA, DATA[:, 0], center=True)).predict,
-        "classify": ls.solve(ls.Discriminant(DATA, ls.targets.lda(np.arange(30) % 2))).predict,
-    }[method]
-    for given in (rows, scipy.sparse.csr_array(rows), lambda: iter([rows[:2], rows[2:]])):
-        with pytest.raises(NonFiniteData, match="must be finite"):
-            apply(given)
 
 
 def test_rows_of_a_slice_of_a_frame_keep_their_labels() -> None:

@@ -237,9 +237,13 @@ def test_scores_and_classes_of_rows_in_blocks(small_head):
 
 
 @KINDS
-@pytest.mark.parametrize("of", [blocks, lambda A: A], ids=["blocks", "memory"])
+@pytest.mark.parametrize(
+    "of",
+    [blocks, lambda A: A, lambda A: ls.as_operator(lambda: iter([A[:250], A[250:]]), rows=N)],
+    ids=["blocks", "memory", "slices"],
+)
 def test_what_is_not_finite_is_named_by_row_and_column(kind, of):
-    """Rows in blocks and in memory have one error, for solves and for each function that takes new rows."""
+    """Rows in blocks, in memory and in slices have one error, for solves and for each function that takes new rows."""
     broken = X.copy()
     broken[601, 3] = np.nan
     A, B = of(kind(broken)), of(kind(Y))
