@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import linspec as ls
 from linspec.errors import InvalidDeclaration, InvalidOption, LinspecError, UnknownOption
@@ -170,15 +168,6 @@ def test_a_refusal_states_what_is_expected_and_what_it_got(name: str) -> None:
         message = str(caught.value)
         assert message.startswith(f"option {name!r} of Method must be {expected}; got ")
         assert f"Leave it out for the default, {BY_NAME[name].default!r}." in message
-
-
-@given(st.floats(allow_nan=True), st.floats(-10, 10), st.floats(-10, 10))
-def test_bounds_mean_what_they_say(value: float, low: float, high: float) -> None:
-    @dataclass(frozen=True, kw_only=True)
-    class Between:
-        x: float | None = ls.option(None, "x", above=low, at_most=high)
-
-    assert options_of(Between)[0].accepts(value) == (low < value <= high)
 
 
 TEXTS = {"step": "1e-3", "rank": "7", "exact": "yes", "side": "right", "power": "4", "lstsq": "gram"}

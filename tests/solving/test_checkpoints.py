@@ -181,12 +181,6 @@ def test_a_file_that_was_cut_or_changed_or_is_newer_is_refused(
         ls.solve(SVD, "block-krylov", start=kept, **KRYLOV)
 
 
-def test_the_folder_of_a_checkpoint_is_that_of_the_file_that_a_link_names(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(tmp_path / "nowhere" / "run.ckpt")
-    with pytest.raises(InvalidOption, match="No such file or directory"):
-        ls.Checkpoint(tmp_path / "link")
-
-
 # ---- disks and signals --------------------------------------------------------------------------
 
 

@@ -29,12 +29,6 @@ def test_names_and_instances_agree():
         assert answer.solver == "als"
 
 
-def test_random_state_of_numpy_is_left_alone():
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
-    ls.solve(ls.CCA(*VIEWS, 3), "als")
-    np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
-
-
 def test_progress_draws_on_standard_error_and_clears():
     script = (
         "import numpy as np, linspec as ls; rng = np.random.default_rng(0)\n"

@@ -17,7 +17,6 @@ from linspec import registry
 from linspec.cost import Estimate
 from linspec.errors import BrokenPlugin, ConvergenceWarning, InvalidOption, PluginWarning, UnsupportedData
 from linspec.iteration import Iterate
-from linspec.registry.options import part
 from linspec.solving import Solver
 
 A = np.random.default_rng(0).standard_normal((30, 6))
@@ -253,14 +252,3 @@ def test_a_part_that_lacks_what_it_is_needed_for_is_refused_before_the_run():
     assert ls.solve(CCA, "als", lstsq="cg").converged
 
 
-def test_a_part_declares_what_else_it_must_have():
-    @dataclass(frozen=True, kw_only=True)
-    class Outer(Solver):
-        inner: Any = part("cg", problem="least-squares", method="begins")
-        free: Any = part("cg", problem="least-squares")
-
-        def iterate(self, problem: Any, moments: Any, context: Any, start: Any) -> Any: ...
-
-    assert Outer(inner=ls.get_solver("lsqr")(), free=Mine())
-    with pytest.raises(InvalidOption, match="the name of a least-squares solver that has the method begins"):
-        Outer(inner=Mine())

@@ -186,12 +186,6 @@ def test_loadings_without_centring_are_cosines() -> None:
     np.testing.assert_allclose(solution.loadings(), wanted / np.linalg.norm(scores, axis=0), atol=1e-10)
 
 
-def test_loadings_of_a_column_that_does_not_vary_are_zero() -> None:
-    still = DATA.copy()
-    still[:, 1] = 7.0
-    assert not ls.solve(ls.SVD(still, k=2, center=True)).loadings()[1].any()
-
-
 @pytest.mark.parametrize("method", ["transform", "predict", "classify"])
 def test_new_rows_that_are_not_finite_are_refused(method: str) -> None:
     """A discriminant gave such a row a class."""
