@@ -151,7 +151,7 @@ def write_data(path: Path) -> None:
 
 def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "MPLBACKEND": "Agg", "NO_COLOR": "1", "OPENBLAS_NUM_THREADS": "1"}
-    return forked.run([sys.executable, *arguments], cwd=folder, env=environment)
+    return forked.run(arguments, folder, environment)
 
 
 def skip_without_packages(page: Path) -> None:

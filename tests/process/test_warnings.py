@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import os
 import warnings
 
 import forked
@@ -60,7 +60,7 @@ def test_a_plugin_that_asks_itself_is_passed_over_whatever_it_is_called(tmp_path
     """Its solver hands its problem to another one: a warning for each line of the user, and for no other file."""
     (tmp_path / "acme.py").write_text(ACME)
     (tmp_path / "user.py").write_text(USER)
-    done = forked.run([sys.executable, "user.py"], cwd=tmp_path)
+    done = forked.run([str(tmp_path / "user.py")], tmp_path, dict(os.environ))
     said = [line.partition("user.py:")[2] for line in done.stderr.splitlines() if "Warning: " in line]
     kinds = {tuple(line.split(": ")[:2]) for line in said}
     assert kinds == {(line, f"{kind}Warning") for line in "45" for kind in ("Accuracy", "Convergence")}

@@ -250,5 +250,3 @@ def test_a_part_that_lacks_what_it_is_needed_for_is_refused_before_the_run():
         with pytest.raises(InvalidOption, match=r"'lstsq'.* has the method begins.*got .*(mine|pcr|Mine)"):
             ls.solve(CCA, "als", lstsq=given)
     assert ls.solve(CCA, "als", lstsq="cg").converged
-
-
