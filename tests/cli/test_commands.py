@@ -122,14 +122,6 @@ def test_pictures(folder):
     assert Path("b.svg").read_text().rstrip().endswith("</svg>")
 
 
-def test_demo(folder):
-    pytest.importorskip("sklearn")
-    out, _ = run("demo --quick --save")
-    views = [np.load(name) for name in ("left.npy", "right.npy")]
-    assert f"{ls.solve(ls.CCA(*views, k=10, ridge=1000.0), 'direct').correlations.sum():.6f}" in out
-    assert not list(Path().glob("*.png"))
-
-
 # ---- studies --------------------------------------------------------------------------------
 
 RNG = np.random.default_rng(5)

@@ -138,22 +138,6 @@ def test_ended_runs_and_answers_are_freed_at_once() -> None:
 # ---- Ctrl-C -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("solver", ["cg", "gd", "ling", "lsqr", "pcr"])
-def test_an_interrupt_while_a_stream_is_counted(solver: str) -> None:
-    sent = []
-
-    def slices() -> Iterator[Any]:
-        for number in range(200):
-            if number == 100 and not sent:  # the first look, when the problem is stated, does not come so far
-                sent.append(number)
-                sigint()
-            yield np.ones((5, 3))
-
-    with suppress(KeyboardInterrupt):
-        s = ls.solve(ls.LeastSquares(slices, np.ones((1000, 1)), ridge=1.0), solver, rng=0)
-        assert s.status is ls.Status.INTERRUPTED
-
-
 def interrupted(times: int = 1) -> Any:
     """A solve that Ctrl-C meets at its third iteration."""
 
@@ -351,14 +335,3 @@ def test_the_first_pass_is_left_in_the_midst_of_it_and_the_data_can_be_used_agai
         np.testing.assert_array_equal(again.Vh, fresh.Vh)
         np.testing.assert_array_equal(again.S, fresh.S)
         assert again.passes == fresh.passes
-
-
-def test_a_later_pass_is_left_with_the_last_iterate(clock: Any) -> None:
-    A = np.random.default_rng(0).standard_normal((200, 30))
-    start, limit = clock.now, 0.85
-    stated = ls.SVD(slowly(clock, A, 0.1), 2)
-    s = ls.solve(stated, "lanczos", form="implicit", tol=1e-14, max_seconds=limit, rng=0)
-    assert clock.now - start < 2 * limit + 0.01  # as long again for the certificate
-    assert s.status is ls.Status.BUDGET
-    gap = np.linalg.norm(A.T @ (A @ s.Vh.T) - s.Vh.T * s.S**2, axis=0).max() / s.S[0] ** 2
-    assert s.residual == pytest.approx(gap, rel=1e-3)

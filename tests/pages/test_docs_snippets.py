@@ -1,11 +1,9 @@
 """The documentation runs: Python blocks, commands, links. Its lists are what is registered.
 
-A block that cannot run here is preceded by a line ``<!-- not run: reason -->``. A page with a line
-``<!-- needs PACKAGE: for what -->`` runs where this optional package is installed; such a line right before a block is
-about this block alone. The blocks of a page share their names, unless a line says ``<!-- each block is a script of its
-own -->``. A block ``text`` right after a Python block is what it prints; ``...`` stands for a part of a line, numbers
-agree to three digits, and `tests/pages/write_outputs.py` writes them anew. An experiment runs with ``--quick``,
-whatever its page shows.
+``<!-- not run: reason -->`` stands before a block that cannot run, ``<!-- needs PACKAGE: for what -->`` in a page, or
+before a block, that needs a package, and ``<!-- each block is a script of its own -->`` in a page whose blocks share no
+names. A block ``text`` after a Python block is what it prints: ``...`` stands for a part of a line, numbers agree to
+three digits, and `tests/pages/write_outputs.py` writes them anew. Experiments run with ``--quick``.
 """
 
 from __future__ import annotations
@@ -207,20 +205,10 @@ def _same_line(shown: str, printed: str) -> bool:
 
 
 def test_outputs_are_compared_by_words_and_numbers() -> None:
-    shown = "<CCASolution by gram: sum 2.885, residual 4.5e-30, 1 pass>"
-    assert same_output(shown, shown.replace("4.5e-30", "1.2e-29").replace("2.885", "2.8852") + "\n")
-    assert same_output("1.5\n... ms\n", "1.5\ntook 12 ms\n")
-    for other in (shown.replace("2.885", "2.985"), shown.replace("gram", "direct"), shown + "\nand more\n"):
+    shown = "sum 2.885, residual 4.5e-30\n... ms"
+    assert same_output(shown, "sum 2.8852, residual 1.2e-29\ntook 12 ms\n")
+    for other in ("sum 2.985, residual 4.5e-30\n1 ms", "total 2.885, residual 4.5e-30\n1 ms", "1 ms"):
         assert not same_output(shown, other)
-    assert not same_output("1.5\n... ms\n", "1.5\ntook 12 s\n")
-
-
-def test_jobs_are_short_and_end_with_a_fact() -> None:
-    jobs = [block for block in blocks(ROOT / "docs" / "start" / "jobs.md") if block.language == "python"]
-    assert len(jobs) == 10
-    for job in jobs:
-        assert len(job.text.splitlines()) <= 20, job.line
-        assert isinstance(ast.parse(job.text).body[-1], ast.Assert), job.line
 
 
 def test_code_fits_into_the_site() -> None:
@@ -317,18 +305,11 @@ def test_everything_that_is_registered_is_listed_with_its_summary() -> None:
         assert any(row.startswith(f"| `{spec.name}` | {spec.summary} |") for row in rows), spec.qualified
 
 
-def test_a_table_is_mended_and_one_without_an_end_is_named(records: ModuleType) -> None:
+def test_a_table_without_an_end_is_named(records: ModuleType) -> None:
     head, end = "<!-- docs/site/records.py: solvers svd -->\n", "<!-- docs/site/records.py: end -->\n"
-    stale = f"before\n{head}| old |\n{end}after\n"
-    mended = records.rewritten(stale)
-    assert re.fullmatch(rf"before\n{head}\| solver \|(.*\n)+\| `lanczos` \|(.*\n)+{end}after\n", mended)
-    assert "old" not in mended
-    assert records.rewritten(mended) == mended
-    for broken in (head, f"{head}{stale}", f"{head}{head}{end}", stale.replace("docs/site/", "docs/")):
+    for broken in (head, f"{head}{head}{end}", f"{head}{end}".replace("docs/site/", "docs/")):
         with pytest.raises(ValueError, match="a table must open with"):
             records.rewritten(broken)
-    with pytest.raises(ValueError, match="can be listed; got options"):
-        records.rewritten(f"<!-- docs/site/records.py: options -->\n{end}")
 
 
 def test_the_measured_table_of_the_readme_is_that_of_its_results(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 from contextlib import nullcontext
@@ -11,12 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from choices import FILE, MEMORY, choices
 
 import linspec as ls
 from linspec import registry
 from linspec.cost import Estimate
 from linspec.errors import BrokenPlugin, ConvergenceWarning, InvalidOption, PluginWarning, UnsupportedData
 from linspec.iteration import Iterate
+from linspec.process import machine
 from linspec.solving import Solver
 
 A = np.random.default_rng(0).standard_normal((30, 6))
@@ -123,6 +126,16 @@ def test_auto_imports_no_solver_without_the_trait(own, tmp_path, monkeypatch):
     assert ls.solve(SVD, rng=0).converged
     assert "heavy_library" not in sys.modules
     assert own.plugins()[-1].status == "loaded"
+
+
+def test_choices_are_those_that_are_recorded(monkeypatch):
+    """A table that reviewers read: it does not say that a choice is right, only that it has changed."""
+    monkeypatch.undo()  # with the solvers that ship
+    monkeypatch.setattr(machine, "available_memory", lambda: MEMORY)
+    recorded, found = json.loads(FILE.read_text(encoding="utf-8")), choices()
+    changed = [(label, recorded.get(label), found.get(label)) for label in {*recorded, *found}]
+    changed = [entry for entry in changed if entry[1] != entry[2]]
+    assert not changed, "if that is meant, run python tests/choices.py: changes need a changelog line"
 
 
 # ---- estimates ----------------------------------------------------------------------------------------------

@@ -44,6 +44,8 @@ class Site:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        (folder / "zzz-1.0.dist-info").mkdir()  # a wreck
+        (folder / "zzz-1.0.dist-info" / "entry_points.txt").write_text("[linspec]\nnonsense\n")
 
     def install(self, distribution: str, entries: dict[str, str]) -> None:
         """Write the metadata of a distribution."""
@@ -181,25 +183,3 @@ def test_a_problem_of_another_distribution_is_solved_compared_drawn_and_written(
     described = linspec("describe", "mca") + linspec("describe", "mca/power")
     for fact in ("MCA(X, Y, k, center=True, scale=False,", "gram, power", "linspec-mca:mca"):
         assert fact in described
-
-
-def test_namesakes_and_a_wreck_in_one_environment(site: Site) -> None:
-    """Names and faults of plugins have tests of their own; this is what a fresh interpreter makes of them."""
-    site.install_template(PACKAGES["solver"])
-    site.install("acme", {"solvers": "linspec_two_point.plugin"})
-    (site.folder / "crash.py").write_text("import a_library_that_is_not_there\n")
-    (site.folder / "zzz-1.0.dist-info").mkdir()
-    (site.folder / "zzz-1.0.dist-info" / "entry_points.txt").write_text("[linspec]\nnonsense\n")
-    site.install("crash", {"solvers": "crash"})
-    providers = (
-        "[ls.describe('two-point').provider, [n for n in ls.solvers('least-squares') if 'two-p' in n]]"
-    )
-    named = "linspec-two-point:two-point"
-    assert site.ask(providers) == ["acme:solvers", [named, "two-point"]]
-    assert site.ask(providers, LINSPEC_DISABLE_PLUGINS="acme") == [named, ["two-point"]]
-    states = site.ask("{i.identity: [i.status, i.error] for i in ls.plugins()}")
-    assert states["crash:solvers"][0] == "broken"
-    assert "a_library_that_is_not_there" in states["crash:solvers"][1]
-    assert states["acme:solvers"] == ["loaded", None]
-    said = site.run("-W", "always", "-c", "import linspec as ls\nfor _ in range(3): ls.solvers()")
-    assert said.count("PluginWarning") == 2
