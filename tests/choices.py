@@ -1,7 +1,7 @@
 """Write what "auto" chooses for many shapes, with 8 GiB of memory, to choices.json.
 
-Run `python tests/choices.py` after a change of rates, operation counts or traits, with a line in CHANGELOG.md. The table
-is for reviewers. Problems have shapes and counts of entries, and no entries.
+Run `python tests/choices.py` after a change of rates, operation counts or traits, with a line in CHANGELOG.md. Problems
+have shapes and counts of entries, and no entries.
 """
 
 from __future__ import annotations

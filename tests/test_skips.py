@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from backends import Backend
 
-from tests.conftest import backends_that_are_missing, pytest_collection_modifyitems, skips_by_reason
+from tests.conftest import backends_that_are_missing, pytest_collection_modifyitems
 
 
 class Item:
@@ -59,10 +59,7 @@ def test_the_suite_and_the_slices_are_all_of_it_and_nothing_twice(parts, monkeyp
     assert sorted(run("")) == everything
 
 
-def test_skips_are_counted_by_their_reasons_and_backends_without_a_test_are_named(monkeypatch):
-    texts = [("a.py", 3, "Skipped: no cupy"), ("b.py", 9, "Skipped: no cupy"), ("d.py", 1, "Skipped")]
-    reports = [SimpleNamespace(longrepr=text) for text in texts]
-    assert skips_by_reason(reports) == {"no cupy": 2, "no reason": 1}
+def test_backends_without_a_test_are_named(monkeypatch):
     absent = Backend(name="absent", wrap=abs, missing=lambda: "no absent")
     for backends, named in ((absent, Backend(name="present", wrap=abs)), "absent (no absent)"), ((), "none"):
         monkeypatch.setattr("backends.BACKENDS", backends)

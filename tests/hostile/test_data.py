@@ -125,19 +125,6 @@ def test_a_sparse_matrix_whose_arrays_do_not_fit_is_refused(forms):
     apart(BROKEN, *forms)
 
 
-def test_entries_behind_the_last_row_are_no_entries():
-    S = scipy.sparse.csr_array(X)
-    S.data, S.indices = np.append(S.data, 7.0), np.append(S.indices, 10**6).astype(np.int32)
-    np.testing.assert_allclose(quietly(ls.SVD(S, k=2), "lanczos").S, LARGEST)
-
-
-@pytest.mark.parametrize("dtype", [">f8", ">f4", np.float16, np.longdouble])
-def test_numbers_that_scipy_has_no_matrix_of(dtype):
-    S = scipy.sparse.csr_array(X)
-    S.data = S.data.astype(dtype)
-    np.testing.assert_allclose(quietly(ls.SVD(S, k=2), "lanczos").S, LARGEST, rtol=1e-2)
-
-
 # ---- callbacks ---------------------------------------------------------------------------------
 
 
@@ -421,37 +408,3 @@ def test_two_libraries_or_devices_are_refused():
     for first in (X, strict.asarray(X)):
         with refused():
             ls.solve(ls.CCA(first, views[first is not X], 2), "gram")
-
-
-# ---- arrays of all kinds -----------------------------------------------------------------------------------
-
-
-LOOP: list[object] = [[1.0, 2.0]]
-LOOP.append(LOOP)
-
-REFUSED: dict[str, Any] = {
-    "records": np.zeros((5, 2), [("a", float)]),
-    "complex": X + 1j,
-    "objects": X.astype(object),
-    "texts": X.astype(str).tolist(),
-    "no rows": X[:0],
-    "list that holds itself": LOOP,
-    "ragged": [[1, 2], [3]],
-    "buffer": memoryview(X),
-    "nan": np.where(X > 2, np.nan, X),
-    "infinity": np.where(X > 2, np.inf, X).astype(np.float32),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_is_no_matrix_of_numbers_is_refused(name):
-    given = REFUSED[name]
-    for use in (
-        lambda: ls.solve(ls.SVD(given, k=1), "block-krylov"),
-        lambda: ls.solve(ls.LeastSquares(given, Y)),
-        lambda: ls.solve(ls.CCA(X, given, 1), "lobpcg"),
-        lambda: ls.solve(ls.Discriminant(X, given, 1)),
-        lambda: ls.Moments(given).gram(np.ones((8, 1))),
-    ):
-        with refused():
-            use()

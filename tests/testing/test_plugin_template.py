@@ -13,7 +13,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 pytest.importorskip("click")
@@ -160,26 +159,3 @@ def test_the_pages_show_the_templates_as_they_are() -> None:
                 assert "\n".join(text.splitlines()[first - 1 : node.end_lineno]) in page, node.name
                 shown.add(node.name)
     assert {"MCA", "MCASolution", "Gram", "Power", "pencil", "linspec_problems"} <= shown
-
-
-@pytest.mark.slow
-def test_a_problem_of_another_distribution_is_solved_compared_drawn_and_written(site: Site) -> None:
-    pytest.importorskip("matplotlib", reason="nothing can be drawn")
-    site.install_template(PACKAGES["problem"])
-    X, Y = (np.random.default_rng(seed).standard_normal((150, 6)).cumsum(axis=1) for seed in (0, 1))
-    np.savez(site.folder / "views.npz", X=X, Y=Y)
-    exact = np.linalg.svd((X - X.mean(axis=0)).T @ Y, compute_uv=False)[:3]
-
-    def linspec(*arguments: str) -> str:
-        return site.run("-m", "linspec", *arguments, MPLBACKEND="Agg", NO_COLOR="1")
-
-    data = ("mca", "views.npz:X", "views.npz:Y", "-k", "3")
-    solved = linspec("solve", *data, "--out", "answer.npz", "--plot", "run.png")
-    assert all(format(value, ".5g") in solved for value in exact)
-    np.testing.assert_allclose(np.load(site.folder / "answer.npz")["singular_values"], exact)
-    rows = linspec("compare", *data, "--plot", "all.png").splitlines()
-    assert [line.split()[1] for line in rows if f"{exact.sum():.6g}" in line] == ["gram", "power"]
-    assert all((site.folder / name).stat().st_size > 10_000 for name in ("run.png", "all.png"))
-    described = linspec("describe", "mca") + linspec("describe", "mca/power")
-    for fact in ("MCA(X, Y, k, center=True, scale=False,", "gram, power", "linspec-mca:mca"):
-        assert fact in described
