@@ -1,4 +1,4 @@
-"""What guards the repository: its structure, size, first sentences and public surface."""
+"""What guards the repository: its structure, size and public surface."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from pathlib import Path
 
 import grimp
 import pytest
-from project.first_sentences import RULES, notes
 from project.public_surface import FOR_ALL, FOR_AUTHORS, OTHERS, RECORD, lines
 from project.size import DENSEST, ceiling, size_of, total
 
@@ -134,7 +133,7 @@ def test_the_page_on_the_architecture_has_the_layers_and_the_frames_of_today():
     assert today.strip() in shown, "run `python docs/site/draw_architecture.py --write`"
 
 
-# ---- size, first sentences, public surface ----------------------------------------------------------
+# ---- size, public surface ----------------- ----------------------------------------------------------
 
 
 def test_the_size_is_at_most_the_ceiling_which_follows_it():
@@ -153,22 +152,6 @@ def test_statements_are_counted_and_not_lines_comments_and_docstrings(tmp_path: 
     for name, count in (("a.py", 2), ("b.py", 4)):
         (folder / name).write_text(source, "utf-8")
         assert total(tmp_path).statements == count
-
-
-def test_first_sentences_that_break_a_rule_are_found_with_their_lines():
-    lines = [
-        "So that no pass is wasted.",
-        "Count that tells when to stop.",
-        "Rows with their means taken out.",
-    ]
-    lines += ["Read so many rows.", "Triangle, if it can be had.", "Columns, of which there are k."]
-    assert len(lines) == len(RULES)
-    for place in ('"""{0}"""', 'class A:\n    async def f(self):\n        """{0}"""', 'K = 1\n"""{0}"""'):
-        found = [notes(place.format(line)) for line in lines]
-        assert [(line, [place.count("\n") + 1]) for line in lines] == [
-            (one.sentence, [one.line]) for (one,) in found
-        ]
-    assert not notes('"""Rows of A.\n\nThe same for B, told elsewhere."""')
 
 
 def test_the_public_surface_is_the_recorded_one():
