@@ -1,8 +1,4 @@
-"""Runs that are cut short by Ctrl-C, by a lack of memory, or by max_seconds, at any product and between solves.
-
-The answer says so, and its residual is that of its arrays; or there is one clear error. Nothing is kept, and the
-handler of SIGINT is back.
-"""
+"""Runs that are cut short by Ctrl-C, by a lack of memory, or by max_seconds, at any product and between solves."""
 
 from __future__ import annotations
 
@@ -77,30 +73,25 @@ def ending(kind: str, solver: str, tap: Callable[[], None], **limits: Any) -> st
     return str(found.status.name)
 
 
+ENDINGS = {
+    (sigint,): ("INTERRUPTED", "KeyboardInterrupt"),
+    (pythons, numpys, torchs): ("refused", "OUT_OF_MEMORY", "CONVERGED", "APPROXIMATE"),
+}
+
+
+@pytest.mark.parametrize("acts", ENDINGS, ids=["interrupt", "memory"])
 @pytest.mark.parametrize(("kind", "solver"), SOLVERS)
-@pytest.mark.slow(keep=12)
-def test_an_interrupt_in_any_product_is_never_swallowed(kind: str, solver: str) -> None:
+@pytest.mark.slow(keep=24)
+def test_what_happens_in_any_product_is_never_swallowed(kind: str, solver: str, acts: Any) -> None:
     """In the set-up, a part, an iteration, the certificate: solvers of one piece as well as those that iterate."""
     counted = At(0, sigint)
-    judged = ls.solve(problem(kind, counted), solver, rng=0, **options(kind, solver))
-    for call in moments(counted.calls):
-        tap = At(call, sigint)
-        found = ending(kind, solver, tap)
-        assert found in ("INTERRUPTED", "KeyboardInterrupt") or tap.calls < call, f"product {call}: {found}"
-    assert found == "INTERRUPTED" or judged.residual_kind != "recomputed", f"in the certificate: {found}"
-
-
-@pytest.mark.parametrize(("kind", "solver"), SOLVERS)
-@pytest.mark.slow(keep=12)
-def test_memory_that_runs_out_in_a_product(kind: str, solver: str) -> None:
-    """A status with what was reached, or one clear error."""
-    counted = At(0, pythons)
-    ending(kind, solver, counted)
+    whole = ls.solve(problem(kind, counted), solver, rng=0, **options(kind, solver))
     for i, call in enumerate(moments(counted.calls)):
-        tap = At(call, (pythons, numpys, torchs)[i % 3])
+        tap = At(call, acts[i % len(acts)])
         found = ending(kind, solver, tap)
-        well = found in ("refused", "OUT_OF_MEMORY", "CONVERGED", "APPROXIMATE")
-        assert well or tap.calls < call, f"product {call} of {counted.calls}: {found}"
+        assert found in ENDINGS[acts] or tap.calls < call, f"product {call} of {counted.calls}: {found}"
+    in_certificate = acts == (sigint,) and whole.residual_kind == "recomputed"
+    assert found == "INTERRUPTED" or not in_certificate, f"in the certificate: {found}"
 
 
 TOOK = 0.01
