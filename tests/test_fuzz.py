@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from fuzz import FAILING, Case, attempt, draw, fuzz
 from planted import MADE, planted_case
+from test_answers import stated
 from truths import EPS, svd, truth_of
 
 import linspec as ls
@@ -47,14 +48,8 @@ def test_singular_values_of_graded_columns_are_right_to_their_last_digits(gradin
 
 
 def case_of(problem: str, **more: Any) -> Case:
-    given = planted_case(problem)
-    if problem == "ridge-many-targets":
-        more |= {"ridges": [0.1, 1.0, 10.0], "bands": [0] * 6, "band_weights": [[1.0]]}
-        more |= {"splitter": np.arange(60) % 3}
-    if problem == "kernel-cca":
-        given = replace(planted_case("preimage-cca"), parameters={"kernel_x": ls.kernels.rbf(2.0)})
-        more |= {"ridge": 0.5, "k": 2}
-    return Case(problem, given.arrays, {**given.parameters, **more})
+    case = stated(problem, "center", "float64") if problem != "deep-cca" else planted_case(problem)
+    return Case(problem, case.arrays, {**case.parameters, **more})
 
 
 def told(monkeypatch: pytest.MonkeyPatch, case: Case, lie: Any) -> str:

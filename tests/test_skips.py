@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -64,19 +62,3 @@ def test_backends_without_a_test_are_named(monkeypatch):
     for backends, named in ((absent, Backend(name="present", wrap=abs)), "absent (no absent)"), ((), "none"):
         monkeypatch.setattr("backends.BACKENDS", backends)
         assert backends_that_are_missing() == f"backends without a test: {named}"
-
-
-def test_every_skip_has_a_reason():
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
-        nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
-        called = [node.func for node in nodes if isinstance(node, ast.Call)]
-        for node in nodes:
-            if isinstance(node, ast.Attribute) and ast.unparse(node) == "pytest.mark.skip":
-                assert node in called, f"{path}:{node.lineno}: a mark without reason="
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in {
-                *("pytest.mark.skip", "pytest.mark.skipif", "pytest.skip", "unittest.skip"),
-            }:
-                given = node.args[:1] if ast.unparse(node.func) == "pytest.skip" else []
-                reasons = given + [key.value for key in node.keywords if key.arg == "reason"]
-                assert reasons, f"{path}:{node.lineno} needs a reason"
-                assert all(getattr(reason, "value", True) for reason in reasons), path

@@ -147,17 +147,6 @@ def test_memory_within_a_version_1_group_seen_from_inside_a_container(tmp_path: 
     assert machine._available_memory(write(tmp_path, files)) == 2 * GIB
 
 
-def test_figures_that_make_no_sense_do_not_count(tmp_path: Path) -> None:
-    group = "sys/fs/cgroup/one/memory"
-    files = {"proc/meminfo": "MemAvailable:\nMemAvailable: much kB", "proc/self/cgroup": "0::/one\n::\n"}
-    for limit, used in (("-7", 1), (10**12, "?")):
-        root = write(tmp_path, {**files, f"{group}.max": limit, f"{group}.current": used})
-        assert machine._available_memory(root) > 1000
-    # More cache than is used at all would be room beyond the limit.
-    write(root, {f"{group}.max": 1000, f"{group}.current": 10, f"{group}.stat": f"inactive_file {GIB}"})
-    assert machine._available_memory(root) == 1000
-
-
 def test_resource_limits_count_less_what_is_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     resource = pytest.importorskip("resource")
     limits = {resource.RLIMIT_AS: 5000 * 1024, resource.RLIMIT_DATA: resource.RLIM_INFINITY}
