@@ -114,14 +114,6 @@ def test_options_of_parts_and_checkpoints_reach_the_solver(folder):
     assert "block-krylov" in out
 
 
-def test_pictures(folder):
-    pytest.importorskip("matplotlib")
-    run("solve cca X.npy Y.npy -k 2 --held-out 0.25 --plot a.png")
-    run("compare svd X.npy -k 2 --solvers gram,lanczos --plot b.svg")
-    assert Path("a.png").read_bytes().startswith(b"\x89PNG")
-    assert Path("b.svg").read_text().rstrip().endswith("</svg>")
-
-
 # ---- studies --------------------------------------------------------------------------------
 
 RNG = np.random.default_rng(5)

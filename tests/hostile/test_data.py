@@ -85,18 +85,14 @@ def coords(axis, value):
 compressed = [
     put("indices", 3, 10**6), put("indices", -1, 2**31 - 1), put("indices", 3, -5), put("indptr", -1, 10**6),
     put("indptr", 0, 1), put("indptr", 3, 60), become("indptr", lambda a: a[:-3].copy()),
-    become("indptr", lambda a: None), become("data", lambda a: a[:10].copy()),
-    become("data", lambda a: a.astype(object)), become("data", lambda a: np.ma.masked_less(a, 0.5)),
-    become("indices", lambda a: a + 0.5), become("indices", lambda a: a > 3), become("indices", list),
-    become("indices", lambda a: a.astype(np.int64) + 2**40), become("indices", lambda a: (a - 100).astype(np.int8)),
+    become("data", lambda a: a[:10].copy()), become("data", lambda a: a.astype(object)),
+    become("indices", lambda a: a + 0.5), become("indices", lambda a: a.astype(np.int64) + 2**40),
 ]
 faults = dict(
     csr=[*compressed, put("indices", 3, 40)], csc=[*compressed, put("indices", 3, 60)],
     bsr=[*compressed, put("indices", 3, 20)],
-    coo=[coords(1, 10**6), coords(1, 40), coords(1, -7), coords(0, 10**7), coords(0, -1),
-         lambda S: setattr(S, "coords", (S.coords[0], S.coords[1][:-3])), become("data", lambda a: a[:5])],
-    lil=[lambda S: S.rows.__setitem__(3, [10**6] * len(S.rows[3])), lambda S: S.rows.__setitem__(3, S.rows[3][1:])],
-    dok=[lambda S: S._dict.update({(10**6, 3): 1.0}), lambda S: S._dict.update({(-3, 3): 1.0})],
+    coo=[coords(1, 10**6), coords(1, -7), coords(0, 10**7), become("data", lambda a: a[:5])],
+    lil=[lambda S: S.rows.__setitem__(3, [10**6] * len(S.rows[3]))],
     dia=[become("offsets", lambda a: np.append(a, 10**6)), become("offsets", lambda a: a + 0.5)],
 )
 B = rng.standard_normal((60, 2))
@@ -105,8 +101,7 @@ uses = dict(
     B=lambda S: ls.solve(ls.LeastSquares(B, S), "cg"),
     Y=lambda S: ls.solve(ls.CCA(B, S, 2), "lobpcg"),
     slice=lambda S: ls.solve(ls.SVD(lambda: iter([good(), S]), k=2), "block-krylov"),
-    labels=lambda S: (ls.targets.hsl(S), ls.targets.opls(S), ls.targets.cca(S)),
-    operator=lambda S: ls.operators.SparseOperator(S).matmat(np.ones((40, 1))),
+    labels=lambda S: ls.targets.opls(S),
 )
 for form in sys.argv[1:]:
     for number, fault in enumerate(faults[form]):
@@ -119,7 +114,7 @@ for form in sys.argv[1:]:
 """
 
 
-@pytest.mark.parametrize("forms", [["csr"], ["csc", "bsr"], ["coo", "lil", "dok", "dia"]], ids=" ".join)
+@pytest.mark.parametrize("forms", [["csr"], ["csc", "bsr"], ["coo", "lil", "dia"]], ids=" ".join)
 @pytest.mark.slow(keep=1)
 def test_a_sparse_matrix_whose_arrays_do_not_fit_is_refused(forms):
     apart(BROKEN, *forms)
@@ -212,16 +207,6 @@ def test_an_array_that_is_filled_again_for_each_column_is_inconsistent(kind, sol
     )
     found = quietly(PROBLEMS[kind][0](operator), solver)
     assert found is None or found.status is ls.Status.INCONSISTENT
-
-
-def test_an_operator_that_returns_its_input():
-    identity = Operator(np.eye(30), shape=(30, 30))
-    identity.matmat, identity.rmatmat = lambda V: V[:, :], lambda U: U
-    b = rng.standard_normal(30)
-    for solver in ("gram", "lanczos", "block-krylov"):
-        np.testing.assert_allclose(quietly(ls.SVD(identity, k=2), solver).S, 1)
-    for solver in ("cg", "lsqr", "gd"):
-        np.testing.assert_allclose(quietly(ls.LeastSquares(identity, b), solver).x, b)
 
 
 SPOILT = [
