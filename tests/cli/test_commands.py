@@ -100,8 +100,6 @@ def test_compare_does_what_the_function_does(folder):
     out, _ = run(f"{files} --solvers als -o oversample=0 -o oversample=4")
     assert out.count("als, oversample=") == 2
     assert "left out as demonstrations of failure: naive-gradient" in run(files)[0]
-    out, _ = run("compare kernel-cca X.npy Y.npy -k 1 --ridge 1 --kernel rbf,rbf(factor=0.5) --solvers auto")
-    assert "rbf(factor=0.5)" in out
 
 
 def test_options_of_parts_and_checkpoints_reach_the_solver(folder):

@@ -88,24 +88,18 @@ def blocks(page: Path) -> list[Block]:
 
 
 def commands() -> list[Any]:
-    """The commands of each page that begin with linspec or the fuzzer, and each experiment, with their places.
-
-    Experiments take seconds each, also on the small data that they are given here: they are slow tests.
-    """
+    """The commands of each page that begin with linspec or the fuzzer, and each experiment, which takes seconds."""
     found = []
     for page in PAGES:
-        own: list[tuple[str, str]] = []
-        for block in blocks(page):
-            if block.language not in {"sh", "console"}:
-                continue
-            lines = block.text.replace("\\\n", " ").splitlines()
+        own: list[str] = []
+        for block in (block for block in blocks(page) if block.language in {"sh", "console"}):
+            lines = [line for line in block.text.replace("\\\n", " ").splitlines() if line.strip()]
             if block.language == "console":  # the rest is output
                 lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
-            placed = [(f"{place_of(page)}:{block.line}", line) for line in lines if line.strip()]
             if lines and lines[0].startswith("python docs/evidence/"):
-                found += [pytest.param(page, [one], marks=pytest.mark.slow, id=one[1]) for one in placed]
+                found += [pytest.param(page, [line], marks=pytest.mark.slow, id=line) for line in lines]
             elif lines and lines[0].startswith(("linspec ", "python -m linspec")):
-                own += placed
+                own += lines
         if own:
             found.append(pytest.param(page, own, id=place_of(page)))
     return found
@@ -228,12 +222,14 @@ def test_code_fits_into_the_site() -> None:
 
 @pytest.mark.parametrize(("page", "lines"), commands())
 @pytest.mark.slow(keep=6)
-def test_commands_run(page: Path, lines: list[tuple[str, str]], folder: Path) -> None:
+def test_commands_run(page: Path, lines: list[str], folder: Path) -> None:
     """Those of a page one after the other."""
     skip_without_packages(page)
-    for place, command in lines:
+    for command in lines:
         words = shlex.split(command, comments=True)
-        assert not {"|", ">", "&&", ";"} & set(words), f"{place}: only plain commands are run; mark the block"
+        assert not {"|", ">", "&&", ";"} & set(words), (
+            f"{command}: only plain commands are run; mark the block"
+        )
         if words[:2] == ["python", "-m"]:
             words = words[1:]
         elif words[0] == "python":
@@ -241,7 +237,7 @@ def test_commands_run(page: Path, lines: list[tuple[str, str]], folder: Path) ->
         else:
             words = ["-m", *words]
         done = run(words, folder)
-        assert done.returncode == 0, f"{place}: {done.stdout}\n{done.stderr}"
+        assert done.returncode == 0, f"{command}: {done.stdout}\n{done.stderr}"
 
 
 def test_the_measurement_that_the_guide_shows_runs(folder: Path) -> None:

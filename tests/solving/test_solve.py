@@ -1,17 +1,19 @@
-"""The one call and its problems: names and instances, random numbers, progress, completeness, pickle, without k."""
+"""The one call and its problems: names and instances, progress, completeness, pickle, without k, declared fields."""
 
 from __future__ import annotations
 
 import pickle
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse
 
 import linspec as ls
-from linspec.errors import InvalidOption
+from linspec.errors import InvalidDeclaration, InvalidOption, InvalidProblem
+from tests.studies.paired_problems import MCA, Agreement, Dense, related
 
 rng = np.random.default_rng(0)
 shared = rng.standard_normal((400, 4))
@@ -110,3 +112,57 @@ def test_without_k_an_answer_has_every_component_and_a_lower_rank_is_no_shortage
     both = ls.solve(ls.CCA(low, Y), "gram")
     assert len(both.correlations) == 3
     assert "asked for" not in both.message
+
+
+# ---- fields that a problem declares, and any number of views -------------------------------------
+
+THREE = [A + i for i, A in enumerate(related(80, (5, 4, 3), (2.0, 1.0), seed=11))]
+
+
+def test_scores_are_passed_as_a_list_or_by_name():
+    found = ls.solve(Agreement(THREE, 2, ridge=1.0), Dense())
+    assert [W.shape for W in found.weights] == [(5, 2), (4, 2), (3, 2)]
+    parts = found.transform(THREE)
+    np.testing.assert_allclose(parts[2], (THREE[2] - THREE[2].mean(0)) @ found.weights[2])
+    in_order = found.transform(X3=THREE[2], X1=THREE[0])  # of the problem, however they are passed
+    np.testing.assert_array_equal(np.hstack(in_order), np.hstack([parts[0], parts[2]]))
+    correlation = np.corrcoef(THREE[0][:, 1], parts[0][:, 0])[0, 1]
+    np.testing.assert_allclose(found.loadings(THREE)[0][1, 0], correlation, atol=1e-10)
+    for given, named, words in (
+        ((), {"X9": THREE[0]}, r"transform takes rows of X1, X2, X3, .*; got X9"),
+        ((), {}, "takes rows of X1, X2, X3, .*; got none"),
+        ((THREE,), {"X1": THREE[0]}, "takes rows of X1, X2, X3, each once"),
+    ):
+        with pytest.raises(InvalidProblem, match=words):
+            found.transform(*given, **named)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Agreement(THREE[0], 1), "views must be a list of views"),
+        (lambda: Agreement([], 1), "views must be a list of views"),
+        (
+            lambda: Agreement([THREE[0], THREE[1][:9]], 1),
+            "X1 and X2 must have equally many rows; got 80 and 9",
+        ),
+        (lambda: Agreement(THREE, 1, ridge=(1.0, 2.0)), "a number or one for each of X1, X2, X3; got 2"),
+        (lambda: Agreement(THREE, 4), "k must be between 1 and 3"),
+        (lambda: Agreement(THREE, 1, center="no"), "center must be True or False"),
+        (lambda: Agreement(THREE, 1, sample_weight=np.ones(9)), "sample_weight"),
+        (lambda: MCA(THREE[0]), "MCA needs two views; got no Y. Call MCA\\(X, Y, k\\)"),
+        (lambda: MCA(*THREE[:2]), "k must be an integer; got None"),
+        (lambda: MCA(ls.Moments(THREE[0], center=True), None, 1), "moments of 2 matrices; got moments of 1"),
+    ],
+)
+def test_what_cannot_be_is_refused(make, says):
+    with pytest.raises(InvalidProblem, match=says):
+        make()
+
+
+@pytest.mark.parametrize(("field", "wanted"), [("penalty", "'ridge'"), ("n_components", "'k'")])
+def test_a_ridge_and_a_number_under_other_names_are_refused(field, wanted):
+    """Cross-validation would set a field `ridge` that nobody reads, and score one ridge many times."""
+    declared = ls.ridge() if field == "penalty" else ls.count("components")
+    with pytest.raises(InvalidDeclaration, match=f"Other.{field} is declared by .*must be {wanted}"):
+        type("Other", (ls.Problem,), {field: declared, "__annotations__": {field: Any}})
