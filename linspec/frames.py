@@ -565,7 +565,7 @@ def table(index: str, labels: Any, columns: Mapping[str, HostArray], library: st
             return pd.DataFrame(dict(columns), index=labels if ready else pd.Index(names[index], name=index))
         import narwhals
 
-        return narwhals.from_dict({**names, **columns}, device=library).to_native()
+        return narwhals.from_dict({**names, **columns}, backend=library).to_native()
     except ImportError as error:
         raise MissingPackage(
             f"a table of {library} needs {error.name or library}, which is not installed. Install it, or pass "

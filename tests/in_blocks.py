@@ -26,7 +26,7 @@ class Sent(InProcess):
         return pickle.loads(handle) if isinstance(handle, bytes) else handle
 
     def _done(self, work: Any, call: Any) -> Any:
-        work, values = pickle.dumps(work), [self.taken(handle) for handle in call.handles]
+        work, values = pickle.dumps(work), [Sent.taken(self, handle) for handle in call.handles]
         before = pickle.dumps(values)
         results = [pickle.dumps(pickle.loads(work)(call.number, *values)) for _ in range(2)]
         assert results[0] == results[1]

@@ -1,8 +1,4 @@
-"""What a part takes and leaves behind: memory, seconds, bytes of files, settings of the process, imports.
-
-The public kit judges what a part answers. These checks hold all that is registered here to more: they count megabytes,
-look at what belongs to the process, and run a fresh interpreter.
-"""
+"""What a part takes and leaves behind: memory, seconds, bytes of files, settings of the process, imports."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Arrays that are borrowed: by DLPack, of JAX, and sparse tensors of torch.
-
-The facts: a loan and the data of the user share their memory; answers are NumPy's, to the bit; and what cannot be
-borrowed ends in one error.
-"""
+"""Arrays that are borrowed: by DLPack, of JAX, and sparse tensors of torch."""
 
 from __future__ import annotations
 
@@ -150,9 +146,6 @@ def test_loans_that_cannot_be_used_end_in_one_error(make, message):
         ls.solve(ls.SVD(make(), k=1))
 
 
-# ---- JAX ----------------------------------------------------------------------------------------
-
-
 def test_jax_arrays_that_have_no_memory_of_numpy_are_refused():
     jax = pytest.importorskip("jax")
     message = "A must give its memory by DLPack.*tracer of JAX, inside of jit"
@@ -176,9 +169,6 @@ def test_jax_without_float64():
         assert ls.solve(ls.LeastSquares(in_jax(A), counts)).x.dtype == np.float32
     problem = ls.LeastSquares(A, B, ridge=in_jax(np.array([1.0, 2.0])))
     assert problem.ridges == (1.0, 2.0)
-
-
-# ---- sparse tensors -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "bool", "float16"])

@@ -413,6 +413,14 @@ class Spectral(Truth):
             errors["a correlation is beyond its bound"] = ratio(max(np.max(off, initial=0) - 1e-8, 0), 1)
         return errors
 
+    def effects(self, answer: dict[str, Any]) -> dict[str, float]:
+        """Also what rounding of a kernel does to the answer itself, whose functions may be long."""
+        effects = super().effects(answer)
+        if self.case.problem == "kernel-cca":
+            before, after = self.errors(answer), Spectral(self.case, self.noisy(0)).errors(answer)
+            effects |= {name: max(effects.get(name, 0.0), abs(after[name] - before[name])) for name in after}
+        return effects
+
     def errors(self, answer: dict[str, Any]) -> dict[str, float]:
         C, values, s = self.coordinates(answer), answer["values"], self.s
         k = len(s) if self.k is None else int(self.k)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, Device, HostArray, all_finite, to_host, working_dtype
+from linspec.arrays import Array, HostArray, all_finite, to_host, working_dtype
 from linspec.blocks.base import Block, LinearOperator, Rows, first_shares
 from linspec.errors import InvalidProblem, NonFiniteData
 
@@ -159,8 +159,6 @@ class ByProducts(Rows):
         self.operator, self.name, self.shape = operator, name, tuple(operator.shape)
         self.dtype = working_dtype(getattr(operator, "dtype", None) or np.float64, name)
         self.estimated = bool(self.shape[1] > SIGNS)
-        if isinstance(getattr(operator, "device", None), Device):
-            self.device = operator.device
         if isinstance(operator, LinearOperator):
             self.device, self.readings = operator.device, operator.readings
 

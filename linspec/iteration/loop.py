@@ -73,7 +73,7 @@ class Certificate(NamedTuple):
     ----------
     residual : float
         Computed from the arrays, not taken from the solver.
-    findings : tuple of (Status or None, str)
+    notes : tuple of (Status or None, str)
         What makes the answer doubtful, or only text for the message.
     fields : mapping of str to object
         Those of the solution.

@@ -25,7 +25,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec.arrays import Array, Device, HostArray, all_finite, cast, is_array, on_device, to_host
+from linspec.arrays import (
+    Array,
+    Device,
+    HostArray,
+    all_finite,
+    cast,
+    host_dtype,
+    is_array,
+    on_device,
+    to_host,
+)
 from linspec.blocks import ByProducts
 from linspec.blocks.base import MULTIPLY_RATE, STORED_RATE, Block, LinearOperator, Rows
 from linspec.blocks.sparse_loops import SparseMinusThin
@@ -1004,4 +1014,6 @@ class Preprocessed(LinearOperator):
 
     def _weighted(self, U: Array) -> Array:
         w = self.moments.data.w(self)
-        return U if w is None else U * self.device.blocks.xp.sqrt(w)[:, None]
+        if w is None:
+            return U
+        return U * Device.of(U).asarray(self.device.blocks.xp.sqrt(w)[:, None], host_dtype(U))

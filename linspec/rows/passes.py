@@ -55,7 +55,7 @@ class Passes:
             raise OutOfPasses(
                 f"{self.count:g} of {self.most:g} passes are made, and the next one takes {passes:g}."
             )
-        self.count += passes
+        self.count = min(self.count + passes, self.most)  # sums of shares are rounded
 
     def allows(self, passes: float) -> bool:
         """Whether so many passes are left beside those that are set aside."""

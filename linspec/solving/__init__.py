@@ -21,7 +21,7 @@ _HOLDERS = {
     "adopt": "linspec.solving.stating",
     "check_columns": "linspec.solving.tables",
     "check_flag": "linspec.solving.checks",
-    "check_home": "linspec.solving.checks",
+    "check_device": "linspec.solving.checks",
     "check_k": "linspec.solving.checks",
     "check_ridge": "linspec.solving.checks",
     "check_rows": "linspec.solving.checks",

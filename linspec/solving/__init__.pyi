@@ -1,6 +1,7 @@
 from linspec.registry.options import with_parts as with_parts
 from linspec.solving.along_ridges import RidgesSolution as RidgesSolution
 from linspec.solving.along_ridges import WithRidges as WithRidges
+from linspec.solving.checks import check_device as check_device
 from linspec.solving.checks import check_flag as check_flag
 from linspec.solving.checks import check_k as check_k
 from linspec.solving.checks import check_ridge as check_ridge

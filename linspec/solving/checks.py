@@ -169,9 +169,9 @@ def check_device(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator)
     --------
     >>> import numpy as np
     >>> import linspec as ls
-    >>> from linspec.solving import check_home
+    >>> from linspec.solving import check_device
     >>> A = ls.as_operator(np.ones((3, 2)))
-    >>> check_home("X", A, "Y", A)  # both are NumPy's
+    >>> check_device("X", A, "Y", A)  # both are NumPy's
     """
     if A.device != B.device:
         raise UnsupportedData(

@@ -152,7 +152,7 @@ def left_out_nearby(estimate: float, residual: float) -> tuple[Status, str]:
     Returns
     -------
     (Status, str)
-        `Status.CLUSTERED` and its text: one of the `findings` of a `Certificate`.
+        `Status.CLUSTERED` and its text: one of the `notes` of a `Certificate`.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def fewer_than_asked(
     Returns
     -------
     tuple of (Status, str)
-        The `findings` of a `Certificate`: empty if there are enough, else one with `Status.RANK_DEFICIENT`, or with
+        The `notes` of a `Certificate`: empty if there are enough, else one with `Status.RANK_DEFICIENT`, or with
         `Status.ILL_CONDITIONED` if rounding may hide values above 1e-4 of the largest.
 
     Examples

@@ -12,7 +12,7 @@ Source: Golub & Zha 1995, The canonical correlations of matrix pairs; Lu 2015 (t
 Where we differ: (a) The least-squares solver begins at Φ diag ρ, the best point within the span of the last block,
 whose gradient is known, and only reduces the gradient there by a factor. (b) Some columns more than k are carried,
 because the convergence depends on how far the correlations after them lie below the k-th. (c) After each half step both
-bases are turned to the canonical pairs of their spans, so a run can be judged and stopped at any step.
+bases are turned to the canonical pairs of their spans, so a run can be certified and stopped at any step.
 
 L-CCA: alternating least squares with LING.
 
@@ -118,9 +118,9 @@ class Alternating(Solver):
         pairs, metrics = multiplied(problem, moments, W)
         solves = [lstsq.begins(moments, i, r, context) for i, r in enumerate(ridges)]
         pairs, gains = pairs.canonical(self.normalizer), Gains(metrics)
-        for made in count():
+        for iterations in count():
             residual = gains.residual(pairs.residual(metrics, k), pairs.rho[:k])
-            yield Iterate(residual, pairs.arrays, final=made == rounds)
+            yield Iterate(residual, pairs.arrays, final=iterations == rounds)
             for i in (0, 1):
                 scales = pairs.device.column_norms(pairs.CW[i])
                 G = pairs.CW[i] if from_zero else pairs.gap(i)

@@ -99,14 +99,14 @@ class CrossSVD(Solver):
             return joined((CPsi, CtPhi))  # (1)
 
         context.note(Status.APPROXIMATE, ENDED)
-        for found in block_krylov(product, joined(pairs.CW), k, context.rng, room=BLOCKS * width):
-            sigma, first = found.values, float(found.values.max(initial=0.0))
+        for ritz in block_krylov(product, joined(pairs.CW), k, context.rng, room=BLOCKS * width):
+            sigma, first = ritz.values, float(ritz.values.max(initial=0.0))
             # ‖Tv - σu‖² + ‖Tᵀu - σv‖² is twice the square for [u; v] of length 1
-            residual = ratio(2 * float(np.sum(found.residuals**2)), first * float(sigma.sum()))
+            residual = ratio(2 * float(np.sum(ritz.residuals**2)), first * float(sigma.sum()))
             # of the pairs ±σ those below 0 are no triplets: more blocks will find directions with σ = 0
             complete = len(sigma) == k and float(sigma.min()) >= -NOISE * first
             final = residual <= context.tol and complete
-            arrays = partial(lambda pairs: weights(pairs.vectors()), found)
+            arrays = partial(lambda pairs: weights(pairs.vectors()), ritz)
             yield Iterate(residual if complete else 1.0, arrays, final=final)
             if final:
                 return

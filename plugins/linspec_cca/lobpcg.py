@@ -96,7 +96,7 @@ class LOBPCG(Solver):
         del W, begun
         gains = Gains(metrics)
 
-        def judged(pairs: RitzBlocks, squares: HostArray) -> tuple[float, HostArray]:
+        def residual_and_live(pairs: RitzBlocks, squares: HostArray) -> tuple[float, HostArray]:
             """The residual of (2), of φ and ψ of length 1 each, and which pairs need more directions."""
             rho = pairs.values
             measured = ratio(2.0 * float(squares[:k].sum()), float(rho[:k].sum()))
@@ -109,7 +109,9 @@ class LOBPCG(Solver):
             return {"x_weights": phi * math.sqrt(2), "y_weights": psi * math.sqrt(2)}
 
         again = start is not None
-        yield from ritz_iterates(steps, metrics, context, k, judged, weights, begun=again, what="pair")  # (3)
+        yield from ritz_iterates(
+            steps, metrics, context, k, residual_and_live, weights, begun=again, what="pair"
+        )  # (3)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate:

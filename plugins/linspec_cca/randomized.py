@@ -20,7 +20,7 @@ Problem: approximate the leading canonical pairs if the long directions of the v
 Method: compute m principal components of each view by a randomized SVD, and the exact CCA between them. The
 weights are combinations of leading right singular vectors.
 Source: Lu 2015 (thesis), section 3.5 (RPCCA); Ma, Lu & Foster 2015, arXiv:1506.08170, section 4 (PCA-CCA).
-Where we differ: any SVD solver can be chosen by name, and its answer is not judged separately. The ridge
+Where we differ: any SVD solver can be chosen by name, and its answer is not certified separately. The ridge
 enters the CCA between components. That CCA uses the pass that also judges the answer, so the certificate
 costs nothing. With all components the answer is that of CCA. Correlations in short directions are not found,
 even if the SVD is exact.

@@ -90,14 +90,14 @@ class SparseAppGrad(Gradients):
         descent = Descent(problem, moments, self.normalizer, longest_steps(problem, moments, first, D))
         n, rows = moments.fitted[0].total, self.penalty == "rows"
         chance = [_of_chance(n, p, problem.k * rows) for p in moments.widths]
-        given = zip(chance, (self.x_threshold, self.y_threshold), strict=True)
-        thresholds = [c if tau is None else tau for c, tau in given]
+        options = zip(chance, (self.x_threshold, self.y_threshold), strict=True)
+        thresholds = [c if tau is None else tau for c, tau in options]
         shrinkage = Shrinkage(D, thresholds, (self.x_nonzeros, self.y_nonzeros), rows)
         tilde = first if taken > WARM_UP else fitted(normal, 0.0)
-        settled, own = False, shrinkage.shrinks and not shrinkage.rows
+        settled, correlated = False, shrinkage.shrinks and not shrinkage.rows
         while True:
             sparse = taken > WARM_UP
-            arrays = partial(_arrays, tilde if sparse else normal, taken, own=sparse and own)
+            arrays = partial(_arrays, tilde if sparse else normal, taken, correlated=sparse and correlated)
             residual = normal.canonical().residual(metrics, problem.k)
             yield Iterate(residual, arrays, final=settled, doubt="" if sparse else DENSE)
             if taken == WARM_UP:
@@ -146,8 +146,8 @@ class Shrinkage:
             last = order.shape[0] - count - 1
             level = order[last, :][None, :] if last >= 0 else level * 0.0
         level = xp.minimum(level, xp.max(size, axis=0)[None, :] * LARGEST)
-        kept = xp.where(size > level, size - level, xp.zeros_like(size))
-        return V * kept * reciprocal(size)
+        shrunk = xp.where(size > level, size - level, xp.zeros_like(size))
+        return V * shrunk * reciprocal(size)
 
     def settled(self, old: Pairs, new: Pairs) -> bool:
         """Whether both blocks are settled; a common rotation is ignored if no single entry can become zero."""
@@ -169,10 +169,10 @@ def _of_chance(n: float, p: int, width: int) -> float:
     return float(min((np.sqrt(width) + np.sqrt(2 * np.log(p))) / np.sqrt(n), LARGEST))
 
 
-def _arrays(pairs: Pairs, taken: int, *, own: bool) -> dict[str, Any]:
+def _arrays(pairs: Pairs, taken: int, *, correlated: bool) -> dict[str, Any]:
     """The weights and the number of steps; of sparse pairs, which are not turned, also their own correlations."""
-    found = {**pairs.arrays(), "steps": np.array([float(taken)])}
-    if own:
+    arrays = {**pairs.arrays(), "steps": np.array([float(taken)])}
+    if correlated:
         sums = pairs.device.column_sums
         rho, *squares = (
             to_host(sums(V * image))
@@ -181,5 +181,5 @@ def _arrays(pairs: Pairs, taken: int, *, own: bool) -> dict[str, Any]:
         lengths = np.sqrt(np.maximum(squares[0] * squares[1], 0.0))
         rho = np.divide(rho, lengths, out=np.zeros_like(rho), where=lengths > 0)
         signs = pairs.device.asarray(np.where(rho < 0, -1.0, 1.0))[None, :]
-        found |= {"y_weights": pairs.W[1] * signs, "correlations": np.abs(rho)}
-    return found
+        arrays |= {"y_weights": pairs.W[1] * signs, "correlations": np.abs(rho)}
+    return arrays

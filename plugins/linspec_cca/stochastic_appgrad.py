@@ -130,9 +130,9 @@ class FirstRows:
     ) -> None:
         self.chunk, self.n, self.ridges, self.SV = chunk, n, ridges, SV
         self.met = [rows.column_squares() * (n / rows.rows) for rows in chunk]
-        of_each = zip(D, self.met, ridges, strict=True)
+        views = zip(D, self.met, ridges, strict=True)
         self.D = [
-            Device.of(d).xp.maximum(each, d + r) for each, d, r in of_each
+            Device.of(d).xp.maximum(diagonal, d + r) for diagonal, d, r in views
         ]  # whose λ is near that of all rows
 
     def batch(self, k: int) -> int:
@@ -147,13 +147,13 @@ class FirstRows:
 
     def steps(self, batch: int, scaling: str) -> list[Array]:
         """Steps of all columns of both views in batches of so many rows (2)."""
-        found = []
+        steps = []
         for i, rows in enumerate(self.chunk):
             P = self._metric(i, batch) if scaling == "columns" else self.D[i] * 0.0 + 1.0
             squares = to_host(rows.row_squares(reciprocal(P)[:, 0]))
             variance = ratio(float(squares @ squares), float(squares.sum())) * self.n / batch
-            found.append(reciprocal(P) * ratio(STEPS[scaling], self._largest(i, P) + variance))
-        return found
+            steps.append(reciprocal(P) * ratio(STEPS[scaling], self._largest(i, P) + variance))
+        return steps
 
     def _largest(self, i: int, D: Array) -> float:
         """λ of one view, as the chunk estimates it."""
@@ -171,7 +171,7 @@ class FirstRows:
         mean = sum(s) / len(s)
         r = rows.rows / len(s)
         d = D - self.ridges[i]
-        excess = sum(each * each for each in s) / len(s) * reciprocal(mean) - mean
+        excess = sum(squares * squares for squares in s) / len(s) * reciprocal(mean) - mean
         longest = xp.minimum(d, d * 0.0 + xp.sum(d) / self.n)
         return D + xp.where(mean > d / MET, excess * (r / batch), longest * (self.n / batch))
 
@@ -267,7 +267,7 @@ class StochasticAppGrad(Solver):
         few = min(n // FEWEST_STEPS, *map(rows_at_once, moments.operators))  # so that a budget is met closely
         size = int(min(n, max(few, 2 * FEWEST_ROWS, ROWS_A_PAIR * k)))
         chunks = random_chunks(moments, rng, max(size, self.batch or 1))
-        others = random_chunks(moments, rng, min(self.normalizer_rows or 1, n))
+        normalizers = random_chunks(moments, rng, min(self.normalizer_rows or 1, n))
         begin = next(chunks)
         known = FirstRows(begin, n, problem.ridge, first.SW, [D for D, _ in first.noise])
         batch = min(n, self.batch or known.batch(k))
@@ -280,7 +280,7 @@ class StochasticAppGrad(Solver):
             for I in equal_slices(rows[0].rows, batch):
                 t += 1
                 share = (1 + POWER) / (t + POWER)
-                J = next(others) if self.normalizer_rows else None
+                J = next(normalizers) if self.normalizer_rows else None
                 images = [A.images(side.tilde, I) for A, side in zip(rows, sides, strict=True)]
                 for i, side in enumerate(sides):  # Ψ takes the new Φ
                     gap = images[i] - images[1 - i] @ sides[1 - i].root  # X_I Φ̃ − Y_I Ψ
@@ -304,8 +304,8 @@ class StochasticAppGrad(Solver):
 
 def _residual(sides: Sequence[Side], metrics: Sequence[Metric]) -> float:
     """The residual, from the mean gradients."""
-    found = zip(sides, metrics, strict=True)
-    lengths = [metric.up * Device.of(side.drift).norm(metric.dual(side.drift)) for side, metric in found]
+    views = zip(sides, metrics, strict=True)
+    lengths = [metric.up * Device.of(side.drift).norm(metric.dual(side.drift)) for side, metric in views]
     return ratio(2 * lengths[0] ** 2 + 2 * lengths[1] ** 2, sum(side.size for side in sides))
 
 

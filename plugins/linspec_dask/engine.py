@@ -123,7 +123,7 @@ class DaskEngine(Engine):
         if not calls:
             return []
         (shared,) = self.hold([work])
-        found = []
+        handles = []
         with self._reached():
             for call in calls:
                 first: Held = call.handles[0]
@@ -131,9 +131,9 @@ class DaskEngine(Engine):
                 future = self.client.submit(
                     _called, shared.future, call.number, *values, pure=False, **first.where
                 )
-                found.append(Held(future, first.place))
+                handles.append(Held(future, first.place))
             shared.future.release()
-        return found
+        return handles
 
     def release(self, handles: Sequence[Held]) -> None:
         """Release futures at once, not only when Python collects them."""
@@ -165,8 +165,8 @@ class DaskEngine(Engine):
             for i, place in enumerate(places):
                 some = blocks[-(-len(blocks) * i // len(places)) : -(-len(blocks) * (i + 1) // len(places))]
                 fresh = [block for block in some if isinstance(block, Delayed)]
-                made = iter(self.client.compute(fresh, **Held(None, place).where))
-                futures += [next(made) if isinstance(block, Delayed) else block for block in some]
+                computed = iter(self.client.compute(fresh, **Held(None, place).where))
+                futures += [next(computed) if isinstance(block, Delayed) else block for block in some]
             self._awaited(lambda: _done(futures))
             holders = self._awaited(lambda: self.client.who_has(futures))
         self._addresses()
@@ -175,9 +175,9 @@ class DaskEngine(Engine):
     def _addresses(self) -> list[str]:
         """Return the addresses of the current workers, and count their threads."""
         with self._reached():
-            found: dict[str, int] = self._awaited(self.client.nthreads)
-        self.workers = max(1, sum(found.values()))
-        return sorted(found)
+            threads: dict[str, int] = self._awaited(self.client.nthreads)
+        self.workers = max(1, sum(threads.values()))
+        return sorted(threads)
 
     # ---- waiting, and errors ----------------------------------------------------------------------
 

@@ -138,7 +138,7 @@ class DCCA(Solver):
             it = Training(**{field.name: start[field.name][()] for field in fields(it)})
         drawn = np.random.default_rng([it.seed, 0]).permutation(n)
         numbers = np.sort(drawn[aside:])
-        judges = rows.read(np.sort(drawn[:aside]), 0) if aside else []
+        validation = rows.read(np.sort(drawn[:aside]), 0) if aside else []
         batches = max(1, round(len(numbers) / self.batch))
         epochs = self.epochs or max(EPOCHS, -(-STEPS // batches))
         while True:
@@ -147,13 +147,13 @@ class DCCA(Solver):
             rng = np.random.default_rng([it.seed, 1, it.epochs])
             order = random_order(numbers, rng, self.batch, max(A.together for A in moments.operators))
             with _one_setting(torch, self.threads):
-                made, losses = self._epoch(rows, it, order, epochs * batches)
-                if judges and np.isfinite(losses[-1]):
+                trained, losses = self._epoch(rows, it, order, epochs * batches)
+                if validation and np.isfinite(losses[-1]):
                     with torch.no_grad():
-                        losses = [float(self._loss(rows, torch.tensor(made.theta), judges))]
+                        losses = [float(self._loss(rows, torch.tensor(trained.theta), validation))]
             residual = 1.0 + float(np.mean(losses)) / k
-            it = replace(made, epochs=it.epochs + 1, residual=residual, since=it.since + 1)
-            if not judges or residual < it.least:
+            it = replace(trained, epochs=it.epochs + 1, residual=residual, since=it.since + 1)
+            if not validation or residual < it.least:
                 it = replace(it, best=it.theta, least=residual, since=0)
 
     def _epoch(self, rows: Rows, it: Training, order: HostArray, total: int) -> tuple[Training, list[float]]:

@@ -1,4 +1,4 @@
-"""Canonical correlations of learnt features: the problem, its answer and its law.
+"""Canonical correlations of learnt features: the problem, its answer and its certificate.
 
 Problem: two nets f and g with k features each, such that the sum of the canonical correlations of f(X) and g(Y) is
 large. No method finds the best nets, and the distance of given nets from the best is unknown.
@@ -66,8 +66,8 @@ class DeepCCASolution(TwoViewSolution, residual="squared", certified=False, save
 
     def _headline(self) -> str:
         total = float(self.correlations.sum())
-        found = f"{count_of(len(self.correlations), 'correlation')} of learnt features"
-        return f"{found}{self._with_ridge}, sum {total:.6f}"
+        correlations = f"{count_of(len(self.correlations), 'correlation')} of learnt features"
+        return f"{correlations}{self._with_ridge}, sum {total:.6f}"
 
     def facts(self) -> list[tuple[str, str]]:
         """The sum of the correlations, and the nets."""
@@ -177,13 +177,13 @@ class DeepCCA(ls.Problem[DeepCCASolution], adjusts_rows=False):
             "y_net": y_net,
             "rows": n,
         }
-        said = (
+        text = (
             f"The correlations are those of the exact CCA of the learnt features on the {n} training rows, and the "
             "residual is that of this CCA alone: better nets may exist, and on new rows the correlations are lower "
             "(solution.score)."
         )
-        found = fewer_than_asked(len(rho), self.k, "features that vary independently of the others")
-        notes = (*found, (ls.Status.APPROXIMATE, said))
+        fewer = fewer_than_asked(len(rho), self.k, "features that vary independently of the others")
+        notes = (*fewer, (ls.Status.APPROXIMATE, text))
         return Certificate(ratio(float(np.sum(residuals)), float(rho.sum())), notes, fields)
 
 

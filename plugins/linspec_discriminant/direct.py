@@ -62,11 +62,11 @@ class DirectDiscriminant(Solver):
         if X.shape[0] < X.shape[1] and not (once or problem.X.streamed or moments.holds):
             lstsq: Any = get_solver("direct", "least-squares")
             ridges = np.full(moments.widths[1], problem.ridge)
-            stated = SimpleNamespace(A=problem.X, ridges=(problem.ridge,), column_ridges=ridges)
-            found = dict(lstsq(rank_tol=self.rank_tol).answered(stated, moments, context))
-            W = found.pop("x")
+            system = SimpleNamespace(A=problem.X, ridges=(problem.ridge,), column_ridges=ridges)
+            solution = dict(lstsq(rank_tol=self.rank_tol).answered(system, moments, context))
+            W = solution.pop("x")
             W = W if problem.factor is None else W @ Device.of(W).asarray(problem.factor)
-            yield Iterate(0.0, partial(dict, weights=W, complete=True, **found), final=True)  # (2)
+            yield Iterate(0.0, partial(dict, weights=W, complete=True, **solution), final=True)  # (2)
             return
         by_rows = once or self.rank_tol is not None
         if not by_rows:

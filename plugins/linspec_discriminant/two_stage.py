@@ -62,7 +62,7 @@ from linspec.rows import Moments
 from linspec.solving import Solver, with_parts
 
 
-def told_apart(C: Array, cut: float, least: float, device: Device) -> Array:
+def above_rounding(C: Array, cut: float, least: float, device: Device) -> Array:
     """Orthonormal T, t x r, spanning the combinations of targets whose products C = XᵀH are above rounding.
 
     Lengths up to the fraction `cut` of the longest, and lengths up to `least`, are rounding.
@@ -113,13 +113,13 @@ class FirstStage(Solver):
         before = math.inf
         while True:
             tol = context.tol
-            for made, step in enumerate(solve(R)):
+            for steps, step in enumerate(solve(R)):
                 worst = float((step.lengths / lengths).max())
-                if made == 0 and worst > before / 2:
+                if steps == 0 and worst > before / 2:
                     return
-                before, V = worst if made == 0 else before, W + step.X()[0]
+                before, V = worst if steps == 0 else before, W + step.X()[0]
                 yield V, worst, step
-                if context.tol < tol or made >= solver.max_iterations:
+                if context.tol < tol or steps >= solver.max_iterations:
                     break
             W, R = V, G - moments.gram_product(V) - V * ridge
             if metric.source == "exact":  # columns of very different lengths have stopped the iteration
@@ -146,7 +146,7 @@ class TwoStageCCA(FirstStage):
         pairs, metrics = multiplied(problem, moments, [phi, unit])
         C, Sy = pairs.CW[0], pairs.SW[1]
         cut = 10 * math.sqrt(sum(C.shape)) * float(np.finfo(problem.dtype).eps)
-        CT = C @ told_apart(C, cut, 0.0, device)
+        CT = C @ above_rounding(C, cut, 0.0, device)
         if not CT.shape[1]:  # the views have nothing in common
             yield Iterate(0.0, partial(dict, x_weights=CT, y_weights=unit[:, :0]), final=True)
             return
@@ -189,7 +189,7 @@ class TwoStage(FirstStage):
         moments.expect(EXPECTED_SPARSE if scattered else EXPECTED, problem.width, self.form)
         known = directions_of(problem, moments)
         device, C, ridge = known.device, known.C, problem.ridge
-        CT = C @ told_apart(C, problem.resolution, rounding_of(problem, moments), device)
+        CT = C @ above_rounding(C, problem.resolution, rounding_of(problem, moments), device)
         if not CT.shape[1]:
             yield Iterate(0.0, partial(dict, weights=CT), final=True)
             return

@@ -74,12 +74,12 @@ def of_numpy(files: RowFiles) -> LinearOperator:
         return of_files(files, lambda path: held(printable(path), read_npz(path, files.part)))
     without_part(files, "one array, whose columns have no names,")
 
-    def one(path: str) -> LinearOperator:
+    def of_file(path: str) -> LinearOperator:
         array = mapped(path)
         shape = (*array.shape, 1) if array.ndim == 1 else array.shape
         return dense(printable(path), shape, array.dtype, partial(_read_npy, path), path)
 
-    return of_files(files, one)
+    return of_files(files, of_file)
 
 
 def _read_npy(path: str, start: int, stop: int) -> HostArray:
@@ -111,7 +111,9 @@ def of_hdf5(files: RowFiles) -> LinearOperator:
 
     def read(path: str) -> LinearOperator:
         with reading(printable(path), "it as HDF5"), h5py.File(path, "r") as file:
-            link = file.visititems_links(lambda _, one: one if isinstance(one, h5py.ExternalLink) else None)
+            link = file.visititems_links(
+                lambda _, target: target if isinstance(target, h5py.ExternalLink) else None
+            )
             if link is not None:
                 raise _elsewhere(printable(path), f"a link to {printable(link.filename)[:200]}")
             return Node(file, printable(path), path, files.missing, again=True).matrix(files.part)
@@ -225,19 +227,19 @@ class Node:
             present = node.id.get_num_chunks()
         elif type(node.store_path.store).__name__ == "LocalStore":
             files = files_below(os.path.join(node.store_path.store.root, node.store_path.path))  # noqa: PTH118
-            names = (os.path.basename(one) for one in files)  # noqa: PTH119
+            names = (os.path.basename(path) for path in files)  # noqa: PTH119
             present = sum(not name.startswith(".") and name != "zarr.json" for name in names)
         else:
             present = node.nchunks_initialized * expected // node.nchunks
         if present >= expected:
             return
-        said = (
+        message = (
             f"{self.name} lacks {expected - present} of its {expected} chunks, and its format reads them as a fill "
             "value. That is right if they were never written, and wrong if they were lost"
         )
         if missing == "refuse":
-            raise InvalidProblem(f'{said}. Restore them, or pass missing="fill" to linspec.open_rows.')
-        warn(f'{said}: linspec.open_rows(..., missing="fill") or "refuse" says which.', AccuracyWarning)
+            raise InvalidProblem(f'{message}. Restore them, or pass missing="fill" to linspec.open_rows.')
+        warn(f'{message}: linspec.open_rows(..., missing="fill") or "refuse" says which.', AccuracyWarning)
 
     def line(self, missing: str = "fill") -> HostArray:
         """Read an array of one dimension, such as labels."""
@@ -266,15 +268,15 @@ class Node:
             not self.is_array and all(key in self.node for key in ("obs", "var", "X"))
         )
         chosen = part.strip("/") or ("X" if annotated else self._only())
-        found = self.member(chosen) if chosen else self
-        node = found.node
-        if found.is_array:
+        member = self.member(chosen) if chosen else self
+        node = member.node
+        if member.is_array:
             shape = node.shape or ()
             dtype = np.dtype(node.dtype)
-            read = found.reader(self.missing)
-            operator: LinearOperator = dense(found.name, shape, dtype, read, self.path, found.chunks)
+            read = member.reader(self.missing)
+            operator: LinearOperator = dense(member.name, shape, dtype, read, self.path, member.chunks)
         else:
-            operator = found._compressed()
+            operator = member._compressed()
         if annotated:
             self._label(operator, chosen.partition("/")[0])
         return operator
@@ -284,7 +286,7 @@ class Node:
         if self.is_array or self.kind in ("csr", "csc"):
             return ""
         members = {str(key): self.member(str(key)) for key in self.node}
-        keys = [key for key, one in members.items() if one.is_array or one.kind in ("csr", "csc")]
+        keys = [key for key, member in members.items() if member.is_array or member.kind in ("csr", "csc")]
         if len(keys) != 1:
             raise InvalidProblem(
                 f"{self.name} holds {len(keys) or 'no'} matrices ({self.listed}). Name one with part=, or on the "
@@ -368,7 +370,9 @@ class Node:
     def _texts(self) -> list[str]:
         """Return the texts of an array, of a nullable array, or of categories."""
         if self.is_array:
-            return [one.decode() if isinstance(one, bytes) else str(one) for one in self.line().tolist()]
+            return [
+                value.decode() if isinstance(value, bytes) else str(value) for value in self.line().tolist()
+            ]
         if "mask" in self.node:
             texts, gone = self.member("values")._texts(), self.member("mask").line()
             if gone.dtype != bool or len(gone) != len(texts):
@@ -419,7 +423,7 @@ def check_codecs(name: str, description: Mapping[str, Any]) -> None:
         description.get("compressor"),
         *(description.get("codecs") or ()),
     ]
-    for codec, settings in _each(listed):
+    for codec, settings in _named_settings(listed):
         kinds = [
             str(settings.get(key) or "f8") for key in ("dtype", "astype", "encode_dtype", "decode_dtype")
         ]
@@ -433,11 +437,12 @@ def check_codecs(name: str, description: Mapping[str, Any]) -> None:
             )
 
 
-def _each(codecs: Iterable[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _named_settings(codecs: Iterable[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield name and settings of each codec, and of those inside it, as a codec of shards has some."""
-    for one in filter(None, codecs):
-        one = one.get_config() if hasattr(one, "get_config") else one  # zarr 3.0 does not convert some codecs
-        one = one if isinstance(one, Mapping) else {"name": str(one)}
-        settings = one.get("configuration") or one
-        yield str(one.get("name", one.get("id"))), settings
-        yield from _each([*settings.get("codecs", ()), *settings.get("index_codecs", ())])
+    for codec in filter(None, codecs):
+        # zarr 3.0 does not convert some codecs
+        codec = codec.get_config() if hasattr(codec, "get_config") else codec
+        codec = codec if isinstance(codec, Mapping) else {"name": str(codec)}
+        settings = codec.get("configuration") or codec
+        yield str(codec.get("name", codec.get("id"))), settings
+        yield from _named_settings([*settings.get("codecs", ()), *settings.get("index_codecs", ())])

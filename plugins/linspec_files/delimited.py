@@ -161,7 +161,7 @@ def texts(files: RowFiles) -> list[str | None] | None:
     NonFiniteData
         A text is missing, and `files` does not permit missing values.
     """
-    found = list[str | None]()
+    column = list[str | None]()
     for path in map(Path, files.paths):
         begun = files.as_text
         with text_errors(path):
@@ -182,10 +182,10 @@ def texts(files: RowFiles) -> list[str | None] | None:
                             f"{path}, line {number}, field {place + 1}: a text is needed in column {name!r}; "
                             f"got {_got(text)}. {WITHOUT_GAPS}"
                         )
-                found.append(None if missing else text)
+                column.append(None if missing else text)
         if not begun:
             return None
-    return found
+    return column
 
 
 def names(files: RowFiles) -> tuple[str, ...] | range:
@@ -244,7 +244,7 @@ def _layout(path: Path, files: RowFiles) -> _Layout:
         raise InvalidProblem(f"{path} has no line of numbers: it is empty.")
     (number, first, fields), *below = lines
     named = holds_names(lines[0], below) if files.header == "auto" else files.header
-    picked = {one for one in files.columns or () if isinstance(one, str)}
+    picked = {name for name in files.columns or () if isinstance(name, str)}
     if files.header == "auto" and picked and picked <= set(fields):
         named = True  # whoever picks columns by these names says that they are names
     if named is None:
@@ -339,13 +339,15 @@ def _lines(layout: _Layout) -> Iterator[tuple[int, str, list[str]]]:
     """Yield the number in the file, from 1, the text and the fields of each line of data."""
     for number, line, fields in _spoken(layout.path):
         if number >= layout.start and len(fields) != layout.width:
-            said = (
+            message = (
                 f"line {number}: {layout.width} fields are needed, as on the lines before; got {len(fields)}"
             )
             if layout.names and number == layout.start:
-                said = f"line {number - 1} has {layout.width} names, line {number} has {len(fields)} fields"
+                message = (
+                    f"line {number - 1} has {layout.width} names, line {number} has {len(fields)} fields"
+                )
             raise InvalidProblem(
-                f"{layout.path}, {said}. Name each column, and put quotes around a field that holds separators."
+                f"{layout.path}, {message}. Name each column, and put quotes around a field that holds separators."
             )
         if number >= layout.start:
             yield number, line, fields

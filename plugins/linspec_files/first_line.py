@@ -87,8 +87,8 @@ def _stand_out(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     columns, several = list(zip(first, *below, strict=True)), len(x) > 1
     if (several and _is_even([*first, *below[0]])) or (len(rows) > 1 and all(map(_is_even, columns))):
         return False  # as 1,2,3 above 4,5,6, or columns of which each goes on below
-    ours = list(map(_decimals, first))
-    theirs = [_decimals(field) for row in below for field in row]
+    decimals = list(map(_decimals, first))
+    decimals_below = [_decimals(field) for row in below for field in row]
     low, high = min(map(min, rows)), max(map(max, rows))
     geometric = _is_geometric(x) and 2 * sum(map(_is_geometric, rows)) < len(rows)
     return (
@@ -97,8 +97,8 @@ def _stand_out(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
         or (_are_years(first) and not any(map(_are_years, below)))
         or (len(x) > MANY and _sign(x) != 0 and not any(map(_sign, rows)))
         or (list(first) in (["0"], ["0", "1"]) and not any(column[0] in column[1:] for column in columns))
-        or (max(ours) < min(theirs) and (several or not ours[0]))
-        or (several and min(ours) > max(theirs))
+        or (max(decimals) < min(decimals_below) and (several or not decimals[0]))
+        or (several and min(decimals) > max(decimals_below))
         or (several and 0 < high - low < max(low - max(x), min(x) - high))
     )
 
@@ -121,7 +121,7 @@ def _is_even(fields: Sequence[str]) -> bool:
     unit = 10.0 ** -max(map(_decimals, fields))
     rounding = max(1e-9 * abs(step), 1e-12 * max(map(abs, x)))
     room = max(unit, rounding) if len(x) >= MANY and abs(step) > 10 * unit else rounding
-    return _sign(x) != 0 and all(abs(x[0] + i * step - one) <= room for i, one in enumerate(x))
+    return _sign(x) != 0 and all(abs(x[0] + i * step - value) <= room for i, value in enumerate(x))
 
 
 def _is_geometric(x: Sequence[float]) -> bool:

@@ -70,10 +70,10 @@ def of_parquet(files: RowFiles) -> LinearOperator:
             FileRows(Source(printable(path), shape, dtype, edges, read, [path], shape[0] * shape[1]))
         )
         parts[-1].column_names = columns
-    found = stacked(replace(files, paths=tuple(path for path, _ in described)), parts)
-    if not found.shape[0]:
+    operator = stacked(replace(files, paths=tuple(path for path, _ in described)), parts)
+    if not operator.shape[0]:
         raise InvalidProblem(f"{files.name} must have rows; got none. Pass files with rows.")
-    return found
+    return operator
 
 
 def of_data_set(data: Any) -> LinearOperator:
@@ -100,21 +100,21 @@ def texts(files: RowFiles) -> list[str | None] | None:
     NonFiniteData
         A text is missing.
     """
-    (described, schema, columns), found = _table(files), list[str | None]()
+    (described, schema, columns), column = _table(files), list[str | None]()
     if len(columns) > 1 or not (files.as_text or _is_text(schema.field(columns[0]).type)):
         return None
     for path, metadata in described:
         check_memory(path, 8 * metadata.num_rows, f"a column of {metadata.num_rows:,} texts")
         with reading(printable(path), "it"), _opened(path, metadata) as file:
-            found += file.read(columns=list(columns)).column(0).to_pylist()
+            column += file.read(columns=list(columns)).column(0).to_pylist()
     if files.as_text:
-        return ["" if value is None else str(value) for value in found]
-    if None in found and files.missing != "nan":
+        return ["" if value is None else str(value) for value in column]
+    if None in column and files.missing != "nan":
         raise NonFiniteData(
-            f"{printable(described[0][0])}: a value is missing at row {found.index(None)}, column {shown(columns[0])}. "
-            f"{WITHOUT_GAPS}"
+            f"{printable(described[0][0])}: a value is missing at row {column.index(None)}, column "
+            f"{shown(columns[0])}. {WITHOUT_GAPS}"
         )
-    return found
+    return column
 
 
 def _table(files: RowFiles) -> tuple[list[tuple[str, Any]], Any, tuple[str, ...]]:
@@ -128,7 +128,7 @@ def _table(files: RowFiles) -> tuple[list[tuple[str, Any]], Any, tuple[str, ...]
     first = schemas[0]
     where = printable(described[0][0])
     every = list(schemas[0].names)
-    if files.columns is None or not all(isinstance(one, str) for one in files.columns):
+    if files.columns is None or not all(isinstance(column, str) for column in files.columns):
         with called(where):
             every = columns_but_index(first)  # which may be named, but not counted
     places = files.places(every, len(every), where)
@@ -137,10 +137,11 @@ def _table(files: RowFiles) -> tuple[list[tuple[str, Any]], Any, tuple[str, ...]
         raise InvalidProblem(f"{where} has no columns. Pass a file with columns of numbers.")
     for (path, _), schema in zip(described, schemas, strict=True):
         with called(printable(path)):
-            others = () if files.columns else set(columns_but_index(schema)) - set(first.names)
-        for name in (*columns, *others):
+            more = () if files.columns else set(columns_but_index(schema)) - set(first.names)
+        for name in (*columns, *more):
             here, there = (
-                [str(one.field(j).type) for j in one.get_all_field_indices(name)] for one in (schema, first)
+                [str(table.field(j).type) for j in table.get_all_field_indices(name)]
+                for table in (schema, first)
             )
             if here != there or len(here) != 1:
                 raise InvalidProblem(
@@ -152,19 +153,19 @@ def _table(files: RowFiles) -> tuple[list[tuple[str, Any]], Any, tuple[str, ...]
 
 def _in_folders(paths: Sequence[str]) -> list[str]:
     """Replace folders among paths by the Parquet files in them whose names do not begin with `_` or `.`."""
-    found: list[str] = []
+    files: list[str] = []
     for path in paths:
-        every = [one for kind in ("*.parquet", "*.pq") for one in Path(path).rglob(kind)]
-        inside = [one.relative_to(path) for one in every if not one.name.startswith(("_", "."))]
-        keyed = next((str(one.parent) for one in inside if "=" in str(one.parent)), None)
+        every = [file for kind in ("*.parquet", "*.pq") for file in Path(path).rglob(kind)]
+        inside = [file.relative_to(path) for file in every if not file.name.startswith(("_", "."))]
+        keyed = next((str(file.parent) for file in inside if "=" in str(file.parent)), None)
         if keyed is not None:
             raise InvalidProblem(
                 f"{printable(path)} has folders such as {printable(keyed)}, whose names are values of a column. Pass "
                 'pyarrow.dataset.dataset(path, partitioning="hive"), which has that column, or a pattern, for the '
                 "files without it."
             )
-        found += in_order(str(Path(path) / one) for one in inside) or [path]
-    return found
+        files += in_order(str(Path(path) / file) for file in inside) or [path]
+    return files
 
 
 class _Reader:
@@ -236,8 +237,8 @@ class _Reader:
             for _ in range((start - self.starts[group]) // self.part):
                 next(batches)
         table = next(batches)
-        ended = stop == self.starts[group + 1]  # gives the pages back
-        self._under_way = (None, None) if ended else ((os.getpid(), stop), batches)
+        last = stop == self.starts[group + 1]  # gives the pages back
+        self._under_way = (None, None) if last else ((os.getpid(), stop), batches)
         return table
 
 

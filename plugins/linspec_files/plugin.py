@@ -41,7 +41,7 @@ def is_files(suffixes: Sequence[str], data: Any) -> bool:
     path, suffix = Path(data.paths[0]), data.suffix
     if path.is_dir() and suffix not in (*ZARR, *PARQUET):
         zarr = any((path / mark).is_file() for mark in ZARR_MARKS)
-        kinds = {each.suffix for each in path.rglob("[!._]*") if each.is_file()}
+        kinds = {entry.suffix for entry in path.rglob("[!._]*") if entry.is_file()}
         suffix = ZARR[0] if zarr else PARQUET[0] if kinds and kinds <= {*PARQUET} else ""
     if suffix in suffixes and suffix in MAGIC and len(data.paths) == 1:
         with path.open("rb") as file:

@@ -206,23 +206,23 @@ def reading(name: str, what: str) -> Iterator[None]:
     except (LinspecError, Warning):
         raise
     except Exception as error:  # each way of being broken has errors of its own
-        said = " ".join(f"{type(error).__name__}: {error}".split())[:300].rstrip(".")
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300].rstrip(".")
         raise InvalidProblem(
-            f"{name}: {what} cannot be read ({printable(said)}). The file is damaged, cut off or gone, or of another "
+            f"{name}: {what} cannot be read ({printable(reason)}). The file is damaged, cut off or gone, or of another "
             "format than its suffix says: restore it, or write it again."
         ) from error
 
 
 def files_below(path: str) -> list[str]:
     """Return the files in a folder, or the file; pipes and devices are refused."""
-    below = [os.path.join(place, one) for place, _, inside in os.walk(path) for one in inside]  # noqa: PTH118
+    below = [os.path.join(place, name) for place, _, inside in os.walk(path) for name in inside]  # noqa: PTH118
     return below or [path]
 
 
 def stamp(paths: Sequence[str]) -> tuple[int, int, int]:
     """Return the number of all files, their size and latest time; refuse pipes and devices among them."""
-    files = [one for path in paths for one in files_below(path)]
-    states = [os.stat(one) if os.path.isfile(one) else looked_at(one, folder=True) for one in files]  # noqa: PTH113, PTH116
+    files = [file for path in paths for file in files_below(path)]
+    states = [os.stat(file) if os.path.isfile(file) else looked_at(file, folder=True) for file in files]  # noqa: PTH113, PTH116
     return (
         len(states),
         sum(state.st_size for state in states),
@@ -307,14 +307,14 @@ def picked(part: LinearOperator, places: Sequence[int] | None) -> LinearOperator
     if isinstance(part, FileRows):
         source, read = part.source, partial(_columns, part.source.read, places)
         entries = source.entries * len(places) // source.shape[1]
-        found: LinearOperator = FileRows(
+        operator: LinearOperator = FileRows(
             replace(source, shape=(source.shape[0], len(places)), read=read, entries=entries)
         )
     else:
-        found = held("", part.stored_array[:, places])
-    names, found.row_names = part.column_names, part.row_names
-    found.column_names = None if names is None else tuple(names[j] for j in places)
-    return found
+        operator = held("", part.stored_array[:, places])
+    names, operator.row_names = part.column_names, part.row_names
+    operator.column_names = None if names is None else tuple(names[j] for j in places)
+    return operator
 
 
 def _columns(read: Callable[[int, int], Any], places: Sequence[int], start: int, stop: int) -> Any:
@@ -337,11 +337,11 @@ def stacked(files: RowFiles, parts: Sequence[LinearOperator]) -> LinearOperator:
     sources = [part.source for part in parts if isinstance(part, FileRows)]
     if sources:
         edges = np.unique(
-            np.concatenate([one.edges + start for one, start in zip(sources, starts, strict=False)])
+            np.concatenate([source.edges + start for source, start in zip(sources, starts, strict=False)])
         )
-        reads = [one.read for one in sources]
-        paths = list(chain(*(one.paths for one in sources)))
-        found: LinearOperator = FileRows(
+        reads = [source.read for source in sources]
+        paths = list(chain(*(source.paths for source in sources)))
+        operator: LinearOperator = FileRows(
             replace(
                 sources[0], name=files.name, shape=(starts[-1], first.shape[1]), edges=edges, paths=paths,
                 read=partial(_part, reads, starts), entries=sum(part.nnz for part in parts),
@@ -349,14 +349,14 @@ def stacked(files: RowFiles, parts: Sequence[LinearOperator]) -> LinearOperator:
         )  # fmt: skip
     else:
         matrices = [part.stored_array for part in parts]
-        found = held(
+        operator = held(
             files.name,
             scipy.sparse.vstack(matrices, format="csr") if first.sparse else np.concatenate(matrices),
         )
-    found.column_names, labels = first.column_names, [part.row_names for part in parts]
+    operator.column_names, labels = first.column_names, [part.row_names for part in parts]
     if None not in labels and starts[-1] <= MOST_LABELS:
-        found.row_names = list(chain(*labels))
-    return found
+        operator.row_names = list(chain(*labels))
+    return operator
 
 
 def _part(reads: Sequence[Callable[[int, int], Any]], starts: Sequence[int], start: int, stop: int) -> Any:

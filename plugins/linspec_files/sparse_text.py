@@ -157,9 +157,9 @@ def _features(rows: list[tuple[str, bytes, str]], files: RowFiles) -> Any:
     if least < first:
         raise InvalidProblem(f"{files.name} must count from base=1; got the index 0. Leave base out.")
     width = int(places.max(initial=first - 1)) + 1 - first
-    asked = [place for place in files.columns or () if isinstance(place, int)]
-    if asked and min(asked) < max(width, 1):  # places behind the last feature, beside others
-        width = max(width, 1 + max(asked))
+    chosen = [place for place in files.columns or () if isinstance(place, int)]
+    if chosen and min(chosen) < max(width, 1):  # places behind the last feature, beside others
+        width = max(width, 1 + max(chosen))
     check_memory_for_sparse(files.name, (len(rows), width), len(places))
     columns = places.astype("int32" if width < 2**31 else "int64") - first
     matrix = scipy.sparse.csr_array((values.copy(), columns, ends), shape=(len(rows), width))

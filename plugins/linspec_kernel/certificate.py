@@ -12,8 +12,8 @@ This is loose where R has parts in long and in short eigenvectors, and where K n
 solver has a preconditioner, the product is done for the preconditioned R too; conjugate directions from both give a
 tighter bound, above the exact norm for any preconditioner (`linspec_kernel.moments`).
 The residual is the sum over pairs and views, over the sum of the correlations. It takes two products with each kernel
-matrix, K a and K R. Functions of landmarks are judged by t alone, which takes the landmarks' columns: `residual_kind`
-is then "bound". Functions that are not made of kernel functions have no residual: "unavailable".
+matrix, K a and K R. Functions of landmarks are certified by t alone, which takes the landmarks' columns:
+`residual_kind` is then "bound". Functions that are not made of kernel functions have no residual: "unavailable".
 Within √(s/2) of every returned correlation there is an exact correlation, where s bounds the sum of the pair's squared
 residuals in both views. The i-th returned correlation is at most the i-th exact one.
 Source: the residual bound for symmetric eigenproblems, Parlett 1998, The Symmetric Eigenvalue Problem, chapter 11;
@@ -70,7 +70,7 @@ ROUNDING = 4.0
 
 
 @dataclass
-class JudgedFunctions:
+class CertifiedFunctions:
     """Functions of one view at its rows.
 
     Attributes
@@ -96,15 +96,15 @@ class JudgedFunctions:
     mean: HostArray
     squares: HostArray
 
-    def turned(self, T: HostArray) -> JudgedFunctions:
+    def turned(self, T: HostArray) -> CertifiedFunctions:
         """Return the functions F T: weights, dual coefficients, values, means and inner products."""
         P = self.op.device.asarray(T)
         dual = None if self.dual is None else self.dual @ P
-        return JudgedFunctions(
+        return CertifiedFunctions(
             self.op, self.weights @ P, dual, self.values @ P, self.mean @ T, T.T @ self.squares @ T
         )
 
-    def orthonormal(self, ridge: float) -> tuple[JudgedFunctions, float]:
+    def orthonormal(self, ridge: float) -> tuple[CertifiedFunctions, float]:
         """Orthonormal functions in the metric K(K + r), and the rounding of their values by what they are made of.
 
         Those that are rounding are left out.
@@ -131,7 +131,7 @@ class JudgedFunctions:
         return (values > least * dual) & (ridge * least * dual**2 <= lengths)
 
 
-def judged(problem: Any, moments: Any, arrays: Mapping[str, Any], tol: float) -> Certificate:
+def certified(problem: Any, moments: Any, arrays: Mapping[str, Any], tol: float) -> Certificate:
     """Canonical pairs within the spans of a solver's functions, and their residual."""
     device, ridges, k = moments.device, moments.ridges, problem.k
     landmarks = [arrays.get(f"{name}_landmarks") for name in "xy"]
@@ -160,7 +160,7 @@ def judged(problem: Any, moments: Any, arrays: Mapping[str, Any], tol: float) ->
         fields[f"{name}_landmarks"] = landmarks[i]
         fields[f"{name}_mean"] = f.mean[:count] if problem.center else None
         fields[f"{name}_map"] = _fitted(f.op, landmarks[i], moments.maps[i])
-    found = fewer_than_asked(count, k, "functions that can be distinguished from zero")
+    notes = fewer_than_asked(count, k, "functions that can be distinguished from zero")
     total, drowned = float(rho[:count].sum()), []
     for name, op, r in zip("XY", moments.operators, ridges, strict=True):
         # √(w/(w + r)) bounds the correlations of functions in the span of eigenvectors with eigenvalues up to w.
@@ -169,16 +169,16 @@ def judged(problem: Any, moments: Any, arrays: Mapping[str, Any], tol: float) ->
             drowned.append(name)
     if drowned:
         text = f"Functions that the ridge of {' and of '.join(drowned)} would keep are below the rounding of the "
-        found = ((Status.ILL_CONDITIONED, text + "kernel. Raise the ridge, or pass float64."), *found)
+        notes = ((Status.ILL_CONDITIONED, text + "kernel. Raise the ridge, or pass float64."), *notes)
     if overlaps is None:
-        return Certificate(np.nan, (*found, (Status.APPROXIMATE, OUTSIDE)), fields, kind, lost=bool(drowned))
+        return Certificate(np.nan, (*notes, (Status.APPROXIMATE, OUTSIDE)), fields, kind, lost=bool(drowned))
     fields["bounds"], residual = np.sqrt(squares[:count] / 2), ratio(float(squares[:count].sum()), total)
     if arrays["x_weights"].shape[1] > k and total > 0 and np.isfinite(squares).all():
         loss = rise(rho, squares, overlaps, count) / total
         fields["loss_estimate"] = loss
         if residual <= tol and loss > max(tol, TOLERATED * residual):
-            found = (*found, left_out_nearby(loss, residual))
-    return Certificate(residual, found, fields, kind, lost=bool(drowned))
+            notes = (*notes, left_out_nearby(loss, residual))
+    return Certificate(residual, notes, fields, kind, lost=bool(drowned))
 
 
 def rise(rho: HostArray, squares: HostArray, overlaps: HostArray, k: int) -> float:
@@ -191,8 +191,8 @@ def rise(rho: HostArray, squares: HostArray, overlaps: HostArray, k: int) -> flo
     """
     scale = np.sqrt(np.maximum(np.diagonal(overlaps), 0.0))
     turned = np.sqrt(squares / 2) * reciprocal(scale)
-    found = np.minimum(risen(rho, overlaps * np.outer(turned, turned), float(rho[-1])), 1.0)
-    return max(float(np.sum(found[:k] - rho[:k])), 0.0)
+    correlations = np.minimum(risen(rho, overlaps * np.outer(turned, turned), float(rho[-1])), 1.0)
+    return max(float(np.sum(correlations[:k] - rho[:k])), 0.0)
 
 
 def gaps_of(
@@ -204,7 +204,7 @@ def gaps_of(
 
 
 def residuals(
-    x: JudgedFunctions, y: JudgedFunctions, rho: HostArray, moments: Any
+    x: CertifiedFunctions, y: CertifiedFunctions, rho: HostArray, moments: Any
 ) -> tuple[HostArray, HostArray | None, str]:
     """Return the squared residuals of pairs, their inner products in another norm, and the kind of residual."""
     if x.dual is None or y.dual is None:
@@ -227,12 +227,12 @@ def residuals(
 
 def functions(
     op: KernelOperator, W: Array, J: HostArray | None = None, features: LinearOperator | None = None
-) -> JudgedFunctions:
+) -> CertifiedFunctions:
     """Values of functions at the rows of their view, and their inner products."""
     device = op.device
     if features is not None:
         values, mean = op.centred(device.asarray(features.matmat(W)))
-        return JudgedFunctions(op, W, None, values, mean, on_host(W.T @ W))
+        return CertifiedFunctions(op, W, None, values, mean, on_host(W.T @ W))
     # The function of landmarks lies in the span of the centred features if its coefficients add up to zero.
     W = W - device.xp.mean(W, axis=0) if op.center else W
     dual = W
@@ -244,7 +244,7 @@ def functions(
         scattered[J] = to_host(W)
         dual = device.asarray(scattered)
     squares = on_host(dual.T @ values)
-    return JudgedFunctions(op, W, dual, values, mean, (squares + squares.T) / 2)
+    return CertifiedFunctions(op, W, dual, values, mean, (squares + squares.T) / 2)
 
 
 def least_value(op: KernelOperator) -> float:

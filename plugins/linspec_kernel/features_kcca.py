@@ -52,12 +52,12 @@ class NystromKCCA(Solver):
             nystrom(op.data, op.kernel, m, context.rng, differences=problem.center)
             for op in moments.operators
         ]
-        found = features_cca(problem, moments, context, maps, self.cca)
+        answer = features_cca(problem, moments, context, maps, self.cca)
         if m < n:
             context.note(Status.APPROXIMATE, ENDED)
         arrays = moments.learnt()
         for name, features in zip("xy", maps, strict=True):
-            arrays[f"{name}_weights"] = asarray(features.turn) @ asarray(to_host(found[f"{name}_weights"]))
+            arrays[f"{name}_weights"] = asarray(features.turn) @ asarray(to_host(answer[f"{name}_weights"]))
             arrays[f"{name}_landmarks"] = features.numbers
         yield Iterate(0.0, lambda: arrays, final=True)
 
@@ -97,6 +97,6 @@ class FourierKCCA(OnFourierFeatures):
             fourier(kernel, A.shape[1], count, context.rng)
             for kernel, A in zip(kernels, (problem.X, problem.Y), strict=True)
         ]
-        found = features_cca(problem, moments, context, moments.maps, self.cca)
-        x, y = (device.asarray(found[f"{name}_weights"]) for name in "xy")
+        answer = features_cca(problem, moments, context, moments.maps, self.cca)
+        x, y = (device.asarray(answer[f"{name}_weights"]) for name in "xy")
         yield Iterate(0.0, lambda: {"x_weights": x, "y_weights": y, **moments.learnt()}, final=True)

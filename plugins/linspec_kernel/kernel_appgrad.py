@@ -67,8 +67,8 @@ class KernelAppGrad(ByTiles):
         """Yield coefficients of k + `extra` functions of each view."""
         width, k = min(problem.k + self.extra, moments.operators[0].shape[0]), problem.k
         moments.fit(context.rng, start, self.storage)
-        of_each = zip(moments.operators, problem.ridge, "xy", strict=True)
-        x, y = (DualView(op, r, self, width, context.rng, start, name) for op, r, name in of_each)
+        views = zip(moments.operators, problem.ridge, "xy", strict=True)
+        x, y = (DualView(op, r, self, width, context.rng, start, name) for op, r, name in views)
         share = 1.0 if start is None else float(start["share"][0])
         while True:
             rho, gaps = pairs(x, y, k)
@@ -143,26 +143,26 @@ class DualView:
         values, self.tilde_values = self._products(block, self.tilde)
         self._normalize(block, values, on_host(block.T @ block))
 
-    def step(self, target: Array, beside: Array) -> float:
+    def step(self, target: Array, residuals: Array) -> float:
         """Take a gradient step towards `target`, the values of the other view's functions.
 
-        `beside` is a block of residuals a, which the product of the kernel matrix with the new coefficients multiplies
-        too. The result is an upper bound of Σ aᵀK(K + r)⁻¹a over the columns of `beside`, the sum of
+        `residuals` is a block of columns a, which the product of the kernel matrix with the new coefficients multiplies
+        too. The result is an upper bound of Σ aᵀK(K + r)⁻¹a over the columns of `residuals`, the sum of
         `linspec_kernel.moments.norms_alone`.
         """
         gradient = self.tilde_values + self.ridge * self.tilde - target
         bound = self.largest + self.ridge
-        given = self.solver.step or np.inf
-        step = given if given * bound < LIMIT else STEP / bound if bound > 0 else 1.0
+        fixed = self.solver.step or np.inf
+        step = fixed if fixed * bound < LIMIT else STEP / bound if bound > 0 else 1.0
         self.tilde = self.tilde - step * gradient
-        self.tilde_values, products = self._products(self.tilde, beside)
+        self.tilde_values, products = self._products(self.tilde, residuals)
         inner = on_host(self.tilde.T @ self.tilde)
         # ‖K a‖/‖a‖ for combinations a of Ã are below the largest eigenvalue.
         T = whitening(inner, float(np.finfo(self.op.tile_dtype).eps))
         quotients = eigenpairs(T.T @ on_host(self.tilde_values.T @ self.tilde_values) @ T)[0]
         self.largest = max(self.largest, float(np.sqrt(quotients.max(initial=0.0))))
         self._normalize(self.tilde, self.tilde_values, inner)
-        return float(norms_alone(beside, products, self.ridge, self.op.device).sum())
+        return float(norms_alone(residuals, products, self.ridge, self.op.device).sum())
 
     def _products(self, A: Array, B: Array) -> tuple[Array, Array]:
         """K A and K B, in one pass."""

@@ -95,19 +95,19 @@ class KNOI(OnFourierFeatures):
             FeatureView(rows.minibatch(first, i), r / n, self, width, rng, start, name)
             for i, (r, name) in enumerate(zip(problem.ridge, "xy", strict=True))
         ]
-        misfit, made = (1.0, 0) if start is None else start["progress"].tolist()
+        misfit, epoch = (1.0, 0) if start is None else start["progress"].tolist()
         epochs = self.epochs or max(EPOCHS, -(-STEPS // batches))
         while True:
-            arrays = {"seeds": seeds, "progress": np.array([misfit, made]), **moments.learnt()}
+            arrays = {"seeds": seeds, "progress": np.array([misfit, epoch]), **moments.learnt()}
             for view, name in zip(views, "xy", strict=True):
                 arrays[f"{name}_weights"] = view.U
-            yield Iterate(misfit, partial(dict, arrays), final=made >= epochs)
+            yield Iterate(misfit, partial(dict, arrays), final=epoch >= epochs)
             misfits, order = [], random_order(np.arange(n), rng, self.batch, together)
             for S in equal_slices(n, self.batch):
                 phi, psi = (rows.minibatch(order[S], i) for i in (0, 1))
                 Z, W = phi.images(x.U), psi.images(y.U)  # Uᵀφ, Vᵀψ
                 squares = x.squares(x.U, Z), y.squares(y.U, W)
-                if not all(np.isfinite(one).all() for one in squares):  # steps were too long
+                if not all(np.isfinite(square).all() for square in squares):  # steps were too long
                     yield Iterate(np.inf, partial(dict, arrays))
                     return
                 # Cu ← ρ Cu + (1 − ρ) (Uᵀ φφᵀ U / b + λ UᵀU), and so Cv
@@ -119,7 +119,7 @@ class KNOI(OnFourierFeatures):
                 misfits[-1] /= 2 * Z.shape[0] * Z.shape[1]
                 x.move(phi, of_x)
                 y.move(psi, of_y)
-            misfit, made = float(np.mean(misfits)), made + 1
+            misfit, epoch = float(np.mean(misfits)), epoch + 1
 
 
 class SeededFourierMap(FeatureMap):
@@ -148,8 +148,8 @@ class SeededFourierMap(FeatureMap):
             yield fourier(self.kernel, self.inputs, min(width, self.columns - start), rng)
 
     def features(self, rows: LinearOperator) -> Array:
-        found = [part.features(rows) * float(np.sqrt(part.columns / self.columns)) for part in self.parts()]
-        return found[0] if len(found) == 1 else rows.device.concat(found)
+        blocks = [part.features(rows) * float(np.sqrt(part.columns / self.columns)) for part in self.parts()]
+        return blocks[0] if len(blocks) == 1 else rows.device.concat(blocks)
 
     def __repr__(self) -> str:
         return f"SeededFourierMap({self.inputs} -> {self.columns})"

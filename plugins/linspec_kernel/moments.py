@@ -102,8 +102,8 @@ class Nystrom:
         m = len(numbers)
         self.numbers = numbers
         C = op.columns(self.numbers)
-        own = on_host(_rows(C, numbers, self.asarray)) if op.kernel.precomputed else None
-        self.turn = turn_of(op.points.at(numbers), differences=False, own=own)
+        among = on_host(_rows(C, numbers, self.asarray)) if op.kernel.precomputed else None
+        self.turn = turn_of(op.points.at(numbers), differences=False, own=among)
         # Overwrite the columns by L, block by block.
         right = self.asarray.asarray(self.turn, op.tile_dtype)
         G, total = np.zeros((m, m)), np.zeros(m)
@@ -116,17 +116,10 @@ class Nystrom:
         G -= count * np.outer(self.mean, self.mean)
         w, self.V = eigenpairs((G + G.T) / 2)
         self.w = np.maximum(w, 0.0)
-        self.shift = self._beside(rng) if shift is None else shift
+        self.shift = self._remainder(rng) if shift is None else shift
 
-    def _beside(self, rng: np.random.Generator | None) -> float:
-        """Estimate |K − LLᵀ| from the block of K − LLᵀ in q rows and columns that are drawn.
-
-        For the largest eigenvalue λ of the block and the mean d of its diagonal, the estimate is
-        (√λ − √d)² n/q + d. If λ is far above d, this is about λ n/q, because λ is then about q/n times the largest
-        eigenvalue of the whole matrix. Otherwise λ is biased upwards, as the largest eigenvalue of a sample covariance
-        is (Marchenko & Pastur 1967), and the estimate corrects this. The result is λ if all rows are drawn, and 0 if
-        all rows are landmarks.
-        """
+    def _remainder(self, rng: np.random.Generator | None) -> float:
+        """Estimate |K − LLᵀ| from its block in q rows and columns that are drawn; 0 if all rows are landmarks."""
         n = self.op.shape[0]
         if len(self.numbers) == n:
             return 0.0
@@ -139,6 +132,8 @@ class Nystrom:
         largest = max(float(leading_eigenpairs(E, 1)[0][0]), 0.0)
         if q == n:
             return largest
+        # An eigenvalue far above the mean of the diagonal is about q/n times that of the whole matrix. One near it is
+        # biased upwards, as the largest eigenvalue of a sample covariance is (Marchenko & Pastur 1967).
         return float((np.sqrt(largest) - np.sqrt(size)) ** 2 * n / q + size)
 
     def _adjoint(self, R: Array) -> HostArray:
@@ -158,8 +153,8 @@ class Nystrom:
         M = scale[:, None] * (on_host(W.T @ KW) + self.ridge * on_host(W.T @ W)) * scale
         A, B = (scale[:, None] * on_host(W.T @ V) for V in (KR, R))
         T = whitening((M + M.T) / 2, DEPENDENT)
-        found = np.sum((T.T @ A) * (T.T @ B), axis=0)
-        return np.clip(found, 0.0, norms_alone(R, KR, self.ridge, self.device))
+        bounds = np.sum((T.T @ A) * (T.T @ B), axis=0)
+        return np.clip(bounds, 0.0, norms_alone(R, KR, self.ridge, self.device))
 
     def squares(self, R: Array) -> HostArray:
         """Estimate aᵀK(K + r I)⁻¹a for each column a of R, with the ridge r, by LLᵀ + d I in place of K.
@@ -254,7 +249,7 @@ class KernelMoments:
 
     def take(self, i: int, columns: float, share: float, flops: float) -> None:
         """Count a pass over one view, or a share of one, before it begins."""
-        read = [one + share * (i == j) for j, one in enumerate(self.read)]
+        read = [count + share * (i == j) for j, count in enumerate(self.read)]
         self.passes.take(max(read) - max(self.read))
         self.read = read
         self.passes.columns += columns
@@ -317,15 +312,17 @@ class Fitted:
 def as_numbers(kernel: Kernel) -> HostArray:
     """The fields of a kernel that are numbers: an array of two rows, whether each field is one, and its value."""
     values = [getattr(kernel, field.name) for field in fields(kernel)]
-    given = [isinstance(value, int | float) for value in values]
-    return np.array([given, [float(v) if is_one else 0.0 for v, is_one in zip(values, given, strict=True)]])
+    numeric = [isinstance(value, int | float) for value in values]
+    return np.array(
+        [numeric, [float(v) if number else 0.0 for v, number in zip(values, numeric, strict=True)]]
+    )
 
 
 def with_numbers(kernel: Kernel, numbers: HostArray) -> Kernel:
     """The kernel with the numbers that `as_numbers` has returned of another one of its class."""
     new = {
         field.name: float(value)
-        for field, is_one, value in zip(fields(kernel), *np.asarray(numbers), strict=True)
-        if is_one and value != getattr(kernel, field.name)
+        for field, is_number, value in zip(fields(kernel), *np.asarray(numbers), strict=True)
+        if is_number and value != getattr(kernel, field.name)
     }
     return replace(kernel, **new)

@@ -95,7 +95,7 @@ class NystromLOBPCG(ByTiles):
             Nystrom(op, r, drawn_rows(n, m, rng), rng)
             for op, r in zip(moments.operators, ridges, strict=True)
         ]
-        x, y = spaces = [Space(op, one) for op, one in zip(moments.operators, near, strict=True)]
+        x, y = spaces = [Space(op, nystrom) for op, nystrom in zip(moments.operators, near, strict=True)]
         blocks = (
             [device.asarray(start[f"{name}_weights"]) for name in "xy"]
             if start
@@ -144,8 +144,8 @@ class NystromLOBPCG(ByTiles):
         n = float(sizes.n)
         width = sizes.k + EXTRA
         m = default_landmarks(sizes.n)
-        each = n**2 * (2 * PER_ENTRY + (sizes.p + sizes.q + 6 * width) / DENSE_RATE)
-        seconds = EXPECTED * each + 4 * n * m**2 / DENSE_RATE + 20 * float(m) ** 3 / FACTOR_RATE
+        per_pass = n**2 * (2 * PER_ENTRY + (sizes.p + sizes.q + 6 * width) / DENSE_RATE)
+        seconds = EXPECTED * per_pass + 4 * n * m**2 / DENSE_RATE + 20 * float(m) ** 3 / FACTOR_RATE
         held = 16 * n * (m + 2 * (KEEP + 2) * width)
         return Estimate(seconds, held, "passes over the kernels, and landmarks")
 
@@ -164,7 +164,7 @@ def answer(
     (K + r) a = Ky b/ρ replaces these components by those of Ky b/(ρr).
     """
     scale = moments.device.asarray(np.where(rho > SMALL * rho[:1], rho, np.inf))
-    a, b = (A + one.solve(gap) / scale for one, A, gap in zip(near, coefficients, R, strict=True))
+    a, b = (A + view.solve(gap) / scale for view, A, gap in zip(near, coefficients, R, strict=True))
     return {"x_weights": a, "y_weights": b, **moments.learnt()}
 
 
@@ -179,13 +179,13 @@ def first_blocks(near: list[Nystrom], width: int) -> list[Array]:
     for rows in equal_slices(n, BLOCK):
         C += on_host(x.device.asarray(x.L[rows, :]).T @ y.device.asarray(y.L[rows, :]))
     C -= n * np.outer(x.mean, y.mean)
-    roots = [one.V / np.sqrt(one.w + one.ridge) for one in near]
+    roots = [view.V / np.sqrt(view.w + view.ridge) for view in near]
     U, s, Vt = np.linalg.svd(roots[0].T @ C @ roots[1], full_matrices=False)
     count = int(np.sum(s[:width] > 1e-3 * s[:1]))
     features = [roots[0] @ U[:, :count], roots[1] @ Vt[:count].T]
-    values = [one.image(c) for one, c in zip(near, features, strict=True)]
+    values = [view.image(c) for view, c in zip(near, features, strict=True)]
     scale = near[0].device.asarray(s[:count])
-    return [(values[1 - i] / scale - values[i]) / one.ridge for i, one in enumerate(near)]
+    return [(values[1 - i] / scale - values[i]) / view.ridge for i, view in enumerate(near)]
 
 
 class Space:

@@ -19,7 +19,7 @@ from linspec.operators import LinearOperator
 from linspec.process import count_of
 from linspec.rows import Passes
 from linspec.solving import table_of_features, table_of_training_rows
-from linspec_kernel.certificate import judged
+from linspec_kernel.certificate import certified
 from linspec_kernel.moments import Fitted, KernelMoments
 
 S_co = TypeVar("S_co", bound=ls.Solution, covariant=True)
@@ -35,14 +35,14 @@ class OfKernels(ls.Problem[S_co], adjusts_rows=False):
         super().__post_init__()
         kernel: Any = None
         for matrix, name in self.kernel_fields.items():
-            given = getattr(self, name)
-            kernel = self.checked_kernel(kernel if given is None else given, name)
+            argument = getattr(self, name)
+            kernel = self.checked_kernel(kernel if argument is None else argument, name)
             object.__setattr__(self, name, kernel)
             check_square(kernel, self.matrices[matrix], matrix)
 
-    def checked_kernel(self, given: Any, name: str) -> Kernel:
+    def checked_kernel(self, argument: Any, name: str) -> Kernel:
         """Return the kernel that an argument stands for."""
-        return as_kernel(given, name)
+        return as_kernel(argument, name)
 
     @property
     def kernels(self) -> dict[str, Kernel]:
@@ -311,4 +311,4 @@ class KernelCCA(OfKernels[KernelCCASolution]):
         more functions than pairs, the missing part of the sum of the exact correlations is estimated.
         """
         moments.fit(None, arrays)
-        return judged(self, moments, arrays, tol)
+        return certified(self, moments, arrays, tol)

@@ -75,21 +75,21 @@ PRODUCTS = 100
 """Number of passes whose time is compared."""
 
 
-def columns_beside(problem: ls.LeastSquares, moments: Moments) -> int:
+def auxiliary_columns(problem: ls.LeastSquares, moments: Moments) -> int:
     """Return the number of random columns with the least expected time of all passes; 0 if it gains little."""
     m, ridges = int(problem.B.shape[1]), len(problem.ridges)
     if problem.A.resident or moments.holds:
         return 0
     sizes = cost.sizes_of([problem.A], m)
     few, many = (cost.sweeps_estimate(replace(sizes, k=k), PRODUCTS) for k in (m, m + MOST))
-    each = (many.seconds - few.seconds) / MOST
+    per_column = (many.seconds - few.seconds) / MOST
     between = (
         10.0 * (ridges - 1) * sizes.p * PRODUCTS / cost.DENSE_RATE
     )  # each further ridge has blocks of its own
 
     def seconds(columns: int) -> float:
         b = m + columns
-        return float((b / m) ** -SAVED * (few.seconds + columns * each + between * b**2))
+        return float((b / m) ** -SAVED * (few.seconds + columns * per_column + between * b**2))
 
     fits = ridges * many.bytes <= sizes.free_memory() / 4
     best = min(range(MOST + 1), key=seconds) if fits else 0
@@ -123,7 +123,7 @@ class ConjugateGradients(ByProducts):
         """Yield the iterates of all ridges."""
         system = NormalEquations(problem, moments, self.form)
         least = min(problem.ridges)
-        wide = columns_beside(problem, moments) if self.random_columns is None else self.random_columns
+        wide = auxiliary_columns(problem, moments) if self.random_columns is None else self.random_columns
         W = system.asarray.asarray(context.rng.standard_normal((system.p, wide)))
         Z = system.plant(context)
         x0 = None if start is None else system.asarray.asarray(start["x"])
@@ -140,13 +140,13 @@ class ConjugateGradients(ByProducts):
                 steps = in_variables(  # (4)
                     cg_steps(block * scale, (0.0,), columns), UnitColumns(scale, least, len(columns[0]))
                 )
-            for made, step in enumerate(driven(moments.gram_product, steps)):  # (2)
+            for iterations, step in enumerate(driven(moments.gram_product, steps)):  # (2)
                 X = step.X()
                 residual = system.residual(step.lengths[known])
                 yield Iterate(residual, partial(_answer, system, X, x0, Z))  # (3)
-                if made == 0 and residual > before / 2:
+                if iterations == 0 and residual > before / 2:
                     return
-                before = before if made else residual
+                before = before if iterations else residual
                 if context.tol < tol:
                     break
             answer = _answer(system, X, x0, Z)
@@ -154,10 +154,10 @@ class ConjugateGradients(ByProducts):
 
     def _scale(self, problem: ls.LeastSquares, moments: Moments) -> Array | None:
         """(aᵢᵀaᵢ + r)^(−1/2) as a column, where steps in (4) are fewer; None elsewhere."""
-        A, (r, *others), squares = moments.operators[0], problem.ridges, moments.fitted[0].squares
+        A, (r, *more), squares = moments.operators[0], problem.ridges, moments.fitted[0].squares
         d = squares + r
         weak = 0 < r < WEAK * squares.mean() and d.max() > UNEQUAL * d.min()
-        if others or not weak or A.shape[0] < A.shape[1]:
+        if more or not weak or A.shape[0] < A.shape[1]:
             return None
         return A.device.blocks.asarray(d**-0.5)[:, None]
 

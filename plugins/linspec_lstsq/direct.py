@@ -67,13 +67,13 @@ def factorised(G: Array, ridge: float, *, spare: bool = False) -> Apply | None:
 
 def solved(G: Array, B: Array, ridges: Sequence[float], *, spare: bool = False) -> Array | None:
     """(G + rI)⁻¹B for all ridges side by side, or None if G is too ill-conditioned for one of them."""
-    found = []
+    solutions = []
     for ridge in ridges:
         apply = factorised(G, ridge, spare=spare)
         if apply is None:
             return None
-        found.append(apply(B))
-    return Device.of(B).concat(found)
+        solutions.append(apply(B))
+    return Device.of(B).concat(solutions)
 
 
 def _by_cholesky(G: HostArray, ridge: float, *, spare: bool) -> Apply | None:
@@ -137,7 +137,7 @@ class DirectLeastSquares(Solver):
     ) -> Iterator[Iterate]:
         """Yield the answer."""
         A, B = moments.operators
-        once = any(each.readings <= 1 for each in moments.operators)
+        once = any(operator.readings <= 1 for operator in moments.operators)
         wide = A.shape[0] < A.shape[1] and not once and not problem.A.streamed
         x, rank, device = None, None, A.device.blocks
         if wide:  # x = Aᵀ (AAᵀ + rI)⁻¹ B

@@ -120,7 +120,7 @@ class Ling(ByProducts, OnComponents):
             return
         context.note(Status.APPROXIMATE, PRINTED)
         near = max(context.tol, ROUNDING * rounding_of(moments, AtB, problem.width)["unit"])
-        yield from (each._replace(final=each.residual <= near) for each in steps)
+        yield from (iterate._replace(final=iterate.residual <= near) for iterate in steps)
 
     def prepared(self, moments: Moments, i: int, ridge: float, context: Context) -> Begin:
         """Compute the components of Xᵢ."""

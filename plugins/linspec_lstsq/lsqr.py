@@ -69,11 +69,11 @@ class SimultaneousLSQR(ByProducts):
             columns = G.shape[1]
             steps = golub_kahan(step, asarray.concat([G, AtAZ]), U, asarray.column_norms(U))  # (2)
             for X, lengths in lsqr(steps, dampings):  # (3)
-                found = X[0] if len(X) == 1 else system.joined(X)
-                yield Iterate(system.residual(lengths[:, :columns]), partial(system.answer, found, x0, Z))
+                solutions = X[0] if len(X) == 1 else system.joined(X)
+                yield Iterate(system.residual(lengths[:, :columns]), partial(system.answer, solutions, x0, Z))
                 if context.tol < tol:
                     break
             else:
                 return
-            answer = system.answer(found, x0, Z)
+            answer = system.answer(solutions, x0, Z)
             x0, Z = answer["x"], -answer.get("planted", -Z)  # (4)

@@ -102,8 +102,8 @@ class NormalEquations:
         """AᵀB − (AᵀA + rI) x for all ridges, or AᵀB without x, and AᵀA Z, in one pass."""
         parts = [V for V in (x, Z) if V is not None and V.shape[1]]
         AtV, AtB = (
-            each[0]
-            for each in self.moments.products(
+            products[0]
+            for products in self.moments.products(
                 self.asarray.concat(parts) if parts else None, self.asarray.eye(self.m)
             )
         )
@@ -134,14 +134,14 @@ class NormalEquations:
 
     def joined(self, X: list[Array]) -> Array:
         """The solutions of all ridges side by side, then those of planted columns for the least ridge."""
-        return self.asarray.concat([*(each[:, : self.m] for each in X), X[self.least][:, self.m :]])
+        return self.asarray.concat([*(x[:, : self.m] for x in X), X[self.least][:, self.m :]])
 
-    def answer(self, found: Array, x: Array | None, Z: Array) -> dict[str, Array]:
+    def answer(self, solutions: Array, x: Array | None, Z: Array) -> dict[str, Array]:
         """The answer from such solutions, and what is left of planted columns."""
-        w, answer = len(self.scales), found
+        w, answer = len(self.scales), solutions
         if x is not None:
-            answer = x * self.live + found[:, :w]
-        return {"x": answer[:, :w]} | ({"planted": found[:, w:] - Z} if Z.shape[1] else {})
+            answer = x * self.live + solutions[:, :w]
+        return {"x": answer[:, :w]} | ({"planted": solutions[:, w:] - Z} if Z.shape[1] else {})
 
 
 def rounding_of(moments: Moments, AtB: Array, width: int) -> dict[str, Any]:

@@ -291,7 +291,7 @@ class Outlook:
     width : int
         Columns of the iterates.
     trace, digits : float
-    asked : int or None
+    rank : int or None
         A rank given by the user, which is always used.
     """
 
@@ -300,7 +300,7 @@ class Outlook:
     width: int
     trace: float
     digits: float
-    asked: int | None
+    rank: int | None
 
     def iteration(self, rank: int) -> float:
         """The price of an iteration with a preconditioner of the given rank."""
@@ -328,7 +328,7 @@ class Outlook:
         rank, iterations = len(values), self.iterations(values, shift)
         alone = iterations * np.sqrt((values[0] + shift) / (values[-1] + shift))
         alone = min(alone, iterations + PER_OUTLIER * rank / self.width)
-        return bool(self.asked or iterations * self.iteration(rank) < alone * self.iteration(0))
+        return bool(self.rank or iterations * self.iteration(rank) < alone * self.iteration(0))
 
 
 def _fall(values: HostArray) -> float:

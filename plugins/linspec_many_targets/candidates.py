@@ -27,48 +27,48 @@ DRAWS = 20
 """The number of settings of several bands by default."""
 
 
-def checked_ridges(given: Any) -> tuple[float, ...]:
+def checked_ridges(argument: Any) -> tuple[float, ...]:
     """Return the candidates for the ridge; all must be positive."""
-    listed = to_host(given).tolist() if is_array(given) else given
+    listed = to_host(argument).tolist() if is_array(argument) else argument
     listed = listed if isinstance(listed, list | tuple | range) else [listed]
-    found = tuple(check_ridge(ridge) for ridge in listed)
-    if not found or min(found) == 0:
+    ridges = tuple(check_ridge(ridge) for ridge in listed)
+    if not ridges or min(ridges) == 0:
         raise InvalidProblem(
-            f"ridges must be at least one number above 0; got {shown(given)}. linspec.LeastSquares needs no ridge."
+            f"ridges must be at least one number above 0; got {shown(argument)}. linspec.LeastSquares needs no ridge."
         )
-    return found
+    return ridges
 
 
-def checked_bands(given: Any, p: int, names: Sequence[str] | None) -> tuple[tuple[str, ...], HostArray]:
+def checked_bands(bands: Any, p: int, names: Sequence[str] | None) -> tuple[tuple[str, ...], HostArray]:
     """Return the names of the bands, and the number of the band of each of p columns.
 
     Parameters
     ----------
-    given : None, array or list of p labels, or mapping from a name to columns
+    bands : None, array or list of p labels, or mapping from a name to columns
         Columns of a mapping are numbers, slices, or names of columns.
     p : int
     names : sequence of str or None
         The names of the columns, if they have some.
     """
-    if given is None:
+    if bands is None:
         return ("all",), np.zeros(p, dtype=np.int64)
-    if isinstance(given, Mapping):
-        return tuple(map(str, given)), _of_mapping(given, p, names)
-    labels = to_host(given)
+    if isinstance(bands, Mapping):
+        return tuple(map(str, bands)), _of_mapping(bands, p, names)
+    labels = to_host(bands)
     if labels.ndim != 1 or len(labels) != p or (labels.dtype.kind == "f" and not np.isfinite(labels).all()):
         raise InvalidProblem(
             f"bands must have one label for each of {p} columns of X, or map names of bands to columns; got "
-            f"{shown(given)}."
+            f"{shown(bands)}."
         )
     numbers: dict[Any, int] = {}  # in the order of their first columns
-    found = [numbers.setdefault(label, len(numbers)) for label in labels.tolist()]
-    return tuple(map(str, numbers)), np.asarray(found, dtype=np.int64)
+    band_of = [numbers.setdefault(label, len(numbers)) for label in labels.tolist()]
+    return tuple(map(str, numbers)), np.asarray(band_of, dtype=np.int64)
 
 
-def _of_mapping(given: Mapping[Any, Any], p: int, names: Sequence[str] | None) -> HostArray:
-    found = np.full(p, -1)
+def _of_mapping(bands: Mapping[Any, Any], p: int, names: Sequence[str] | None) -> HostArray:
+    band_of = np.full(p, -1)
     index = {name: i for i, name in enumerate(names or ())}
-    for number, (band, columns) in enumerate(given.items()):
+    for number, (band, columns) in enumerate(bands.items()):
         listed = range(p)[columns] if isinstance(columns, slice) else columns
         listed = to_host(listed).tolist() if is_array(listed) else listed
         listed = list(listed) if isinstance(listed, Sequence) and not isinstance(listed, str) else []
@@ -76,32 +76,34 @@ def _of_mapping(given: Mapping[Any, Any], p: int, names: Sequence[str] | None) -
             index.get(column, -1) if isinstance(column, str) else column for column in listed
         ]
         known = all(type(place) in (int, np.int64) and 0 <= place < p for place in places)
-        if not places or not known or len({*places}) < len(places) or (found[places] >= 0).any():
+        if not places or not known or len({*places}) < len(places) or (band_of[places] >= 0).any():
             raise InvalidProblem(
                 f"band {band!r} must list columns of X that are in no other band, by numbers from 0 to {p - 1}, by a "
                 f"slice, or by their names; got {shown(columns)}."
             )
-        found[places] = number
-    if (found < 0).any():
-        raise InvalidProblem(f"each column must be in one band; got column {np.argmin(found)} of X in none.")
-    return found
+        band_of[places] = number
+    if (band_of < 0).any():
+        raise InvalidProblem(
+            f"each column must be in one band; got column {np.argmin(band_of)} of X in none."
+        )
+    return band_of
 
 
-def checked_weights(given: Any, bands: int, seed: Any) -> HostArray:
+def checked_weights(band_weights: Any, bands: int, seed: Any) -> HostArray:
     """Return the candidates for the weights of the bands, of shape (settings, bands)."""
-    draws = DRAWS if given is None else given
+    draws = DRAWS if band_weights is None else band_weights
     if isinstance(draws, int | np.integer) and draws > 0 and draws is not True:
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
             raise InvalidProblem(f"seed must be an integer of at least 0; got {shown(seed)}.")
         return _drawn(1 if bands == 1 else int(draws), bands, int(seed))
     with suppress(TypeError, ValueError):
-        weights = np.array(to_host(given), dtype=np.float64)
+        weights = np.array(to_host(band_weights), dtype=np.float64)
         fits = weights.ndim == 2 and weights.shape[1] == bands and len(weights) > 0
         if fits and np.isfinite(weights).all() and (weights >= 0).all() and weights.any(axis=1).all():
             return weights
     raise InvalidProblem(
         f"band_weights must be a number of draws, at least 1, or numbers with a row for each setting and a column for "
-        f"each of {bands} bands, zero or more, with a positive number in each row; got {shown(given)}."
+        f"each of {bands} bands, zero or more, with a positive number in each row; got {shown(band_weights)}."
     )
 
 

@@ -57,12 +57,12 @@ class Images:
     totals: HostArray
     squares: HostArray
 
-    def judged(self, ridge: float) -> tuple[HostArray, HostArray]:
+    def errors_for(self, ridge: float) -> tuple[HostArray, HostArray]:
         """Return the squared errors for a ridge, and their rounding: that of their terms, times a condition number."""
         sums = self.values + ridge
-        found = self.errors(self.images * inverse_of(self.values, ridge)[:, None])
+        errors = self.errors(self.images * inverse_of(self.values, ridge)[:, None])
         condition = sums.max(initial=0.0) / sums.min(initial=np.inf)
-        return found, ROUNDING * condition * (found + self.squares)
+        return errors, ROUNDING * condition * (errors + self.squares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,16 +123,16 @@ def chosen(data: Any, ridges: Sequence[float], settings: HostArray) -> Choice:
         for block in blocks_of(m, data.order):
             scores, rounding = _scores(data, decomposed, block, ridges, best)
             first = np.argmax(scores, axis=0)
-            found = np.take_along_axis(scores, first[None], axis=0)[0]
-            better = found > best.scores[block]
+            highest_scores = np.take_along_axis(scores, first[None], axis=0)[0]
+            better = highest_scores > best.scores[block]
             best.setting[block][better] = number
             best.ridges[block][better] = np.asarray(ridges)[first[better]]
-            best.scores[block][better] = found[better]
+            best.scores[block][better] = highest_scores[better]
             highest = np.max(scores + rounding, axis=0)
             best.rounding[block] = np.maximum(best.rounding[block], highest)
             pause()
-    found = np.where(np.isinf(best.scores), np.nan, best.scores)
-    return replace(best, scores=found, rounding=best.rounding - found)
+    known = np.where(np.isinf(best.scores), np.nan, best.scores)
+    return replace(best, scores=known, rounding=best.rounding - known)
 
 
 def _scores(
@@ -147,9 +147,9 @@ def _scores(
     used: Any = 0
     folds, total = data.images(decomposed, block)
     for fold in folds:
-        own = np.array([fold.judged(ridge) for ridge in ridges])
-        errors = errors + own
-        ratios = ratios + own * reciprocal(fold.totals)
+        fold_errors = np.array([fold.errors_for(ridge) for ridge in ridges])
+        errors = errors + fold_errors
+        ratios = ratios + fold_errors * reciprocal(fold.totals)
         used = used + (fold.totals > 0)
     pooled = (used == 0) | data.lone_rows
     best.partial[block] = (total > 0) & (pooled | (used < len(folds)))
@@ -183,15 +183,15 @@ def fitted(
     basis : callable
         Returns λ and V of shape (p, k) for the number of a setting.
     """
-    found = np.empty(C.shape)
+    coefficients = np.empty(C.shape)
     least = np.empty(C.shape[1])
     for number in np.unique(best.setting):
         values, V = basis(number)
-        mine = np.flatnonzero(best.setting == number)
-        for block in blocks_of(len(mine), len(C)):
-            some = mine[block]
+        columns = np.flatnonzero(best.setting == number)
+        for block in blocks_of(len(columns), len(C)):
+            some = columns[block]
             inverse = inverse_of(values[:, None], best.ridges[some])
-            found[:, some] = V @ (V.T @ C[:, some] * inverse)
+            coefficients[:, some] = V @ (V.T @ C[:, some] * inverse)
             least[some] = reciprocal(inverse.max(axis=0, initial=0.0))
             pause()
-    return found, least
+    return coefficients, least

@@ -56,37 +56,37 @@ class MomentFolds:
         moments.hold_cell(whole)
         self.order, self.targets = moments.widths
         self.rank = whole.rows - moments.pre.directions
-        self._kept: tuple[slice | None, list[Any], Any] = (None, [], None)
+        self._cached: tuple[slice | None, list[Any], Any] = (None, [], None)
 
     def _splits(self, block: slice) -> tuple[list[Any], HostArray]:
         """The preprocessed moments of each fold with a block of targets, kept, and their squares over all folds."""
-        if self._kept[0] != block:
+        if self._cached[0] != block:
             cells = [cell.with_diagonal(block) for cell in self.cells]
             pairs = list(training_and_held_out(cells, self.problem.splits))
             whole = reduce(Cell.merged, [held_out for _, held_out in pairs])
             splits = [split_of(self.problem, *pair) for pair in pairs]
-            self._kept = block, splits, whole.variation[len(whole.gram) :]
-        return self._kept[1:]
+            self._cached = block, splits, whole.variation[len(whole.gram) :]
+        return self._cached[1:]
 
     def decomposed(self, gamma: HostArray) -> list[tuple[HostArray, HostArray, HostArray]]:
         """Return (λ, D V, G) of each fold, with G the Gram matrix of held-out rows in the eigenbasis."""
         d = np.sqrt(gamma)[self.problem.band_of]
-        found = []
+        decompositions = []
         for split in self._splits(next(blocks_of(self.targets, self.order)))[0]:
             values, R = _scaled_basis(split.training["X", "X"], d, split.rank)
-            found.append((values, R, R.T @ split.held_out["X", "X"] @ R))
-        return found
+            decompositions.append((values, R, R.T @ split.held_out["X", "X"] @ R))
+        return decompositions
 
     def images(self, decomposed: Sequence[Any], block: slice) -> tuple[list[Any], HostArray]:
         """Return the images of a block of targets for each fold, and their squares over all folds."""
         splits, totals = self._splits(block)
-        found = []
+        images = []
         for (values, R, G), split in zip(decomposed, splits, strict=True):
             squares = split.held_out.squares("Y")
             errors = partial(errors_of_moments, R.T @ split.held_out["X", "Y"], G, squares)
-            images = R.T @ split.training["X", "Y"]
-            found.append(Images(errors, values, images, split.spreads["Y"], squares))
-        return found, totals
+            products = R.T @ split.training["X", "Y"]
+            images.append(Images(errors, values, products, split.spreads["Y"], squares))
+        return images, totals
 
 
 def _scaled_basis(S: HostArray, d: HostArray, rank: int) -> tuple[HostArray, HostArray]:
@@ -121,6 +121,6 @@ class Gram(Solver):
         if not sizes.readable:
             return None
         p, m = float(sizes.p), float(sizes.q)
-        each = 20 * p**3 / FACTOR_RATE + (RIDGES + 4) * 2 * p * p * m / DENSE_RATE
-        seconds = 2.0 * sizes.n * p * (p + m) / DENSE_RATE + SETTINGS * (FOLDS + 1) * each
+        per_fold = 20 * p**3 / FACTOR_RATE + (RIDGES + 4) * 2 * p * p * m / DENSE_RATE
+        seconds = 2.0 * sizes.n * p * (p + m) / DENSE_RATE + SETTINGS * (FOLDS + 1) * per_fold
         return Estimate(seconds, 8.0 * (FOLDS + 4) * p * (p + m), "Gram matrices of the folds")

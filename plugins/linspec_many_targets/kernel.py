@@ -86,27 +86,27 @@ class FoldOfRows:
     def __init__(self, problem: Any, X: HostArray, design: HostArray, roots: HostArray, split: Any) -> None:
         self.training, self.rest = split
         self.design, self.roots, self.center = design, roots, problem.center
-        self.own = own = roots[self.training]
+        self.d = d = roots[self.training]
         U, s, Vt = np.linalg.svd(design[self.training], full_matrices=False)
         keep = s > COLLINEAR * s.max(initial=0.0)
         self.solve = (Vt[keep].T / s[keep]) @ U[:, keep].T
         A, Z = self.adjusted(X)
         left, before, size = (
             np.einsum("ij,ij->j", M, M)
-            for M in (A, self._centred(X)[self.training], own[:, None] * X[self.training])
+            for M in (A, self._centred(X)[self.training], d[:, None] * X[self.training])
         )
         factors = (varies(left, size) & (left > EXPLAINED * before)) * 1.0
-        self.rank = int(np.count_nonzero(own) - np.count_nonzero(keep))
+        self.rank = int(np.count_nonzero(d) - np.count_nonzero(keep))
         self.live = np.bincount(problem.band_of, factors, len(problem.band_names))
         if problem.scale:
-            factors *= reciprocal(np.sqrt(left / (own @ own)))
+            factors *= reciprocal(np.sqrt(left / (d @ d)))
         A, Z, bands = A * factors, Z * factors, len(problem.band_names)
         self.kernels = band_kernels(A, A, problem.band_of, bands)
         self.across = band_kernels(Z, A, problem.band_of, bands)
 
     def _centred(self, X: HostArray) -> HostArray:
         """√D times rows less the mean of the training rows, so that large means cost no digits."""
-        mean = self.own**2 @ X[self.training] / (self.own @ self.own) if self.center else 0.0
+        mean = self.d**2 @ X[self.training] / (self.d @ self.d) if self.center else 0.0
         return self.roots[:, None] * (X - mean)
 
     def adjusted(self, X: HostArray) -> tuple[HostArray, HostArray]:
@@ -136,23 +136,23 @@ class RowFolds:
 
     def decomposed(self, gamma: HostArray) -> list[tuple[HostArray, HostArray, HostArray]]:
         """Return (λ, U, M) of each fold: M multiplies coefficients in the eigenbasis to predictions."""
-        found = []
+        decompositions = []
         for fold in self.folds:
             values, U = eigenbasis(
                 sum_of(fold.kernels, gamma), min(fold.rank, int(fold.live[gamma > 0].sum()))
             )
-            found.append((values, U, sum_of(fold.across, gamma) @ U))
-        return found
+            decompositions.append((values, U, sum_of(fold.across, gamma) @ U))
+        return decompositions
 
     def images(self, decomposed: Sequence[Any], block: slice) -> tuple[list[Any], HostArray]:
         """Return the images of a block of targets for each fold, and their squares over all folds."""
         Y = self.Y[:, block]
-        found = list[Any]()
+        images = list[Any]()
         for (values, U, M), fold in zip(decomposed, self.folds, strict=True):
-            own, rest = fold.adjusted(Y)
+            training, rest = fold.adjusted(Y)
             totals, squares = self._spread(fold.rest, block), np.einsum("ij,ij->j", rest, rest)
-            found.append(Images(partial(errors_of_rows, rest, M), values, U.T @ own, totals, squares))
-        return found, self._spread(np.concatenate([fold.rest for fold in self.folds]), block)
+            images.append(Images(partial(errors_of_rows, rest, M), values, U.T @ training, totals, squares))
+        return images, self._spread(np.concatenate([fold.rest for fold in self.folds]), block)
 
     def _spread(self, rows: HostArray, block: slice) -> HostArray:
         """Return the squares of targets about the means of some rows, 0 where they do not vary."""
@@ -173,10 +173,10 @@ class Kernel(Solver):
         duals, least = fitted(
             best, Y, lambda number: eigenbasis(sum_of(kernels, problem.settings[number]), len(Y))
         )
-        found = best.arrays(problem.settings) | {"least": least, "mixing": duals}
+        arrays = best.arrays(problem.settings) | {"least": least, "mixing": duals}
         if len(Y) >= min(Y.shape[1], X.shape[1]):
-            found["weights"] = found["band_weights"].T[problem.band_of] * (X.T @ found.pop("mixing"))
-        yield Iterate(0.0, partial(dict, found), final=True)
+            arrays["weights"] = arrays["band_weights"].T[problem.band_of] * (X.T @ arrays.pop("mixing"))
+        yield Iterate(0.0, partial(dict, arrays), final=True)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
@@ -184,7 +184,7 @@ class Kernel(Solver):
         n, p, m = float(sizes.n), float(sizes.p), float(sizes.q)
         if not np.isfinite(n):
             return None
-        each = 20 * n**3 / FACTOR_RATE + 2 * n * n * m * (2 + RIDGES / FOLDS) / DENSE_RATE
-        seconds = (FOLDS + 1) * (2 * n * n * p / DENSE_RATE + SETTINGS * each)
+        per_fold = 20 * n**3 / FACTOR_RATE + 2 * n * n * m * (2 + RIDGES / FOLDS) / DENSE_RATE
+        seconds = (FOLDS + 1) * (2 * n * n * p / DENSE_RATE + SETTINGS * per_fold)
         held = 2 * n * p + (FOLDS + 2) * SETTINGS * n * n + 3 * n * m
         return Estimate(seconds, 8.0 * held, "kernel matrices of the folds")

@@ -119,15 +119,17 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
     def _numbers(self, targets: Any) -> HostArray:
         """The numbers of targets that are given by numbers, by names, or by None for all."""
         m = len(self.ridges)
-        given = range(m) if targets is None else to_host(targets).tolist() if is_array(targets) else targets
-        listed = [*given] if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+        chosen = range(m) if targets is None else to_host(targets).tolist() if is_array(targets) else targets
+        listed = [*chosen] if isinstance(chosen, Iterable) and not isinstance(chosen, str) else [chosen]
         names = {name: i for i, name in enumerate(self.target_names)}
-        found: list[Any] = [names.get(each, each) if isinstance(each, str) else each for each in listed]
-        if not all(type(number) in (int, np.int64) and 0 <= number < m for number in found):
+        numbers: list[Any] = [
+            names.get(target, target) if isinstance(target, str) else target for target in listed
+        ]
+        if not all(type(number) in (int, np.int64) and 0 <= number < m for number in numbers):
             raise InvalidProblem(
                 f"targets must be numbers from 0 to {m - 1}, or names of columns of Y; got {shown(targets)}."
             )
-        return np.asarray(found, dtype=np.int64)
+        return np.asarray(numbers, dtype=np.int64)
 
     def targets_table(self, targets: Any = None, *, library: str | None = None) -> Any:
         """Make a table of what was chosen for each target.
@@ -219,14 +221,16 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
         """
         some = self._numbers(targets)
         offset, slopes = (
-            None if each is None else _picked(each, some) for each in (self.y_mean, self.y_slopes)
+            None if term is None else _picked(term, some) for term in (self.y_mean, self.y_slopes)
         )
         if self.mixing is None:
             rows = NewRows.of(self, "X")
-            found = rows.images(X, self.coefficients(targets), "X", confounds, offset=offset, slopes=slopes)
+            predictions = rows.images(
+                X, self.coefficients(targets), "X", confounds, offset=offset, slopes=slopes
+            )
         else:
-            found = self._by_factors(X, some, confounds, offset, slopes)
-        return found[:, 0] if self.vector and is_array(found) else found
+            predictions = self._by_factors(X, some, confounds, offset, slopes)
+        return predictions[:, 0] if self.vector and is_array(predictions) else predictions
 
     def _by_factors(
         self, X: Any, some: HostArray, confounds: Any, offset: Array | None, slopes: Array | None
@@ -242,15 +246,17 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
         there = Device.of(scores)
         kernels = np.split(HOST.asarray(scores), len(V), axis=1)
         mixing = to_host(self.mixing)
-        found = np.empty((len(kernels[0]), len(some)))
+        predictions = np.empty((len(kernels[0]), len(some)))
         settings, numbers = np.unique(self.band_weights[some], axis=0, return_inverse=True)
         for number, gamma in enumerate(settings):
-            mine = np.flatnonzero(numbers.ravel() == number)
-            found[:, mine] = sum(g * K for g, K in zip(gamma, kernels, strict=True)) @ mixing[:, some[mine]]
+            columns = np.flatnonzero(numbers.ravel() == number)
+            predictions[:, columns] = (
+                sum(g * K for g, K in zip(gamma, kernels, strict=True)) @ mixing[:, some[columns]]
+            )
         Z = rows.confounds_less_mean(confounds, {"X": A})
-        found += 0.0 if offset is None else to_host(offset)
-        found += 0.0 if slopes is None or Z is None else Z @ to_host(slopes)
-        return there.asarray(found, host_dtype(scores))
+        predictions += 0.0 if offset is None else to_host(offset)
+        predictions += 0.0 if slopes is None or Z is None else Z @ to_host(slopes)
+        return there.asarray(predictions, host_dtype(scores))
 
     @with_device
     def predictions_table(
@@ -271,9 +277,11 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
             A row for each row of X, and a column for each target.
         """
         names = self.target_names
-        found = self.predict(X, targets=targets, confounds=confounds)
-        found = to_host(found if is_array(found) else _here(found, "predictions").dense())
-        columns = np.reshape(found, (len(found), -1)).T
+        predictions = self.predict(X, targets=targets, confounds=confounds)
+        predictions = to_host(
+            predictions if is_array(predictions) else _here(predictions, "predictions").dense()
+        )
+        columns = np.reshape(predictions, (len(predictions), -1)).T
         named = dict(zip([names[i] for i in self._numbers(targets)], columns, strict=True))
         return table_of_rows(self, named, X, library)
 
@@ -298,8 +306,8 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
         InvalidProblem
             The rows do not fit each other, or the training data.
         """
-        found = score_of_predictions(self, X, Y, confounds=confounds, sample_weight=sample_weight)
-        return found.by_target
+        scores = score_of_predictions(self, X, Y, confounds=confounds, sample_weight=sample_weight)
+        return scores.by_target
 
     @with_device
     def score(self, X: Any, Y: Any, *, confounds: Any = None, sample_weight: Any = None) -> float:
@@ -464,9 +472,9 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         if _is_count(splitter) and self.groups is None and n != np.inf and 2 <= splitter <= n:
             sizes = [len(rows) for rows in np.array_split(np.arange(n), splitter)]
             splitter = np.repeat(np.arange(splitter), sizes)
-        found = folds_of(splitter, n, groups=self.groups, rng=self.seed)
-        found.check_counted(self.sample_weight)
-        self._keep(splits=found)
+        folds = folds_of(splitter, n, groups=self.groups, rng=self.seed)
+        folds.check_counted(self.sample_weight)
+        self._keep(splits=folds)
 
     def check_held(self) -> None:
         """Refuse rows that stand for others: folds hold out rows as they came."""
@@ -524,62 +532,62 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         `least` is the smallest eigenvalue of D XᵀX D + r that a solver has inverted, by default r. Coefficients are
         `weights`, or γ ∘ Xᵀ√D `mixing`.
         """
-        given = {name: HOST.asarray(x) for name, x in arrays.items()}
+        on_host = {name: HOST.asarray(x) for name, x in arrays.items()}
         (p, m), n = moments.widths, moments.operators[0].shape[0]
         wanted: dict[str, Any] = {"ridges": (m,), "scores": (m,), "band_weights": (m, len(self.band_names))}
-        wanted |= {"mixing": (n, m)} if "mixing" in given else {"weights": (p, m)}
+        wanted |= {"mixing": (n, m)} if "mixing" in on_host else {"weights": (p, m)}
         for name, shape in wanted.items():
-            if given[name].shape != shape:
-                raise BrokenPlugin(f"{name} must have shape {shape}; got {given[name].shape}.")
+            if on_host[name].shape != shape:
+                raise BrokenPlugin(f"{name} must have shape {shape}; got {on_host[name].shape}.")
         moments.fit()
-        ridges, gammas = given["ridges"], np.maximum(given["band_weights"], 0.0)
-        judge = self._by_rows if "mixing" in given else self._by_columns
-        fields, (gaps, lengths, sizes) = judge(moments, given, ridges, gammas)
+        ridges, gammas = on_host["ridges"], np.maximum(on_host["band_weights"], 0.0)
+        fields_and_lengths = self._by_rows if "mixing" in on_host else self._by_columns
+        fields, (gaps, lengths, sizes) = fields_and_lengths(moments, on_host, ridges, gammas)
         floor = self._floor(moments) * np.sqrt(gammas.max(axis=1))
         ratios = [ratio(gap, max(size, low)) for gap, size, low in zip(gaps, sizes, floor, strict=True)]
-        off = reciprocal(lengths * given.get("least", ridges)) * gaps * (sizes > floor)
-        fields |= {name: given[name] for name in ("ridges", "band_weights", "scores")}
+        off = reciprocal(lengths * on_host.get("least", ridges)) * gaps * (sizes > floor)
+        fields |= {name: on_host[name] for name in ("ridges", "band_weights", "scores")}
         fields |= {"band_of": self.band_of, "band_names": self.band_names, "vector": self.vector}
         kind = "from-gram" if moments.holds else "recomputed"
-        return Certificate(float(max(ratios)), _findings(off, given["scores"]), fields, kind)
+        return Certificate(float(max(ratios)), _findings(off, on_host["scores"]), fields, kind)
 
     def _by_columns(
-        self, moments: Moments, given: Mapping[str, HostArray], ridges: HostArray, gammas: HostArray
+        self, moments: Moments, arrays: Mapping[str, HostArray], ridges: HostArray, gammas: HostArray
     ) -> tuple[dict[str, Any], HostArray]:
         """The coefficients as returned, and of each target the lengths of the residual, of D⁻¹w and of D Xᵀy."""
         f, asarray = moments.fitted[0], moments.device.asarray
-        returned = self.X.device.asarray(f.scaled(given["weights"]), self.X.dtype)
-        W = f.unscaled(HOST.asarray(returned))  # what is judged is what is returned
+        returned = self.X.device.asarray(f.scaled(arrays["weights"]), self.X.dtype)
+        W = f.unscaled(HOST.asarray(returned))  # what is certified is what is returned
         SW = to_host(moments.products(asarray(W), None, onto=(0,))[0][0])
         C = to_host(moments.cross())
-        found = np.empty((3, len(ridges)))
+        lengths = np.empty((3, len(ridges)))
         for block in blocks_of(len(ridges), len(W)):
             d = np.sqrt(gammas[block]).T[self.band_of]
             w = W[:, block] * np.where(d > 0, reciprocal(d), 1.0)
             gap = d * (C[:, block] - SW[:, block]) - ridges[block] * w
-            found[:, block] = [np.linalg.norm(V, axis=0) for V in (gap, w, d * C[:, block])]
-        return {"weights": returned}, found
+            lengths[:, block] = [np.linalg.norm(V, axis=0) for V in (gap, w, d * C[:, block])]
+        return {"weights": returned}, lengths
 
     def _by_rows(
-        self, moments: Moments, given: Mapping[str, HostArray], ridges: HostArray, gammas: HostArray
+        self, moments: Moments, arrays: Mapping[str, HostArray], ridges: HostArray, gammas: HostArray
     ) -> tuple[dict[str, Any], HostArray]:
         """The same for w = γ ∘ Xᵀa: D Xᵀ(y − X w) − r D⁻¹w is D Xᵀe with e = y − K a − r a."""
         asarray = self.X.device.asarray
         X, Y = (preprocessed(moments, i, rows) for i, rows in enumerate(rows_of(moments)))
-        mixing = asarray(given["mixing"], self.X.dtype)
+        mixing = asarray(arrays["mixing"], self.X.dtype)
         fields = {"weights": asarray(moments.fitted[0].scaled(X.T), self.X.dtype), "mixing": mixing}
-        duals, found = HOST.asarray(mixing), np.empty((3, len(ridges)))
+        duals, lengths = HOST.asarray(mixing), np.empty((3, len(ridges)))
         kernels = band_kernels(X, X, self.band_of, len(self.band_names))
         settings, numbers = np.unique(gammas, axis=0, return_inverse=True)
         for number, gamma in enumerate(settings):
-            mine, K = np.flatnonzero(numbers.ravel() == number), sum_of(kernels, gamma)
-            for block in blocks_of(len(mine), len(X)):
-                some = mine[block]
+            columns, K = np.flatnonzero(numbers.ravel() == number), sum_of(kernels, gamma)
+            for block in blocks_of(len(columns), len(X)):
+                some = columns[block]
                 y, a = Y[:, some], duals[:, some]
                 e = y - K @ a - ridges[some] * a
                 squares = [np.einsum("ij,ij->j", V, K @ V) for V in (e, a, y)]
-                found[:, some] = np.sqrt(np.maximum(squares, 0.0))
-        return fields, found
+                lengths[:, some] = np.sqrt(np.maximum(squares, 0.0))
+        return fields, lengths
 
     def _floor(self, moments: Moments) -> HostArray:
         """Estimate the rounding of Xᵀy for each target: a product below it is zero."""

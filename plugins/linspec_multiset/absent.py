@@ -96,10 +96,10 @@ class _OverPresentRows(Reduction):
         self.far: list[HostArray] = []
         for i, f in moments.fitted.items():
             row = moments.mean(i) if moments.pre.center else None
-            for found, about in ((self.near, row), (self.far, row if moments.subtracts[i] else None)):
+            for factors, about in ((self.near, row), (self.far, row if moments.subtracts[i] else None)):
                 columns = [f.gap(about)[:, None]] if moments.pre.center else []
                 slopes = [] if f.slopes is None else [f.slopes]
-                found.append(np.hstack([np.zeros((len(f.mean), 0)), *columns, *slopes]))
+                factors.append(np.hstack([np.zeros((len(f.mean), 0)), *columns, *slopes]))
 
     @property
     def by_row(self) -> list[Any]:
@@ -107,14 +107,14 @@ class _OverPresentRows(Reduction):
 
     def present(self, blocks: Sequence[Block], rows: slice) -> list[PresentBlock]:
         """The preprocessed rows of all views."""
-        asarray, found = self.place.asarray, []
+        asarray, views = self.place.asarray, []
         for i, block in enumerate(blocks):
             mask = asarray(self.masks[i][rows])
             T = asarray(self.T[i][rows])
-            found.append(
+            views.append(
                 PresentBlock(block, mask, T, asarray(self.near[i]), asarray(self.far[i]), self.place)
             )
-        return found
+        return views
 
 
 class PresentProducts(_OverPresentRows):
@@ -133,11 +133,11 @@ class PresentProducts(_OverPresentRows):
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
         views = self.present(blocks, rows)
         m = len(blocks)
-        w, D = (self.place.asarray(each[rows])[:, None] for each in (self.w, self.D))
+        w, D = (self.place.asarray(weights[rows])[:, None] for weights in (self.w, self.D))
         for j, (view, v) in enumerate(zip(views, self.V, strict=True)):
             U = view.times(v) * w
-            for i, other in enumerate(views):
-                other.t_times(U if i == j else U * D, total[(m + 1) * j + i], self.operators[i])
+            for i, target in enumerate(views):
+                target.t_times(U if i == j else U * D, total[(m + 1) * j + i], self.operators[i])
             view.t_times(U * (D - 1.0), total[(m + 1) * j + m], self.operators[j])
 
 
@@ -152,12 +152,12 @@ class PresentGrams(_OverPresentRows):
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
         views, m, A = self.present(blocks, rows), len(blocks), self.operators
-        w, D = (self.place.asarray(each[rows]) for each in (self.w, self.D))
+        w, D = (self.place.asarray(weights[rows]) for weights in (self.w, self.D))
         pairs = [(i, j) for i in range(m) for j in range(i, m)]
         for out, (i, j) in zip(total, pairs, strict=False):
             out += views[i].gram(w if i == j else w * D, views[j], A[i], A[j])
-        for out, view, own in zip(total[len(pairs) :], views, A, strict=True):
-            out += view.gram(w * (D - 1.0), view, own, own)
+        for out, view, operator in zip(total[len(pairs) :], views, A, strict=True):
+            out += view.gram(w * (D - 1.0), view, operator, operator)
 
 
 class AbsentRows(Moments):
@@ -195,7 +195,7 @@ class AbsentRows(Moments):
     ) -> None:
         super().__init__(rows, pre[0], **options)
         every = np.ones(len(w))
-        self.each, self.w = list(pre), w
+        self.preprocessings, self.w = list(pre), w
         self.masks = [every if mask is None else mask.astype(np.float64) for mask in present]
         self.T = [
             np.column_stack([every] * p.center + ([] if p.B is None else [p.B]) or [np.zeros((len(w), 0))])
@@ -207,13 +207,13 @@ class AbsentRows(Moments):
         self.excess: list[Array] = []
 
     def pre_of(self, i: int) -> Preprocessing:
-        return self.each[i]
+        return self.preprocessings[i]
 
     def fit(self, *which: int) -> None:
         for i in which or range(len(self.operators)):
             if i not in self.fitted:
-                with self.view(i) as own:
-                    own.fit()
+                with self.view(i) as view:
+                    view.fit()
 
     def expect(self, products: int, columns: int, form: str = "auto") -> None:
         if form == "sparse":
@@ -234,9 +234,9 @@ class AbsentRows(Moments):
         m, fitted = len(V), self.fitted
         blocks = [fitted[j].scaled(v) for j, v in enumerate(V)]
         total, _ = self._pass(lambda: PresentProducts(self, blocks))
-        kept = [self.device.asarray(fitted[i].kept)[:, None] for i in range(m)]
-        made = [[total[(m + 1) * j + i] * kept[i] for i in range(m)] for j in range(m)]
-        return made, [total[(m + 1) * j + m] * kept[j] for j in range(m)]
+        live = [self.device.asarray(fitted[i].kept)[:, None] for i in range(m)]
+        products = [[total[(m + 1) * j + i] * live[i] for i in range(m)] for j in range(m)]
+        return products, [total[(m + 1) * j + m] * live[j] for j in range(m)]
 
     def gram(self, *, sparse: bool = False) -> list[list[Any]]:
         """Form XᵢᵀDXⱼ, XᵢᵀXᵢ and Eᵢ, and hold them."""
@@ -246,11 +246,11 @@ class AbsentRows(Moments):
             total, _ = self._pass(lambda: PresentGrams(self))
             m = len(self.operators)
             asarray = self.device.asarray
-            kept = [asarray(self.fitted[i].kept) for i in range(m)]
+            live = [asarray(self.fitted[i].kept) for i in range(m)]
             upper = {}
             for i in range(m):
                 for j in range(i, m):
-                    upper[i, j] = total.pop(0) * kept[i][:, None] * kept[j]
+                    upper[i, j] = total.pop(0) * live[i][:, None] * live[j]
             self.held = [[upper[i, j] if i <= j else upper[j, i].T for j in range(m)] for i in range(m)]
-            self.excess = [E * k[:, None] * k for E, k in zip(total, kept, strict=True)]
+            self.excess = [E * k[:, None] * k for E, k in zip(total, live, strict=True)]
         return self.held

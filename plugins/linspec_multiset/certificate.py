@@ -63,7 +63,7 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
     W, SW, AW, values = _within_span(pencil, W, SW, images(AW), problem.k)
     above = moments.noise * sum(problem.view_weights)
     count = int(np.sum(values > above))
-    W, SW, AW = ([V[:, :count] for V in each] for each in (W, SW, AW))
+    W, SW, AW = ([V[:, :count] for V in blocks] for blocks in (W, SW, AW))
     values, there = values[:count], asarray(values[:count])
     gaps = [AV - SV * there for AV, SV in zip(AW, SW, strict=True)]
     residual = ratio(float(np.sqrt(pencil.squares(metrics, gaps).max(initial=0.0))), values.max(initial=0.0))
@@ -113,7 +113,7 @@ def _within_span(
     T = whitening_above_noise((G + G.T) / 2, (D + D.T) / 2, max(cuts))
     values, U = eigenpairs(T.T @ (H + H.T) @ T / 2)
     turn = pencil.device.asarray(np.ascontiguousarray((T @ U[:, ::-1])[:, :k]))
-    turned = [[V @ turn for V in each] for each in (W, SW, AW)]
+    turned = [[V @ turn for V in blocks] for blocks in (W, SW, AW)]
     return turned[0], turned[1], turned[2], values[::-1][:k].copy()
 
 

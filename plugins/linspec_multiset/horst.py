@@ -50,39 +50,39 @@ class Horst(Solver):
         """Yield the components; the first iterate has all of them."""
         pencil, metrics, M = whitened(problem, moments)
         slices = slices_of(metrics)
-        found = np.zeros((len(M), 0))
-        agreeing, sums, extra, cut = list[int](), list[float](), found, False
+        components = np.zeros((len(M), 0))
+        agreeing, sums, extra, cut = list[int](), list[float](), components, False
         most = most_components(problem.k, metrics)
-        while found.shape[1] < most:
-            outside = _outside(_outside(M, found, slices).T, found, slices)
+        while components.shape[1] < most:
+            outside = _outside(_outside(M, components, slices).T, components, slices)
             first = leading_eigenpairs(outside, 1)[1]
             drawn = np.hstack([first, context.rng.standard_normal((len(M), self.starts - 1))])
-            u = _outside(drawn, found, slices)
-            u = np.concatenate([u[own] * reciprocal(np.linalg.norm(u[own], axis=0)) for own in slices])
+            u = _outside(drawn, components, slices)
+            u = np.concatenate([u[view] * reciprocal(np.linalg.norm(u[view], axis=0)) for view in slices])
             u = np.hstack([u, extra])
-            u, value, settled = self._ascended(M, u, found, slices, SETTLED * context.tol)
+            u, value, settled = self._ascended(M, u, components, slices, SETTLED * context.tol)
             best = int(np.argmax(value))
             if sums and value[best] > sums[-1] * (1 + ALIKE):
-                found = found[:, :-1]
+                components = components[:, :-1]
                 extra = u[:, best : best + 1]
                 del sums[-1], agreeing[-1]
                 continue
             cut = cut or not settled[best]
             agreeing.append(int(np.sum(value >= value[best] * (1 - ALIKE))))
             sums.append(float(value[best]))
-            found = np.hstack([found, u[:, best : best + 1]])
+            components = np.hstack([components, u[:, best : best + 1]])
             extra = u[:, :0]
         if cut:
             context.note(Status.ITERATION_LIMIT, Status.ITERATION_LIMIT.value)
         answer = {
-            "weights": pencil.split(found, metrics),
+            "weights": pencil.split(components, metrics),
             "starts": self.starts,
             "agreeing": np.array(agreeing, dtype=np.float64),
         }
         yield Iterate(0.0, lambda: answer, final=True)
 
     def _ascended(
-        self, M: HostArray, u: HostArray, found: HostArray, slices: list[slice], tol: float
+        self, M: HostArray, u: HostArray, components: HostArray, slices: list[slice], tol: float
     ) -> tuple[HostArray, HostArray, HostArray]:
         """Iterate all columns until none moves; return them, their sums, and which have settled."""
         settled = np.zeros(u.shape[1], dtype=bool)
@@ -93,14 +93,14 @@ class Horst(Solver):
             pause()
             v = u[:, active]
             gap, total = np.zeros(len(active)), np.zeros(len(active))
-            for own in slices:
-                g = M[own] @ v
-                Q = found[own]
+            for view in slices:
+                g = M[view] @ v
+                Q = components[view]
                 g = g - Q @ (Q.T @ g)
                 length = np.linalg.norm(g, axis=0)
-                gap += np.linalg.norm(g - v[own] * length, axis=0) ** 2
+                gap += np.linalg.norm(g - v[view] * length, axis=0) ** 2
                 total += length
-                v[own] = np.where(length > 0, g * reciprocal(length), v[own])
+                v[view] = np.where(length > 0, g * reciprocal(length), v[view])
             u[:, active] = v
             settled[active] = np.sqrt(gap) <= tol * total
         return u, np.sum(u * (M @ u), axis=0) / 2, settled
@@ -113,7 +113,7 @@ class Horst(Solver):
         return Estimate(seconds, 8.0 * 5.0 * side**2, "Gram matrices and steps")
 
 
-def _outside(u: HostArray, found: HostArray, slices: list[slice]) -> HostArray:
+def _outside(u: HostArray, components: HostArray, slices: list[slice]) -> HostArray:
     """Subtract the part of each view along its components."""
-    parts = [u[own] - found[own] @ (found[own].T @ u[own]) for own in slices]
+    parts = [u[view] - components[view] @ (components[view].T @ u[view]) for view in slices]
     return np.concatenate(parts)

@@ -50,13 +50,13 @@ class Pencil:
         """ωᵢSᵢZᵢ of every view i, and for every view j the blocks (i, j) of A times Zⱼ for every i; in one pass."""
         moments, w = self.moments, self.weights
         if isinstance(moments, AbsentRows):
-            made, excess = moments.with_excess(*Z)
+            products, excess = moments.with_excess(*Z)
         else:
-            made, excess = moments.products(*Z), [None for _ in Z]
+            products, excess = moments.products(*Z), [None for _ in Z]
         SZ, AZ = [], []
         for j, (z, r, E) in enumerate(zip(Z, self.ridges, excess, strict=True)):
-            S = made[j][j] + z * r
-            column = [C * (w[i] * w[j]) for i, C in enumerate(made[j])]
+            S = products[j][j] + z * r
+            column = [C * (w[i] * w[j]) for i, C in enumerate(products[j])]
             column[j] = (S if E is None else S + E) * w[j] ** 2
             SZ.append(S * w[j])
             AZ.append(column)
@@ -65,8 +65,8 @@ class Pencil:
     def noise(self, Z: Sequence[Array], SZ: Sequence[Array]) -> list[tuple[Array, float]]:
         """The diagonals of B, as far as they are known, and the rounding of products with it."""
         bare = [S / w for S, w in zip(SZ, self.weights, strict=True)]
-        found = noise_of(self.moments, self.ridges, Z, bare)
-        return [(d * w, rounding) for (d, rounding), w in zip(found, self.weights, strict=True)]
+        noise = noise_of(self.moments, self.ridges, Z, bare)
+        return [(d * w, rounding) for (d, rounding), w in zip(noise, self.weights, strict=True)]
 
     def with_norms(self, Z: Sequence[Array], k: int) -> tuple[Products, list[Metric]]:
         """Multiply a block of each view, and make the norms of residuals, in one pass."""
@@ -102,8 +102,8 @@ class Pencil:
 
     def split(self, U: Array, metrics: Sequence[Metric]) -> tuple[Array, ...]:
         """The weights wᵢ = Nᵢuᵢ / √ωᵢ of each view from vectors u."""
-        of_each = zip(metrics, slices_of(metrics), self.weights, strict=True)
-        return tuple(metric.lift(self.device.asarray(U[own, :])) / math.sqrt(w) for metric, own, w in of_each)
+        views = zip(metrics, slices_of(metrics), self.weights, strict=True)
+        return tuple(metric.lift(self.device.asarray(U[view, :])) / math.sqrt(w) for metric, view, w in views)
 
 
 def slices_of(metrics: Sequence[Metric]) -> list[slice]:

@@ -1,4 +1,4 @@
-"""Multiset canonical correlations: the problem, its answer and the entry of its law."""
+"""Multiset canonical correlations: the problem, its answer and the entry of its certificate."""
 
 from __future__ import annotations
 
@@ -151,9 +151,11 @@ class MultisetCCA(ls.Problem[MultisetCCASolution]):
             return super().moments_on_rows(rows, pre, **options)
         n = next(len(mask) for mask in self.present if mask is not None)
         w = np.ones(n) if self.sample_weight is None else self.sample_weight
-        asked = {"center": self.center, "confounds": self.confounds, "scale": self.scale}
-        each = [Preprocessing.of(weights=self.weights_of(name), **asked) for name in self.matrices]
-        return AbsentRows(rows, each, self.present, self.view_weights, w, **options)
+        settings = {"center": self.center, "confounds": self.confounds, "scale": self.scale}
+        preprocessings = [
+            Preprocessing.of(weights=self.weights_of(name), **settings) for name in self.matrices
+        ]
+        return AbsentRows(rows, preprocessings, self.present, self.view_weights, w, **options)
 
     def for_preprocessed(self, moments: Moments, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
         if self.scale:
@@ -178,40 +180,40 @@ def check_several(views: Sequence[Any]) -> None:
         raise InvalidProblem("views must be at least two; got one. For a single matrix solve linspec.SVD.")
 
 
-def _checked_weights(given: Any, count: int) -> tuple[float, ...]:
+def _checked_weights(view_weights: Any, count: int) -> tuple[float, ...]:
     """Return the weights of the views as numbers; 1 for each by default."""
-    if given is None:
+    if view_weights is None:
         return (1.0,) * count
     with suppress(TypeError, ValueError):
-        weights = np.asarray(to_host(given), dtype=np.float64)
+        weights = np.asarray(to_host(view_weights), dtype=np.float64)
         if weights.shape == (count,) and np.all(np.isfinite(weights) & (weights > 0)):
             return tuple(weights.tolist())
     raise InvalidProblem(
-        f"view_weights must be a positive number for each of the {count} views; got {given!r}. Leave a view out "
+        f"view_weights must be a positive number for each of the {count} views; got {view_weights!r}. Leave a view out "
         "that should not count."
     )
 
 
-def _checked_masks(problem: MultisetCCA, given: Any) -> tuple[HostArray | None, ...] | None:
+def _checked_masks(problem: MultisetCCA, present: Any) -> tuple[HostArray | None, ...] | None:
     """Return a mask for each view, None for a view with all rows; None if all views have all rows."""
-    if given is None:
+    if present is None:
         return None
     names = tuple(problem.matrices)
-    if not isinstance(given, tuple | list) or len(given) != len(names):
+    if not isinstance(present, tuple | list) or len(present) != len(names):
         raise InvalidProblem(
             f"present must be a list with a mask, or None, for each of the {len(names)} views."
         )
     if problem.shared is not None:
         raise InvalidProblem("present changes the moments; got moments that are made already. Pass the data.")
-    problem.check_labels({f"present of {name}": mask for name, mask in zip(names, given, strict=True)})
-    masks = [None if mask is None else to_host(mask) for mask in given]
-    beside = [data for data in (problem.sample_weight, problem.confounds, *masks) if data is not None]
-    rows = ({float(A.shape[0]) for A in problem.views} | {float(len(data)) for data in beside}) - {math.inf}
+    problem.check_labels({f"present of {name}": mask for name, mask in zip(names, present, strict=True)})
+    masks = [None if mask is None else to_host(mask) for mask in present]
+    arrays = [data for data in (problem.sample_weight, problem.confounds, *masks) if data is not None]
+    rows = ({float(A.shape[0]) for A in problem.views} | {float(len(data)) for data in arrays}) - {math.inf}
     if len(rows) > 1 or any(
         mask is not None and (mask.dtype != np.bool_ or mask.ndim != 1) for mask in masks
     ):
         raise InvalidProblem(
-            f"present must have True or False for each row of the data; got {shown(given)}, and data and masks with "
+            f"present must have True or False for each row of the data; got {shown(present)}, and data and masks with "
             f"{' and '.join(f'{n:g}' for n in sorted(rows))} rows. Pass bools, such as ~np.isnan(X).any(axis=1)."
         )
     absent = tuple(None if mask is None or mask.all() else np.array(mask) for mask in masks)

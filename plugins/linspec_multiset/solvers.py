@@ -94,10 +94,10 @@ class LOBPCGMultiset(Solver):
         k, width = problem.k, problem.k + self.oversample
         pencil = Pencil(moments, problem.ridge, problem.view_weights)
         moments.expect(EXPECTED, width, self.form)
-        given = [None] * len(moments.widths) if start is None else start["weights"]
+        start_weights = [None] * len(moments.widths) if start is None else start["weights"]
         first = [
             pencil.device.asarray(context.filled(W, p, width))
-            for W, p in zip(given, moments.widths, strict=True)
+            for W, p in zip(start_weights, moments.widths, strict=True)
         ]
         products, metrics = pencil.with_norms(first, k)
         steps = lobpcg_steps(
@@ -110,7 +110,7 @@ class LOBPCGMultiset(Solver):
         )
         del first, products
 
-        def judged(ritz: RitzBlocks, squares: HostArray) -> tuple[float, HostArray]:
+        def residual_and_live(ritz: RitzBlocks, squares: HostArray) -> tuple[float, HostArray]:
             """The residual (1), and which vectors need more directions."""
             lengths, largest = np.sqrt(squares), float(ritz.values.max(initial=0.0))
             residual = ratio(float(lengths[:k].max(initial=0.0)), largest)
@@ -122,7 +122,15 @@ class LOBPCGMultiset(Solver):
 
         begun, shares = start is not None, problem.view_weights
         yield from ritz_iterates(  # (2)
-            steps, metrics, context, k, judged, weights, begun=begun, what="component", shares=shares
+            steps,
+            metrics,
+            context,
+            k,
+            residual_and_live,
+            weights,
+            begun=begun,
+            what="component",
+            shares=shares,
         )
 
     @classmethod

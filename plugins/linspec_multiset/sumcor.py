@@ -1,4 +1,4 @@
-"""SUMCOR: one score of each view, such that the sum of their correlations is large; the problem and its law.
+"""SUMCOR: one score of each view, such that the sum of their correlations is large; the problem and its certificate.
 
 Problem: maximise f = Σ wᵢᵀCᵢⱼwⱼ over all pairs i < j of views, with wᵢᵀSᵢwᵢ = 1 for each view. A later component is
 orthogonal in Sᵢ to the earlier ones of each view. There are many local maxima, and no method is known that finds the
@@ -179,18 +179,18 @@ class SumcorCCA(ls.Problem[SumcorCCASolution]):
         self, sums: HostArray, bounds: HostArray, starts: int, agreeing: HostArray, m: int
     ) -> list[tuple[Any, str]]:
         """Return what a converged residual means here, and whether all m views that vary agree."""
-        found = list[tuple[Any, str]]()
+        notes = list[tuple[Any, str]]()
         if not len(sums):
-            return found
+            return notes
         below = float(np.max(np.maximum(bounds - sums, 0.0) / bounds))
         text = (
             "A small residual says that the components are stationary, and no more: the best sums may be larger, by "
             f"at most {below:.1e} of a bound. {int(np.min(agreeing))} or more of {starts} starts led to each."
         )
-        found.append((None, text))
+        notes.append((None, text))
         if not any(self.ridge) and sums[0] >= m * (m - 1) / 2 * (1 - AGREED):
-            found.append((ls.Status.DEGENERATE, ALL_AGREE))
-        return found
+            notes.append((ls.Status.DEGENERATE, ALL_AGREE))
+        return notes
 
 
 def whitened(problem: SumcorCCA, moments: Moments) -> tuple[Pencil, list[Metric], HostArray]:
@@ -222,19 +222,19 @@ def components(M: HostArray, parts: Sequence[HostArray]) -> tuple[HostArray, Hos
     ready = [part * reciprocal(np.linalg.norm(part, axis=0)) for part in parts]
     u = np.concatenate(ready)
     order = np.argsort(-np.sum(u * (M @ u), axis=0), kind="stable")
-    made = []
+    bases = []
     for part in ready:
         if not len(part):
-            made.append(part)
+            bases.append(part)
             continue
         Q, R = np.linalg.qr(part[:, order])
         d = np.diag(R)
-        made.append(Q * np.where(np.abs(d) > DEPENDENT, np.sign(d), 0.0))
-    u = np.concatenate(made)
+        bases.append(Q * np.where(np.abs(d) > DEPENDENT, np.sign(d), 0.0))
+    u = np.concatenate(bases)
     g, start = M @ u, 0
-    for Q in made:
-        own = g[start : start + len(Q)]
-        g[start : start + len(Q)] = own - Q @ np.triu(Q.T @ own, 1) if Q.size else own
+    for Q in bases:
+        rows = g[start : start + len(Q)]
+        g[start : start + len(Q)] = rows - Q @ np.triu(Q.T @ rows, 1) if Q.size else rows
         start += len(Q)
     return u, g
 

@@ -75,8 +75,8 @@ def householder(V: Array) -> tuple[Array, HostArray]:
         R = to_host(factor).astype(np.float64)
         norms = lengths_of(R)
     require_finite(norms)
-    kept = np.flatnonzero(norms**2 > LEAST)
-    unit = R[:, kept] / norms[kept]
+    columns = np.flatnonzero(norms**2 > LEAST)
+    unit = R[:, columns] / norms[columns]
     # Values alone: with vectors, divide and conquer drops values small beside the largest (LAPACK, dlasd2).
     values = np.linalg.svd(unit, compute_uv=False)
     rank = int(np.sum(values > 3 * np.sqrt(V.shape[1]) * float(np.finfo(host_dtype(V)).eps)))
@@ -84,5 +84,5 @@ def householder(V: Array) -> tuple[Array, HostArray]:
         return Q, lapack.dtrtri(unit)[0] / norms[:, None]
     left, _, right = np.linalg.svd(unit, full_matrices=False)
     T = np.zeros((V.shape[1], rank))
-    T[kept] = right[:rank].T / values[:rank] / norms[kept, None]
+    T[columns] = right[:rank].T / values[:rank] / norms[columns, None]
     return product(Q, left[:, :rank]), T

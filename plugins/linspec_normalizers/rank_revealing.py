@@ -102,14 +102,14 @@ class Block:
     @classmethod
     def of(cls, V: Array, MV: Array | None = None) -> Block:
         """Make the block with Q = V, MQ = MV and T = I, after a check of shapes and dtypes."""
-        given = [V] if MV is None else [V, MV]
-        namespace(*given)
-        if len(V.shape) != 2 or any(A.shape != V.shape for A in given):
-            shapes = " and ".join(str(tuple(A.shape)) for A in given)
+        blocks = [V] if MV is None else [V, MV]
+        namespace(*blocks)
+        if len(V.shape) != 2 or any(A.shape != V.shape for A in blocks):
+            shapes = " and ".join(str(tuple(A.shape)) for A in blocks)
             raise InvalidProblem(
                 f"V and MV must be blocks of one shape (p, k); got {shapes}. Reshape a vector to (p, 1)."
             )
-        if any(host_dtype(A) not in (np.float32, np.float64) for A in given):
+        if any(host_dtype(A) not in (np.float32, np.float64) for A in blocks):
             raise UnsupportedData(f"V and MV must be float32 or float64; got {V.dtype}. Convert them first.")
         return cls(V, MV, np.eye(V.shape[1]))
 

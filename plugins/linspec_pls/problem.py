@@ -94,8 +94,8 @@ class PLS(ls.Problem[PLSSolution]):
 
     def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Scale the vectors of a solver to length 1; compute their singular values, order, signs and residual."""
-        device, beside = (A.device.blocks for A in moments.operators)
-        U, V = unit_columns(arrays["x_weights"], device), unit_columns(arrays["y_weights"], beside)
+        device, y_device = (A.device.blocks for A in moments.operators)
+        U, V = unit_columns(arrays["x_weights"], device), unit_columns(arrays["y_weights"], y_device)
         (XtXU, CtU), (CV, YtYV) = moments.products(U, V)  # one pass, with C = XᵀY
         V, CtU, YtYV = (device.asarray(M) for M in (V, CtU, YtYV))
         # σ is the product of X u and Y v. Below the rounding of this product the vectors are arbitrary.

@@ -116,5 +116,5 @@ class BlockKrylov(Solver):
     def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of two passes a step, and the memory of the basis."""
         width = min(sizes.k + OVERSAMPLING, sizes.p, sizes.q)
-        found = sweeps_estimate(replace(sizes, k=width), 2 * STEPS)
-        return replace(found, bytes=found.bytes + 8.0 * BLOCKS * width * (sizes.p + sizes.q))
+        passes = sweeps_estimate(replace(sizes, k=width), 2 * STEPS)
+        return replace(passes, bytes=passes.bytes + 8.0 * BLOCKS * width * (sizes.p + sizes.q))

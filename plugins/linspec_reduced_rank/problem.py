@@ -185,21 +185,23 @@ class ReducedRankRegression(ls.Problem[ReducedRankRegressionSolution]):
 
     def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Judge `weights` as those of `linspec.Discriminant`, and compute the factors of Y."""
-        made, known = certify(self, moments, arrays), directions_of(self, moments)
-        W = moments.fitted[0].unscaled(known.device.asarray(made.fields["weights"]))
-        values, device = made.fields["eigenvalues"], known.device
+        certificate, known = certify(self, moments, arrays), directions_of(self, moments)
+        W = moments.fitted[0].unscaled(known.device.asarray(certificate.fields["weights"]))
+        values, device = certificate.fields["eigenvalues"], known.device
         sigma, Vs = np.sqrt(values), known.C.T @ W
         squares = moments.squares(1)
-        own = {name: value for name, value in made.fields.items() if name not in ("eigenvalues", "rank")}
-        own |= {
+        fields = {
+            name: value for name, value in certificate.fields.items() if name not in ("eigenvalues", "rank")
+        }
+        fields |= {
             "y_weights": Vs * device.asarray(reciprocal(sigma))[None, :],
             "singular_values": sigma,
             "y_loadings": self.Y.device.asarray(moments.fitted[1].unscaled(Vs), self.Y.dtype),
-            "next_singular_value": math.sqrt(own.pop("next")),
+            "next_singular_value": math.sqrt(fields.pop("next")),
             "total_squares": None if squares is None else float(squares.sum()),
             "vector": self.vector,
         }
-        return made._replace(fields=own)
+        return certificate._replace(fields=fields)
 
     def factors_of_moments(
         self, metric: Any, C: HostArray, ridge: float, k: int

@@ -39,8 +39,8 @@ class Direct(Solver):
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Estimated cost of the directions."""
-        found: Any = get_solver(cls.of_directions, "discriminant")
-        return found.estimate(sizes)
+        solver: Any = get_solver(cls.of_directions, "discriminant")
+        return solver.estimate(sizes)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,5 +37,5 @@ class Gaussian(TestMatrix):
             The mean square of a column's norm is the number of rows.
         """
         seed = rng.integers(2**63, size=2).tolist()  # what is drawn from `rng` depends on no shape
-        own = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
-        return own.standard_normal((rows, columns))
+        generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
+        return generator.standard_normal((rows, columns))

@@ -130,15 +130,15 @@ class VerySparse(TestMatrix):
 
 def _successes(trials: int, probability: float, rng: np.random.Generator) -> HostArray:
     """Draw the indices of the successes among independent trials, in order."""
-    found, last = [np.empty(0, np.int64)], -1
+    pieces, last = [np.empty(0, np.int64)], -1
     while last < trials:
         expected = (trials - last) * probability
         gaps = rng.geometric(probability, int(expected + 4.0 * math.sqrt(expected)) + 8)
         # With a tiny probability a single gap may be huge; all gaps beyond the trials are equivalent.
         places = last + np.cumsum(np.minimum(gaps, trials + 1))
-        found.append(places)
+        pieces.append(places)
         last = int(places[-1])
-    every = np.concatenate(found)
+    every = np.concatenate(pieces)
     return every[: np.searchsorted(every, trials)]
 
 

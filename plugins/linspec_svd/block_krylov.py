@@ -125,10 +125,10 @@ class BlockKrylov(Solver):
         side = min(sizes.n, sizes.p) if sizes.scattered else sizes.p
         b = min(NARROW if sizes.scattered else NARROW_DENSE, sizes.k + OVERSAMPLING, side)
         columns = min(BASIS[0] * sizes.k + BASIS[1], side)
-        sweeps = -(-columns // b)
-        seconds = sweeps_estimate(replace(sizes, k=b), sweeps).seconds + 4.0 * side * columns**2 / DENSE_RATE
+        passes = -(-columns // b)
+        seconds = sweeps_estimate(replace(sizes, k=b), passes).seconds + 4.0 * side * columns**2 / DENSE_RATE
         held = 8.0 * (side * (2 * columns + 8 * b) + sizes.k * (sizes.n + sizes.p))
-        return Estimate(seconds, held, f"{sweeps} passes")
+        return Estimate(seconds, held, f"{passes} passes")
 
 
 def searched(

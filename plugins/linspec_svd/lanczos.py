@@ -59,8 +59,8 @@ class Lanczos(Solver):
         if k < min(n, p) - 1 and largest > 0:
             V = self._by_library(moments, largest, k, width, context)
         # Block Lanczos steps from the vectors of the library
-        found = V.shape[1]
-        fresh = rng.standard_normal((p, min(p - found, COPIES if found else k + COPIES)))
+        count = V.shape[1]
+        fresh = rng.standard_normal((p, min(p - count, COPIES if count else k + COPIES)))
         for pairs in block_krylov(moments.gram_product, asarray(np.hstack([V, fresh])), k, rng):
             residual = relative(pairs, k)
             if residual <= context.tol and copies(pairs.values, context.tol) > 1:

@@ -9,10 +9,10 @@ import pytest
 import scipy.sparse
 from in_blocks import rows_of
 from planted import orthonormal
-from truths import extended, svd
+from truths import adjusted, extended, svd
 
 from linspec.arrays import HOST
-from linspec.certificates import Metric, NearDiagonal, Preconditioned, certify_linear, enclosure
+from linspec.certificates import Metric, NearDiagonal, Preconditioned, certify_linear
 from linspec.certificates.metric import SKETCH_ROWS
 from linspec.linalg import block_cg
 from linspec.rows import Moments, Preprocessing
@@ -93,15 +93,9 @@ def test_claims_are_not_too_small(name: str, noise: float, *, held: bool) -> Non
 def test_claims_with_preprocessing_and_a_ridge() -> None:
     A, b = near * 3 + 7, near @ rng.standard_normal((6, 2)) + rng.standard_normal((n, 2)) - 2
     w, Z = 3 * rng.random(n), np.column_stack([grid, grid**2])
-    both = np.column_stack([np.ones(n), Z])
-    roots = np.sqrt(w)[:, None]
-    Q, _ = np.linalg.qr(both * roots)
-    left = [M * roots - Q @ (Q.T @ (M * roots)) for M in (A, b)]
-    D = np.sqrt(np.sum(left[0] ** 2, axis=0) / w.sum())
+    left, right = (adjusted(extended(M), w, extended(Z), center=True, scale=True).entries for M in (A, b))
     for ridge in (0.0, 1e-3, 10.0):
-        truth = exact(left[0] / D, left[1] / np.sqrt(np.sum(left[1] ** 2, axis=0) / w.sum()), ridge).astype(
-            float
-        )
+        truth = exact(left, right, ridge).astype(float)
         asked = {"center": True, "weights": w, "confounds": Z, "scale": True}
         assert judged(A, b, truth, ridge, **asked).status == "CONVERGED"
         short = np.array([1.0, -1, 0, 0, 0, 0])[:, None] / 10
@@ -128,40 +122,6 @@ def test_words_and_ranks() -> None:
     assert judged(MATRICES["one tiny"], b, np.ones((10, 1))).status == "INACCURATE"
     assert judged(same, b, np.linalg.pinv(same) @ b).rank == 5
 
-
-# ---- values of pencils --------------------------------------------------------------------------
-
-WIDE = 40
-SPECTRA = {
-    "flat": np.linspace(2, 1, WIDE),
-    "decay": np.geomspace(1, 1e-8, WIDE),
-    "ties": np.append(np.full(3, 4.0), np.geomspace(1, 0.1, WIDE - 3)),
-    "cluster at the cut": np.append([9.0, 8, 7, 6], 5 + 1e-7 * np.arange(WIDE - 4, 0, -1)),
-    "rank 3": np.append([3.0, 2, 1], np.zeros(WIDE - 3)),
-}
-
-
-def nearest(values: Any, exact: Any) -> Any:
-    return np.abs(np.asarray(values)[:, None] - exact).min(axis=1)
-
-
-@pytest.mark.parametrize("name", SPECTRA)
-def test_squares_of_singular_values(name: str) -> None:
-    exact = SPECTRA[name] ** 2
-    V = orthonormal(rng, WIDE, WIDE)
-    S = V * exact @ V.T
-    for size in (0.0, 1e-10, 1e-6, 1e-2):
-        W, _ = np.linalg.qr(V[:, :5] + size * rng.standard_normal((WIDE, 5)))
-        theta = np.sum(W * (S @ W), axis=0)
-        delta, least = enclosure([None], [S @ W - W * theta], W.T @ W)
-        assert (nearest(theta, exact) <= delta + 1e-14 * exact[0]).all()
-        assert delta <= 10 * WIDE * size * exact[0] + 1e-13
-        assert least == pytest.approx(1.0)
-    assert enclosure([None], [0 * V[:, :2]], np.ones((2, 2)))[1] == pytest.approx(0.0, abs=1e-12)
-    assert enclosure([None], [V[:, :0]], np.zeros((0, 0))) == (0.0, 1.0)
-
-
-# ---- norms of the inverse of a matrix -----------------------------------------------------------
 
 P = 30
 

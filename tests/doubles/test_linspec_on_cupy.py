@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
-from backends import BACKENDS, check_operator
+from backends import BACKENDS
 from planted import planted_case
 
 if reason := next(backend.missing() for backend in BACKENDS if backend.name == "cupy"):
@@ -36,20 +36,23 @@ def on(device, array):
         return cupy.asarray(array)
 
 
-# ---- answers ----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "name", ["cupy" if ON_CUPY["cupy-device1"].missing() else "cupy-device1", "cupyx-csr"]
 )
 @pytest.mark.parametrize(
-    "solver", ["cca/gram", "svd/block-krylov", "least-squares/direct", "discriminant/direct", "pls/gram"]
+    "solver",
+    [
+        "cca/gram",
+        "svd/block-krylov",
+        "least-squares/direct",
+        "least-squares/cg",
+        "discriminant/direct",
+        "pls/gram",
+    ],
 )
 def test_cupy_planted_answers_come_back_on_the_device(solver, name):
-    backend, case = ON_CUPY[name], planted_case(solver.partition("/")[0])
-    makers = {key: backend.companion if key in "BH" else backend.wrap for key in case.arrays}
-    wrapped = {key: makers[key](A) for key, A in case.arrays.items()}
-    before = {key: backend.snapshot(A) for key, A in wrapped.items() if key not in "BH"}
+    case, dense = planted_case(solver.partition("/")[0]), name.replace("cupyx-csr", "cupy")
+    wrapped = {key: ON_CUPY[dense if key in "BH" else name].wrap(A) for key, A in case.arrays.items()}
     found = ls.solve(case.state(wrapped), solver, rng=0)
     assert found.converged
     for field, value in case.truth.items():
@@ -57,10 +60,6 @@ def test_cupy_planted_answers_come_back_on_the_device(solver, name):
     names = ("x_weights", "Vh", "x", "weights")
     vectors = next(getattr(found, field) for field in names if hasattr(found, field))
     assert type(vectors).__module__.startswith("cupy")
-    assert {key: backend.snapshot(wrapped[key]) for key in before} == before
-
-
-# ---- devices ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("device", [0, 1])
@@ -115,25 +114,12 @@ def test_cupy_an_array_of_another_device_is_brought_home():
         np.testing.assert_array_equal(to_host(placed), X.astype(dtype))
 
 
-# ---- factorisations ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("ridge", [0.0, 1e-110])
 def test_cupy_least_squares_without_full_rank(ridge):
     A = np.hstack([X, X[:, :2]])
     found = ls.solve(ls.LeastSquares(cupy.asarray(A), cupy.asarray(Y), ridge=ridge), "direct")
     residual = Y - A @ to_host(found.x)
     np.testing.assert_allclose(A.T @ residual, 0.0, atol=1e-8)
-
-
-# ---- sparse matrices --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["csr_matrix", "csc_matrix"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_cupy_sparse_operators_keep_the_laws(kind, dtype):
-    A = S.astype(dtype)
-    assert check_operator(getattr(sparse, kind)(A), entries=A.toarray()) == []
 
 
 def test_cupy_a_sparse_matrix_is_left_as_it_is():
@@ -177,9 +163,6 @@ def test_cupy_sparse_slices_are_streams(kind, rows, solver):
         assert isinstance(found.Vh, cupy.ndarray)
 
 
-# ---- memory -----------------------------------------------------------------------------------------------
-
-
 def test_cupy_memory_is_that_of_the_device(monkeypatch):
     monkeypatch.setattr(machine, "available_memory", lambda: 10**15)
     for number in (0, 1):
@@ -197,3 +180,14 @@ def test_cupy_gram_matrices_are_held_where_the_device_has_room(monkeypatch):
     assert ls.Moments(wide, expect=(1000, 5)).form == "dense"
     monkeypatch.setitem(devices.MEMORY, 1, (1000, 8 << 30))
     assert ls.Moments(wide, expect=(1000, 5)).form == "implicit"
+
+
+def test_cupy_no_iteration_carries_more_than_its_budget_or_waits_unannounced():
+    if "double" not in cupy.__version__:
+        pytest.skip("nothing counts on a GPU")
+    from doubles import transfers
+
+    found, waits = transfers.measured()
+    assert found.keys() == transfers.budgets().keys()
+    assert transfers.risen(found) == []
+    assert waits == {}

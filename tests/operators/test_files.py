@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from backends import check_operator
 
 from linspec import Moments, as_operator
 from linspec.blocks import base
 from linspec.errors import NonFiniteData
 from linspec.operators import MappedOperator
+from linspec.testing import check_operator
 
 N, P = 211, 8
 RNG = np.random.default_rng(0)

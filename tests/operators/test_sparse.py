@@ -1,12 +1,8 @@
-"""Sparse rows: threaded products and Gram matrices, entries that stand for one place, and entries that are refused.
-
-Small whole numbers make float64 arithmetic exact; Hypothesis draws the matrices, and loops run in minute pieces.
-"""
+"""Sparse rows of whole numbers, which are exact: threaded products, Gram matrices, entries that stand for one place."""
 
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator
 from typing import Any
 from unittest import mock
@@ -19,8 +15,6 @@ from scipy import sparse
 
 import linspec as ls
 from linspec.blocks import sparse_loops
-from linspec.errors import NonFiniteData
-from linspec.kernels.functions import read_rows
 from linspec.operators import SparseOperator, as_operator
 from linspec.process import machine
 
@@ -86,9 +80,6 @@ def parts(A: Any) -> list[Any]:
     return [part.copy() for part in (A.data, A.indices, A.indptr)]
 
 
-# ---- products ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ["default", "minute", "public"])
 @given(data=st.data())
 def test_products_with_a_matrix_and_its_transpose_are_exact(name: str, data: st.DataObject) -> None:
@@ -115,9 +106,6 @@ def test_this_scipy_has_the_loops() -> None:
     assert sparse_loops.csr_matvecs is not None
 
 
-# ---- Gram matrices and slabs ------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ["default", "minute"])
 @given(data=st.data())
 def test_gram_matrices_and_their_cost(name: str, data: st.DataObject) -> None:
@@ -137,21 +125,6 @@ def test_gram_matrices_and_their_cost(name: str, data: st.DataObject) -> None:
     copy = G.copy()
     copy.sum_duplicates()
     assert copy.nnz == G.nnz
-
-
-@given(data=st.data())
-def test_a_block_of_rows_shares_the_entries(data: st.DataObject) -> None:
-    A = data.draw(matrices())
-    start = data.draw(st.integers(0, A.shape[0]))
-    stop = data.draw(st.integers(start, A.shape[0]))
-    B = sparse_loops.row_block(A, start, stop)
-    np.testing.assert_array_equal(dense(B), dense(A)[start:stop])
-    assert (type(B), B.shape) == (type(A), (stop - start, A.shape[1]))
-    assert (B.indices.dtype, B.data.dtype) == (A.indices.dtype, A.data.dtype)
-    assert B.nnz == 0 or (np.shares_memory(A.data, B.data) and np.shares_memory(A.indices, B.indices))
-
-
-# ---- entries ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "bool"])
@@ -177,22 +150,3 @@ def test_duplicates_of_narrow_numbers_do_not_wrap(kind: str, dtype: str) -> None
     wanted = ls.solve(ls.SVD(M, k=1, confounds=exact)).S
     assert np.allclose(ls.solve(ls.SVD(M, k=1, confounds=A)).S, wanted)
     assert all(np.array_equal(getattr(A, name), part) for name, part in held.items())
-
-
-@pytest.mark.parametrize("value", [np.nan, -np.inf])
-def test_the_first_entry_that_is_not_finite_is_named(value: float) -> None:
-    A = sparse.random_array((3000, 40), density=0.8, format="csr", rng=np.random.default_rng(5))
-    for position in (A.nnz - 1, int(A.indptr[2500]), 70_000, 5, 0):
-        A.data[position] = value
-        row = int(np.repeat(np.arange(3000), np.diff(A.indptr))[position])
-        place = f"A must be finite; got {value} at row {row}, column {A.indices[position]}."
-        for rows in (A, A.toarray()):
-            with pytest.raises(NonFiniteData, match=re.escape(place)):
-                read_rows(as_operator(rows), "A")
-
-
-def test_only_what_belongs_to_the_matrix_must_be_finite() -> None:
-    A = sparse.csr_array(np.eye(3))
-    A.data, A.indices = np.append(A.data, np.nan), np.append(A.indices, 0)
-    np.testing.assert_array_equal(read_rows(as_operator(A), "A").toarray(), np.eye(3))
-    np.testing.assert_array_equal(as_operator(A).matmat(np.eye(3)), np.eye(3))

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
-from backends import check_operator
 
 import linspec as ls
 from linspec.errors import AccuracyWarning, InvalidProblem
+from linspec.testing import check_operator
 
 pytest.importorskip("linspec_files")
 

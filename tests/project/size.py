@@ -72,9 +72,10 @@ def main() -> str | None:
     parser.add_argument("--record", action="store_true", help="lower the ceiling to today's size")
     parser.add_argument("--rise", metavar="REASON", help="why the ceiling may rise")
     options = parser.parse_args()
-    for folder, size in sorted(sizes().items(), key=lambda item: -item[1].statements):
+    every = sizes()
+    for folder, size in sorted(every.items(), key=lambda item: -item[1].statements):
         print(f"{folder:32}{size.statements:8}{size.nodes:10}")
-    now, limits = total(), ceiling()
+    now, limits = _sum(every.values()), ceiling()
     print(f"{'all':32}{now.statements:8}{now.nodes:10}   {now.nodes / now.statements:.2f} nodes a statement")
     if options.record:
         higher = now.statements > limits["statements"] or now.nodes > limits["nodes"]

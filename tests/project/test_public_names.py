@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import doctest
+import functools
 import importlib
 import inspect
 import re
@@ -60,6 +61,7 @@ def modules_with_examples() -> list[str]:
     ]
 
 
+@functools.cache
 def constants_of(module: ModuleType) -> dict[str, bool]:
     """The names to which a module assigns a value, and whether a docstring stands below them."""
     found: dict[str, bool] = {}
@@ -70,12 +72,12 @@ def constants_of(module: ModuleType) -> dict[str, bool]:
     return found
 
 
-def holder_of(module: ModuleType, member: str) -> ModuleType:
-    """The module that defines what another one hands on."""
+@functools.cache
+def holders_of(module: ModuleType) -> dict[str, str]:
+    """The modules that define what another one hands on, by name."""
     imports = (node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.ImportFrom))
     holders = {alias.name: node.module for node in imports for alias in node.names if node.module}
-    holders |= getattr(module, "_HOLDERS", {})
-    return importlib.import_module(holders[member]) if member in holders else module
+    return holders | getattr(module, "_HOLDERS", {})
 
 
 def lacking(name: str, found: object) -> list[str]:
@@ -98,9 +100,10 @@ def test_every_name_of_a_public_module_has_a_docstring_with_an_example(name: str
     module = importlib.import_module(f"linspec.{name}")
     assert (module.__doc__ or "").strip()
     assert module.__all__, f"{name} lists nothing: whoever reads that list finds no fault"
-    faults = []
+    faults, holders = [], holders_of(module)
     for member in module.__all__:
-        constants, found = constants_of(holder_of(module, member)), getattr(module, member)
+        holder = importlib.import_module(holders[member]) if member in holders else module
+        constants, found = constants_of(holder), getattr(module, member)
         if member in constants:
             faults += [] if constants[member] else [f"{name}.{member}: no docstring below it"]
         elif callable(found):

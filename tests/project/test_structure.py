@@ -89,11 +89,11 @@ def test_plugins_import_what_the_page_promises_to_authors():
 def test_no_module_of_the_core_names_a_family():
     """Neither its class, nor its name as a problem: what families have of their own is found through records."""
     assert {"CCA", "SVD", "LeastSquares", "Discriminant", "CCASolution"} <= CLASSES
-    found = []
+    found, forbidden = [], CLASSES | set(ls.problems())
     for path in modules():
         allowed = {"cca"} if path.name == "targets.py" else set()  # a kind of target, after its method
         allowed |= CLASSES if path.name == "references.py" else set()  # which records of problems name
-        tree, forbidden = ast.parse(path.read_text(encoding="utf-8")), CLASSES | set(ls.problems())
+        tree = ast.parse(path.read_text(encoding="utf-8"))
         found += [(path, line, text) for line, text in named(tree) if text in forbidden - allowed]
     assert found == []
 
@@ -138,7 +138,7 @@ def test_the_page_on_the_architecture_has_the_layers_and_the_frames_of_today():
 
 def test_the_size_is_at_most_the_ceiling_which_follows_it():
     now, limits = total(), ceiling()
-    assert now.statements <= limits["statements"], "take a mechanism out before another comes in"
+    assert now.statements <= limits["statements"], "take a mechanism out, or size.py --rise"
     assert now.nodes <= min(limits["nodes"], DENSEST * now.statements)
     lower = "lower the ceiling: python tests/project/size.py --record"
     assert now.statements >= 0.99 * limits["statements"], lower

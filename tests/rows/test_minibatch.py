@@ -15,7 +15,7 @@ from in_blocks import rows_of
 
 import linspec as ls
 from linspec.iteration import Iterate
-from linspec.rows import Moments, Preprocessing, equal_slices, random_order
+from linspec.rows import Moments, Preprocessing
 from linspec.solving import Solver
 
 rng = np.random.default_rng(0)
@@ -52,18 +52,6 @@ def test_minibatches_of_all_rows_sum_to_a_pass(
     if confounds is None:
         squares = some.column_squares(slice(0, 11))[:, 0]
         assert np.abs(squares - np.diag(images.T @ images)).max() <= bound * each.sum()
-
-
-def test_rows_of_files_are_drawn_in_runs_of_neighbours() -> None:
-    """A chunk touches few slabs, every row comes once, and rows in memory come one by one."""
-    slabs = []
-    for together in (50, 1):
-        order = random_order(np.arange(1010), np.random.default_rng(0), 200, together)
-        assert np.array_equal(np.sort(order), np.arange(1010))
-        assert not np.array_equal(order[:50], np.sort(order[:50]))
-        chunks = [order[S] for S in equal_slices(1010, 200)]
-        slabs.append(max(len(np.unique(chunk // 50)) for chunk in chunks))
-    assert slabs[0] <= 200 // 50 + 2 < slabs[1]
 
 
 def test_minibatches_of_a_file_decode_each_slab_about_once(tmp_path: Path) -> None:

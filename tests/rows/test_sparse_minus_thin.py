@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from in_blocks import rows_of
+from truths import adjusted
 
 import linspec as ls
 from linspec.rows import Moments, Passes, Preprocessing, SparseMinusThin
@@ -18,13 +19,6 @@ def views(seed=0):
     return tuple(scipy.sparse.random_array((N, m), density=0.05, rng=rng, format="csr") for m in (P, Q))
 
 
-def by_dense(X, w, confounds, *, scale):
-    """Rows about their means, without confounds, by least squares; times the roots of the weights."""
-    Z = np.column_stack([np.ones(N), confounds])
-    rest = X - Z @ np.linalg.solve(Z.T @ (w[:, None] * Z), Z.T @ (w[:, None] * X))
-    return rest * np.sqrt(w)[:, None] / (np.sqrt(np.average(rest**2, axis=0, weights=w)) if scale else 1.0)
-
-
 @pytest.mark.parametrize("scale", [False, True])
 def test_what_is_subtracted_stays_beside_a_sparse_matrix(scale):
     X, Y = views()
@@ -32,7 +26,8 @@ def test_what_is_subtracted_stays_beside_a_sparse_matrix(scale):
     w, confounds = rng.uniform(0.5, 2, N), rng.standard_normal((N, 2))
     pre = Preprocessing.of(center=True, weights=w, confounds=confounds, scale=scale)
     held = Moments([rows_of(A) for A in (X, Y)], pre).gram(sparse=True)
-    A, B = (by_dense(M.toarray(), w, confounds, scale=scale) for M in (X, Y))
+    preprocessed = (adjusted(M.toarray(), w, confounds, center=True, scale=scale) for M in (X, Y))
+    A, B = (each.entries for each in preprocessed)
     V = rng.standard_normal((Q, 3))
     assert isinstance(held[0][1], SparseMinusThin)
     assert scipy.sparse.issparse(held[0][1].G)

@@ -1,8 +1,4 @@
-"""Rows that come later: moments of batches in any order are those of all rows, and answers those for all rows.
-
-The sums to compare with are formed in extended precision of all rows at once; answers are those of one solve on all
-rows, and of scikit-learn where it is exact.
-"""
+"""Rows that come later: moments of batches in any order are those of all rows, and answers those for all rows."""
 
 from __future__ import annotations
 
@@ -55,9 +51,6 @@ def gram_and_mean(problem):
     Z, w = problem.A.array, problem.sample_weight
     mean = w @ Z / w.sum()
     return (w[:, None] * (Z - mean)).T @ (Z - mean), mean - problem.A.mean
-
-
-# ---- sums --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("first", [0.0, 1e6])
@@ -118,8 +111,6 @@ def test_rows_that_do_not_count_leave_no_trace():
     assert pytest.approx(singular_values(A) * np.sqrt(2), rel=1e-9) == ls.solve(held.problem()).S
     assert (held.rows, held.total) == (461, 160)
 
-
-# ---- answers -----------------------------------------------------------------------------------
 
 BESIDE = ("mean", "x_mean", "y_mean", "slopes", "confound_mean", "correlations")
 
@@ -189,9 +180,6 @@ def test_partial_fit_is_fit_on_all_rows(make):
     for name in learnt:
         one, other = getattr(some, name), getattr(whole, name)
         assert np.abs(one - other).max() < 1e-12 * np.abs(other).max()
-
-
-# ---- kinds of data -----------------------------------------------------------------------------
 
 
 def test_batches_may_be_of_every_kind():
@@ -283,9 +271,6 @@ def test_threads_that_add_at_once_lose_no_row():
         assert (twin.total, held.total) == (4001, 4000)
 
 
-# ---- a rank ------------------------------------------------------------------------------------
-
-
 def test_what_is_discarded_is_bounded():
     rng = np.random.default_rng(0)
     A = rng.standard_normal((200, 6)) * 5 @ rng.standard_normal((6, 40)) + rng.standard_normal((200, 40))
@@ -324,9 +309,6 @@ def test_a_direction_that_is_cut_in_each_batch_is_not_certified(solver):
     assert exact**2 <= found.S[0] ** 2 + held.discarded.norm
 
 
-# ---- files -------------------------------------------------------------------------------------
-
-
 def test_files_keep_a_rank_and_are_refused_if_they_are_damaged_or_foreign(tmp_path):
     path, other = tmp_path / "a.npz", tmp_path / "b.npz"
     with pytest.raises(InvalidProblem, match="got none so far"):
@@ -352,8 +334,6 @@ def test_files_keep_a_rank_and_are_refused_if_they_are_damaged_or_foreign(tmp_pa
         ls.load_solution(path)
 
 
-# ---- refused -----------------------------------------------------------------------------------
-
 X, Y, y = RNG.standard_normal((20, 3)), RNG.standard_normal((20, 2)), np.arange(20) % 3
 BAD = X.copy()
 BAD[7, 1] = np.nan
@@ -374,22 +354,16 @@ def others():
 BY_CLASS, STAND = "scaled by the rows of each class", "stand for others"
 REFUSED = [
     (NonFiniteData, "row 7, column 1", lambda held: held.add(BAD, Y)),
-    (NonFiniteData, "X", lambda held: held.add(scipy.sparse.csr_array(BAD), Y)),
     (NonFiniteData, "row 7, column 1", lambda held: held.add(bad_slices, Y)),
-    (NonFiniteData, "row 7, column 1", lambda _: others().add(bad_slices)),
     (NonFiniteData, "finite", lambda _: others().add(bad_slices())),
     (InvalidProblem, "equally many rows", lambda held: held.add(X, Y[:-1])),
     (InvalidProblem, "those have 3, got 2", lambda held: held.add(X[:, :2], Y)),
     (InvalidProblem, "must have rows", lambda held: held.add(X[:0], Y[:0])),
     (InvalidProblem, "got 1. Pass them", lambda held: held.add(X)),
-    (InvalidProblem, "shape", lambda held: held.add(X, Y, sample_weight=np.ones(3))),
     (InvalidProblem, "zeros only", lambda held: held.add(X, Y, sample_weight=np.zeros(20))),
-    (InvalidProblem, "zero or more", lambda held: held.add(X, Y, sample_weight=-np.ones(20))),
     (InvalidProblem, "confounds must have the columns", lambda held: held.add(X, Y, confounds=X[:, 0])),
     (InvalidProblem, "got moments", lambda held: held.add(ls.Moments(X, Y, center=True), None)),
     (InvalidProblem, "one problem and one rank", lambda held: held.merge(ls.HeldMoments(ls.PLS, k=1))),
-    (InvalidProblem, "one problem and one rank", lambda held: held.merge(X)),
-    (InvalidProblem, "k", lambda held: held.problem(k=3)),
     (UnknownOption, "ks", lambda held: held.problem(ks=1)),
     (InvalidProblem, STAND, lambda held: ls.bootstrap(held.problem(), draws=10)),
     (InvalidProblem, STAND, lambda held: ls.permutation_test(held.problem(), permutations=10)),

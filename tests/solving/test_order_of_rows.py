@@ -1,8 +1,4 @@
-"""Every function that takes several things with rows refuses the same labels in another order.
-
-The truth is the order that was planted: the rows of one argument are turned around together with their labels. Aligned
-frames and arrays give the answer of plain arrays.
-"""
+"""Every function that takes several things with rows refuses the same labels in another order."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ import numpy as np
 import pytest
 
 import linspec as ls
-from linspec.errors import AccuracyWarning, InvalidProblem
+from linspec.errors import InvalidProblem
 
 pd = pytest.importorskip("pandas", reason="no pandas")
 pytest.importorskip("narwhals", reason="frames are read by narwhals")
@@ -160,15 +156,6 @@ def test_the_same_labels_in_another_order_are_refused_and_others_taken(name: str
     unlabelled = plain(call(argument.to_numpy()))
     assert plain(call(argument)) == unlabelled
     assert plain(call(argument.iloc[::-1].loc[INDEX])) == unlabelled  # the remedy of the message
-
-
-def test_labels_that_are_not_the_same_are_paired_by_position() -> None:
-    later = Y.set_axis([f"person {i}" for i in range(1, N + 1)])  # a lag
-    with pytest.warns(AccuracyWarning, match="59 of 60 row labels in common"):
-        assert CCA.score(X, later).total == CCA.score(x, y).total
-    with pytest.warns(AccuracyWarning, match="59 of 60 row labels in common"):
-        assert LSQ_Z.predict(X, confounds=Z.set_axis(later.index)).shape == (N, 2)
-    assert CCA.score(X.reset_index(drop=True), Y).total == CCA.score(x, y).total
 
 
 def test_labels_of_files_count_as_well() -> None:

@@ -109,8 +109,6 @@ def test_the_score_of_a_discriminant_does_not_know_scales_and_can_be_computed_fr
         solution.score(X[1:], labels)
 
 
-# ---- refusals -------------------------------------------------------------------------------------------------------
-
 CCA, LDA = ls.CCA(X, Y, 2), PROBLEMS["classes"]
 REFUSED = [
     (CCA, [], {}, InvalidProblem, "at least one value"),

@@ -1,11 +1,7 @@
-"""Rows in blocks that lie elsewhere: what stays there, what passes cost, and bits that do not depend on who works.
-
-That answers are right is asked by the matrix of all problems and solvers, and of moments by `tests/rows`.
-"""
+"""Rows in blocks that lie elsewhere: what stays there, what passes cost, and bits that do not depend on who works."""
 
 from __future__ import annotations
 
-import pickle
 import warnings
 from itertools import pairwise
 from typing import Any
@@ -13,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
-from backends import check_operator
+from in_blocks import Sent
 
 import linspec as ls
-from linspec import as_operator
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData, UnsupportedData
 from linspec.rows import on_workers
+from linspec.testing import check_operator
 from linspec.workers import BlockOperator, InProcess, brought_here
 
 RNG = np.random.default_rng(0)
@@ -31,28 +27,18 @@ LABELS = RNG.permutation(np.arange(N) % 4)
 KINDS = pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_array], ids=["dense", "sparse"])
 
 
-class Posted(InProcess):
-    """An engine behind which everything is pickled; it counts reductions, and knows the largest array that has come."""
+class Posted(Sent):
+    """It counts reductions, and knows the largest array that has come."""
 
     def __init__(self) -> None:
         self.rounds = self.largest = 0
-
-    def hold(self, values):
-        return [pickle.dumps(value) for value in values]
-
-    def map(self, work, calls):
-        work = pickle.dumps(work)
-        found = [
-            pickle.loads(work)(call.number, *map(pickle.loads, call.handles)) for call in reversed(calls)
-        ]
-        return [pickle.dumps(value) for value in reversed(found)]
 
     def reduce(self, work, calls, merge):
         self.rounds += 1
         return super().reduce(work, calls, merge)
 
     def taken(self, handle):
-        value = pickle.loads(handle)
+        value = super().taken(handle)
         self.largest = max(self.largest, size_of(value))
         return value
 
@@ -79,9 +65,6 @@ def answer(problem: Any, solver: str, **given: Any) -> Any:
 def small_head(monkeypatch):
     """A few rows that come here before a pass begins."""
     monkeypatch.setattr(on_workers, "ORIGIN_ROWS", 4)
-
-
-# ---- the operator ---------------------------------------------------------------------------------
 
 
 @KINDS
@@ -121,8 +104,6 @@ def test_methods_that_read_rows_here_say_that_blocks_stay():
     with pytest.raises(UnsupportedData, match="Give both to one"):
         answer(ls.CCA(BlockOperator([X]), blocks(Y), 2), "lobpcg")
 
-
-# ---- passes and bits ------------------------------------------------------------------------------
 
 DRAWN = {"cca/stochastic-appgrad", "least-squares/svrg"}
 """Solvers that draw rows: of blocks they draw runs of rows, and so others."""
@@ -176,26 +157,6 @@ def test_full_blocks_before_sparse_ones_are_centred_about_the_means_of_all_rows(
     np.testing.assert_allclose(found.S, np.linalg.svd(A - A.mean(axis=0), compute_uv=False)[:3], rtol=1e-9)
 
 
-@KINDS
-@pytest.mark.parametrize("weights", [None, RNG.integers(0, 3, N).astype(float)], ids=["plain", "weighted"])
-@pytest.mark.slow(keep=1)
-def test_minibatches_of_blocks(kind, weights):
-    """Rows come here a few at a time; what is drawn is what the certificate, which passes, finds good."""
-    A, B = kind(np.where(RNG.random((N, P)) < 0.5, X - 5.0, 0.0)), kind(Y)
-    engine = Posted()
-    there = blocks(A, engine=engine), blocks(B, OTHER_EDGES, engine)
-    given = {"ridge": 1.0, "sample_weight": weights}
-    exact = answer(ls.LeastSquares(A, B, **given), "direct")
-    found = answer(ls.LeastSquares(*there, **given), "svrg", tol=1e-9)
-    np.testing.assert_allclose(found.x, exact.x, rtol=0, atol=1e-7 * np.abs(exact.x).max())
-    best = answer(ls.CCA(A, B, 2, **given), "gram").correlations.sum()
-    near = answer(ls.CCA(*there, 2, **given), "stochastic-appgrad", epochs=30.0)
-    assert 0.9 * best < near.correlations.sum() <= best * (1 + 1e-9)
-    assert isinstance(there[0].rows(np.array([899, 3, 3])), type(as_operator(A)))
-
-
-# ---- cross-validation -----------------------------------------------------------------------------
-
 NAMED = {
     "sample_weight": RNG.integers(0, 3, N) / 2.0,
     "confounds": RNG.standard_normal((N, 2)),
@@ -233,9 +194,6 @@ def test_blocks_are_cross_validated_in_one_round(name, kind, named):
 def test_solves_for_each_split_of_blocks_are_refused_in_words():
     with pytest.raises(MissingCapability, match='form="dense"'):
         ls.cross_validate(ls.CCA(blocks(X), blocks(Y), 2), splitter=LABELS, form="solve")
-
-
-# ---- answers --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -286,12 +244,8 @@ def test_what_is_not_finite_is_named_by_row_and_column(kind, of):
     broken[601, 3] = np.nan
     A, B = of(kind(broken)), of(kind(Y))
     svd, cca = ls.solve(ls.SVD(X, 3, center=True)), ls.solve(ls.CCA(X, Y, 2))
-    for made in (
-        svd.transform,
-        svd.loadings,
-        ls.solve(ls.LeastSquares(X, Y)).predict,
-        lambda A: ls.project(A, 2, rng=0),
-    ):
+    predict, project = ls.solve(ls.LeastSquares(X, Y)).predict, lambda A: ls.project(A, 2, rng=0)
+    for made in (svd.transform, svd.loadings, predict, project):
         with pytest.raises(NonFiniteData, match="A must be finite; got nan at row 601, column 3"):
             made(A)
     for made in (cca.transform, cca.score, lambda A, B: answer(ls.CCA(A, B, 2), "lobpcg")):

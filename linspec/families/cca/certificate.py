@@ -310,9 +310,13 @@ def facts_of(
     """What an answer says of the data: ranks, and correlations of 1."""
     found: list[Finding] = []
     if len(rho) < problem.k and not problem.every:
-        text = f"{len(rho)} of the {problem.k} asked for are returned: the numerical ranks of the views allow "
-        if ranks is not None and min(ranks) > len(rho):
-            found.append((Status.INCOMPLETE, f"{text}{min(*ranks, problem.k)} canonical pairs."))
+        text = (
+            f"{len(rho)} of the {problem.k} asked for are returned: the numerical ranks of the views allow "
+        )
+        if len(rho) and ranks is not None and min(ranks) > len(rho):
+            found.append(
+                (None, text + "more canonical pairs, whose correlations are 0, or which were not found.")
+            )
         else:
             found.append((Status.RANK_DEFICIENT, text + "no more canonical pairs."))
     facts: list[Finding] = []

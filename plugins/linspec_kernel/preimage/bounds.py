@@ -92,12 +92,12 @@ class Bound:
         return f"({self.kind!r}, {self.size:g})"
 
 
-def as_bound(given: Any, name: str, columns: int) -> Bound:
+def as_bound(bound: Any, name: str, columns: int) -> Bound:
     """Bound that an argument describes: a pair (kind, number), or None.
 
     Parameters
     ----------
-    given : tuple of (str, float), str, Bound, or None
+    bound : tuple of (str, float), str, Bound, or None
         The text "1.5" is ("ratio", 1.5), and "l2:1" is ("l2", 1.0). None is ("ratio", √p), that is |u|₂ = 1 alone.
     name : str
         Name in messages.
@@ -109,9 +109,9 @@ def as_bound(given: Any, name: str, columns: int) -> Bound:
     InvalidProblem
         The argument is neither a valid pair, nor a `Bound`, nor None.
     """
-    if isinstance(given, Bound):
-        return given
-    pair: Any = ("ratio", math.sqrt(columns)) if given is None else given
+    if isinstance(bound, Bound):
+        return bound
+    pair: Any = ("ratio", math.sqrt(columns)) if bound is None else bound
     if isinstance(pair, str):
         pair = (f"ratio:{pair}" if ":" not in pair else pair).split(":", 1)
     with suppress(TypeError, ValueError):
@@ -121,7 +121,7 @@ def as_bound(given: Any, name: str, columns: int) -> Bound:
     raise InvalidProblem(
         f"{name} must be None or a pair such as ('ratio', 1.5), ('l1', 1.0) or ('l2', 1.0): the kind is one of "
         f"{', '.join(KINDS)}, and the number finite and above 0, for 'ratio' at least 1, which keeps one column, while "
-        f"the square root of the columns restricts nothing; got {shown(given)}."
+        f"the square root of the columns restricts nothing; got {shown(bound)}."
     )
 
 

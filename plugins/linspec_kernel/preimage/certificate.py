@@ -1,4 +1,4 @@
-"""The law of preimage CCA: variates of points, orthogonal to earlier ones, and the length of a projected gradient step.
+"""The certificate of preimage CCA: variates of points, orthogonal to earlier ones, and a projected gradient step.
 
 Problem: how far is a pair of points from a stationary one, where the objective is not concave, and a set not convex?
 Method: points are brought into their sets and rounded as they are returned. With K = k(X, U) and H the centring, the
@@ -66,14 +66,14 @@ UNCERTAIN = 0.01
 """A finding is reported if the cosine that `along_columns` computes exceeds this value."""
 
 
-def judged(problem: PreimageCCA, moments: PreimageMoments, arrays: Mapping[str, Any]) -> Certificate:
+def certified(problem: PreimageCCA, moments: PreimageMoments, arrays: Mapping[str, Any]) -> Certificate:
     """Pairs of variates of the points, and their residual."""
     device, objective, views = moments.device, problem.value, moments.views
     points = _returned(problem, (arrays["x_preimages"], arrays["y_preimages"]))
     for view in views:
         view.clear()
     sides = [view.at(U) for view, U in zip(views, points, strict=True)]
-    kept = list[int]()
+    numbers = list[int]()
     values = list[float]()
     slopes = list[tuple[Array, Array]]()
     for j in range(points[0].shape[1]):
@@ -83,12 +83,12 @@ def judged(problem: PreimageCCA, moments: PreimageMoments, arrays: Mapping[str, 
         if not min(device.norm(P), device.norm(Q)) > FAINT:
             continue
         pair = replace(x, variates=P), replace(y, variates=Q)
-        kept.append(j)
+        numbers.append(j)
         values.append(float(moments.shared(objective, pair)[0]))
         slopes.append(moments.shared_slopes(objective, pair))
         views[0].take_out(P)
         views[1].take_out(Q)
-    index = np.asarray(kept, dtype=np.intp)
+    index = np.asarray(numbers, dtype=np.intp)
     cosines = to_host(device.xp.sum(views[0].basis * views[1].basis, axis=0))
     fields: dict[str, Any] = {
         "correlations": np.clip(cosines, -1.0, 1.0),
@@ -99,14 +99,14 @@ def judged(problem: PreimageCCA, moments: PreimageMoments, arrays: Mapping[str, 
     columns = Moments(
         moments.operators, Preprocessing(center=problem.center), moments.rows.passes, moments.names
     )
-    residuals, unseen = np.zeros(len(kept)), {}
+    residuals, unseen = np.zeros(len(numbers)), {}
     for i, (view, side, A) in enumerate(zip(views, sides, problem.matrices.values(), strict=True)):
         side, name = side.columns(index, device), view.name.lower()
         R = np.triu(to_host(view.basis.T @ view.centred(side.values)))
         turn = np.linalg.solve(
             R, np.eye(len(R))
         )  # R⁻¹ of HK = QR: variates are uncorrelated and of unit length
-        if kept:
+        if numbers:
             G = view.gradient(side, device.concat([S[i] for S in slopes]))
             residuals = np.maximum(residuals, view.distances(side.points, G))
             unseen[view.name] = along_columns(view, columns, G, np.diagonal(R))
@@ -125,8 +125,8 @@ def judged(problem: PreimageCCA, moments: PreimageMoments, arrays: Mapping[str, 
         for name, share in unseen.items()
         if share > level
     ]
-    said = ((None, VACUOUS.format(views=" and ".join(problem.vacuous))),) if problem.vacuous else ()
-    notes = *hidden, *fewer_than_asked(len(kept), problem.k, FEWER), *said
+    vacuous = ((None, VACUOUS.format(views=" and ".join(problem.vacuous))),) if problem.vacuous else ()
+    notes = *hidden, *fewer_than_asked(len(numbers), problem.k, FEWER), *vacuous
     return Certificate(worst, notes, {**fields, "residuals": residuals}, lost=bool(hidden))
 
 

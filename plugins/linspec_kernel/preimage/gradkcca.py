@@ -86,12 +86,12 @@ class GradKCCA(Solver):
     def iterate(self, problem: PreimageCCA, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the pairs found and the best start of the next one, after each step."""
         hunt = PairHunt(self, problem, moments, context, start or {})
-        while (j := len(hunt.found)) < problem.k:
+        while (j := len(hunt.pairs)) < problem.k:
             hunt.take_out()  # Q ← [Q, the last variates]
-            if j < len(hunt.given):
-                pair = hunt.given[j]
+            if j < len(hunt.start_pairs):
+                pair = hunt.start_pairs[j]
             else:
-                if j == len(hunt.given) and "x_climbing" in hunt.start:  # of a run that goes on
+                if j == len(hunt.start_pairs) and "x_climbing" in hunt.start:  # of a run that goes on
                     points = hunt.of_start("climbing")
                 else:
                     drawn = self.repeats // RANDOM
@@ -106,15 +106,15 @@ class GradKCCA(Solver):
             if not pair.residual <= context.tol:
                 climb = yield from hunt.climbed(hunt.exact, pair.points, pair.agreeing)
                 pair = replace(climb.best_pair, agreeing=pair.agreeing)
-            hunt.found.append(pair)
-        yield hunt.iterate(hunt.found, doubt="")
+            hunt.pairs.append(pair)
+        yield hunt.iterate(hunt.pairs, doubt="")
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of iterations with a few columns on all rows."""
-        found = sweeps_estimate(replace(sizes, k=4), EXPECTED * sizes.k)
+        steps = sweeps_estimate(replace(sizes, k=4), EXPECTED * sizes.k)
         held = 8.0 * (6.0 * sizes.n + SAMPLE * min(sizes.p + sizes.q, 2000))
-        return Estimate(found.seconds, found.bytes + held, "iterations for each pair")
+        return Estimate(steps.seconds, steps.bytes + held, "iterations for each pair")
 
 
 class PairHunt(Hunt):
@@ -141,7 +141,7 @@ class PairHunt(Hunt):
     ) -> None:
         super().__init__(problem, moments, context, start, solver.repeats)
         n, count, self.few = int(problem.X.shape[0]), solver.sample or SAMPLE, moments
-        if len(self.given) < problem.k and n > count and all(view.A.readable for view in moments.views):
+        if len(self.start_pairs) < problem.k and n > count and all(view.A.readable for view in moments.views):
             self.few = moments.on(drawn_rows(n, count, self.rng(1)))
         climbing = self.few if solver.sample else moments
         rough = HSIC(CLIMBING_FEATURES) if problem.objective == "hsic" else problem.value
@@ -167,25 +167,29 @@ class PairHunt(Hunt):
 
         There are fewer than `count` if there are fewer pairs.
         """
-        (x, y), ((columns, K), (others, L)), parities = self.few.views, self.screened, self.problem.parities
+        (x, y), ((x_columns, K), (y_columns, L)), parities = (
+            self.few.views,
+            self.screened,
+            self.problem.parities,
+        )
         P, Q = x.variates(K), y.variates(L)
         C = self.problem.value.of_all(x.centred(P), y.centred(Q), x.device)
         odd, signs = -1 in parities, np.where(C < 0, -1.0, 1.0)
         size = np.abs(C) if odd else C
         size *= np.outer(x.share(K, P), y.share(L, Q))
-        found, count = np.arange(size.size), min(count, size.size)
+        best, count = np.arange(size.size), min(count, size.size)
         if count < size.size:
-            found = np.argpartition(-size, count - 1, axis=None)[:count]
-        found = found[np.argsort(-size.reshape(-1)[found], kind="stable")]
-        i, j = np.unravel_index(found, size.shape)
-        points = [single_columns(x, columns[i]), single_columns(y, others[j])]
+            best = np.argpartition(-size, count - 1, axis=None)[:count]
+        best = best[np.argsort(-size.reshape(-1)[best], kind="stable")]
+        i, j = np.unravel_index(best, size.shape)
+        points = [single_columns(x, x_columns[i]), single_columns(y, y_columns[j])]
         if odd:
             points[parities.index(-1)] *= signs[i, j]
         return np.vstack(points)
 
     def take_out(self) -> None:
         """Remove the variates of the last pair found from all later ones."""
-        for pair in self.found[-1:]:
+        for pair in self.pairs[-1:]:
             for moments in (self.moments,) if self.few is self.moments else (self.moments, self.few):
                 for view, side in zip(moments.views, moments.at(pair.points), strict=True):
                     view.take_out(side.variates)

@@ -82,14 +82,16 @@ class KCCAPreimage(Solver):
         for j in range(int(duals[0].shape[1])):
             starts = []
             for sign in SIGNS:
-                nearest = [np.argsort(own - sign * twice[j], kind="stable")[:most] for own, twice in squares]
+                nearest = [
+                    np.argsort(square - sign * twice[j], kind="stable")[:most] for square, twice in squares
+                ]
                 points = [side.points[:, some] for (_, side), some in zip(singles, nearest, strict=True)]
                 starts.append(np.vstack(points))
             search = Nearness(moments, context.tol, [dual[:, j : j + 1] for dual in duals], most)
             # u ← Proj(u − a ∂‖f − k(·, u)‖²/∂u), and v likewise
             climb = yield from hunt.climbed(search, np.hstack(starts))
-            hunt.found.append(search.nearest(climb))
-        yield hunt.iterate(hunt.found, final=True, doubt="")
+            hunt.pairs.append(search.nearest(climb))
+        yield hunt.iterate(hunt.pairs, final=True, doubt="")
 
     def canonical_functions(self, problem: PreimageCCA, moments: Any, context: Context) -> list[Array]:
         """Coefficients of the canonical functions, scaled to unit length."""
@@ -100,15 +102,15 @@ class KCCAPreimage(Solver):
         traces = [float(to_host(op.diagonal()).sum()) for op in matrices.operators]
         ridge = tuple(self.penalty * (trace or 1.0) for trace in traces)  # any does for a matrix of zeros
         matrices.ridges = ridge
-        found = self.kcca.answered(inner.with_numbers(ridge=ridge), matrices, context)
+        answer = self.kcca.answered(inner.with_numbers(ridge=ridge), matrices, context)
         if any(features is not None for features in matrices.maps):
             raise InvalidOption(
                 "kcca must find combinations of the kernel functions of rows: kcca, nystrom-lobpcg or nystrom-kcca."
             )
         units = []
         for name, op in zip("xy", matrices.operators, strict=True):
-            W = op.device.asarray(found[f"{name}_weights"])[:, : problem.k]
-            f = functions(op, W, found.get(f"{name}_landmarks"))
+            W = op.device.asarray(answer[f"{name}_weights"])[:, : problem.k]
+            f = functions(op, W, answer.get(f"{name}_landmarks"))
             units.append(f.dual * op.device.asarray(reciprocal(np.sqrt(np.maximum(np.diag(f.squares), 0.0)))))
         return units
 

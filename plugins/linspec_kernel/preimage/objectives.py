@@ -145,8 +145,8 @@ class HSIC(Objective):
         return sums / max(int(Z.shape[0]) - 1, 1) ** 2
 
     def _values(self, Z: Array, W: Array, device: Device) -> HostArray:
-        found = [np.sum(_covariances(*pair, device, self.rule)[0] ** 2) for pair in _pairs(Z, W)]
-        return np.asarray(found, dtype=np.float64) / max(int(Z.shape[0]) - 1, 1) ** 2
+        sums = [np.sum(_covariances(*pair, device, self.rule)[0] ** 2) for pair in _pairs(Z, W)]
+        return np.asarray(sums, dtype=np.float64) / max(int(Z.shape[0]) - 1, 1) ** 2
 
     def _slopes(self, Z: Array, W: Array, device: Device) -> tuple[Array, Array]:
         slopes = [self._slope(*pair, device) for pair in _pairs(Z, W)]
@@ -164,9 +164,11 @@ class HSIC(Objective):
         for by, mean in ((tall * C, means[1]), (tall * C.T, means[0])):
             factors.append((device.asarray(by), device.asarray((by @ mean)[:, None])))
         for E, G in _features(z, w, device, self.rule):
-            for into, own, other, (by, shift) in zip(slopes, (E, G), (G, E), factors, strict=True):
-                T = by @ other - shift
-                into.append(2 * device.xp.sum(own[:m, :] * T[m:, :] - own[m:, :] * T[:m, :], axis=0))
+            for into, features, opposite, (by, shift) in zip(slopes, (E, G), (G, E), factors, strict=True):
+                T = by @ opposite - shift
+                into.append(
+                    2 * device.xp.sum(features[:m, :] * T[m:, :] - features[m:, :] * T[:m, :], axis=0)
+                )
         x, y = (device.xp.concat(parts, axis=0)[:, None] for parts in slopes)
         return x, y
 
@@ -182,7 +184,7 @@ def quadrature(features: int) -> Rule:
     return min(REACH / count, meeting), count
 
 
-OBJECTIVES: dict[str, Objective] = {found.name: found for found in (Objective(), HSIC())}
+OBJECTIVES: dict[str, Objective] = {objective.name: objective for objective in (Objective(), HSIC())}
 """The objectives by name."""
 
 
@@ -212,7 +214,7 @@ def _covariances(
 
 def _waves(Z: Array, device: Device, rule: Rule) -> Array:
     """Cosines and sines of jhz, j = 1, 2, …, as rows, variate after variate, by addition theorems."""
-    (step, count), xp, found = rule, device.xp, []
+    (step, count), xp, waves = rule, device.xp, []
     for j in range(Z.shape[1]):
         cos = xp.cos(step * Z[:, j])[None, :]
         sin = xp.sin(step * Z[:, j])[None, :]
@@ -224,8 +226,8 @@ def _waves(Z: Array, device: Device, rule: Rule) -> Array:
             s = sin[:more, :]
             cos = xp.concat([cos, c * C - s * S], axis=0)
             sin = xp.concat([sin, s * C + c * S], axis=0)
-        found += [cos, sin]
-    return xp.concat(found, axis=0)
+        waves += [cos, sin]
+    return xp.concat(waves, axis=0)
 
 
 def _features(Z: Array, W: Array, device: Device, rule: Rule) -> Iterator[tuple[Array, Array]]:

@@ -1,6 +1,6 @@
 """Correlations of kernel functions of single points: the problem and its answer, pairs of points.
 
-Its law is in `linspec_kernel.preimage.certificate`.
+Its certificate is in `linspec_kernel.preimage.certificate`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from linspec.iteration import Certificate
 from linspec.kernels import Kernel, Polynomial
 from linspec.rows import Moments, Passes
 from linspec_kernel.preimage.bounds import Bound, as_bound
-from linspec_kernel.preimage.certificate import is_cca, judged
+from linspec_kernel.preimage.certificate import certified, is_cca
 from linspec_kernel.preimage.objectives import OBJECTIVES, Objective
 from linspec_kernel.preimage.views import PreimageMoments, PreimageView
 from linspec_kernel.problem import FunctionsSolution, OfKernels
@@ -224,8 +224,8 @@ class PreimageCCA(OfKernels[PreimageCCASolution]):
         object.__setattr__(self, "bound_x", as_bound(bounds[0], "bound_x", self.X.shape[1]))
         object.__setattr__(self, "bound_y", as_bound(bounds[1], "bound_y", self.Y.shape[1]))
 
-    def checked_kernel(self, given: Any, name: str) -> Kernel:
-        kernel = super().checked_kernel(given, name)
+    def checked_kernel(self, argument: Any, name: str) -> Kernel:
+        kernel = super().checked_kernel(argument, name)
         if not kernel.projects:
             raise InvalidProblem(
                 f"{name} must be a linear, polynomial or rbf kernel, whose gradient in u takes products with X alone; "
@@ -246,8 +246,8 @@ class PreimageCCA(OfKernels[PreimageCCASolution]):
     @property
     def vacuous(self) -> tuple[str, ...]:
         """Names of the views whose bound is a ball that restricts nothing."""
-        found = zip(("X", "Y"), (self.kernel_x, self.kernel_y), self.bounds, strict=True)
-        return tuple(name for name, kernel, bound in found if bound.kind != "ratio" and kernel.homogeneous)
+        views = zip(("X", "Y"), (self.kernel_x, self.kernel_y), self.bounds, strict=True)
+        return tuple(name for name, kernel, bound in views if bound.kind != "ratio" and kernel.homogeneous)
 
     @property
     def parities(self) -> tuple[int, int]:
@@ -277,7 +277,7 @@ class PreimageCCA(OfKernels[PreimageCCASolution]):
         Of the arrays, `x_preimages` and `y_preimages` are the points, `starts` is the number of starting points of each
         pair, and `agreeing` the number of them that led to the best value within 1 %.
         """
-        return judged(self, moments, arrays)
+        return certified(self, moments, arrays)
 
 
 def _parity(kernel: Kernel) -> int:

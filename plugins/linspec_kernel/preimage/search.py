@@ -125,8 +125,8 @@ class Climb:
         if len(index) == len(self.values):
             return part
         entries = [entry.copy() for entry in vars(self).values()]
-        for entry, other in zip(entries, vars(part).values(), strict=True):
-            entry[..., index] = other
+        for entry, new in zip(entries, vars(part).values(), strict=True):
+            entry[..., index] = new
         return Climb(*entries)
 
     @property
@@ -188,7 +188,9 @@ class Search:
         far = np.full(m, np.inf)
         past = np.tile(values, (MEMORY, 1))
         climbs = np.ones(m, dtype=bool)
-        return self._judged(Climb(W, slopes, steps, values, far, past, failed, since, far, -far, climbs, age))
+        return self._with_residuals(
+            Climb(W, slopes, steps, values, far, past, failed, since, far, -far, climbs, age)
+        )
 
     def stepped(self, climb: Climb) -> Climb:
         """State after a step of all columns that climb: one product with each view, and one with its transpose."""
@@ -210,7 +212,7 @@ class Search:
             steps = self._spectral(part.steps, W - part.points, part.slopes - slopes)
             past = np.vstack([part.past[1:], values])
             c = c.put(taken, replace(part, points=W, slopes=slopes, steps=steps, values=values, past=past))
-        return climb.put(on, self._judged(c))
+        return climb.put(on, self._with_residuals(c))
 
     def _spectral(self, steps: HostArray, s: HostArray, y: HostArray) -> HostArray:
         """Barzilai-Borwein steps for a maximum, where y is the decrease of the gradient along s."""
@@ -225,7 +227,7 @@ class Search:
         """Sums over the entries of u, and over those of v, of shape (2, m)."""
         return np.add.reduceat(V, [0, self.widths[0]], axis=0)
 
-    def _judged(self, climb: Climb) -> Climb:
+    def _with_residuals(self, climb: Climb) -> Climb:
         """State of an ascent with new residuals of its columns, and which of them still climb."""
         parts = zip(self.moments.views, *map(self.moments.split, (climb.points, climb.slopes)), strict=True)
         residuals = np.maximum(*(view.distances(U, G) for view, U, G in parts))
@@ -268,8 +270,9 @@ class Hunt:
 
     Attributes
     ----------
-    found : list of PointPair
-    given : list of PointPair
+    pairs : list of PointPair
+        Those found so far.
+    start_pairs : list of PointPair
         Pairs that `start` has, with residuals that are not known.
     spare : numpy.ndarray of shape (p + q, k)
         Points for pairs that are not found.
@@ -289,13 +292,13 @@ class Hunt:
         self.seed = int(start["seed"]) if "seed" in start else int(context.rng.integers(2**62))
         rng = self.rng(0)
         moments.fit(rng)
-        self.found, self.given = list[PointPair](), list[PointPair]()
+        self.pairs, self.start_pairs = list[PointPair](), list[PointPair]()
         self.spare = random_points(moments, problem.k, rng)
         if start:
             W = self.of_start("preimages")
             counts = start.get("agreeing", np.ones(W.shape[1]))
-            given = min(problem.k, int(np.count_nonzero(counts)))
-            self.given = [PointPair(W[:, [j]], np.inf, int(counts[j])) for j in range(given)]
+            count = min(problem.k, int(np.count_nonzero(counts)))
+            self.start_pairs = [PointPair(W[:, [j]], np.inf, int(counts[j])) for j in range(count)]
             self.spare = np.hstack([W, self.spare[:, W.shape[1] :]])
 
     def of_start(self, what: str) -> HostArray:
@@ -313,7 +316,7 @@ class Hunt:
         climb = search.begun(points)
         while climb.goes_on:
             best = replace(climb.best_pair, agreeing=agreeing)
-            yield self.iterate((*self.found, best), None if agreeing else climb.points)
+            yield self.iterate((*self.pairs, best), None if agreeing else climb.points)
             climb = search.stepped(climb)
         return climb
 
@@ -327,12 +330,12 @@ class Hunt:
         m, k = len(pairs), self.problem.k
         agreeing = np.zeros(k, dtype=np.int64)
         agreeing[:m] = [pair.agreeing for pair in pairs]
-        found = {"agreeing": agreeing, "starts": np.asarray(self.starts), "seed": np.asarray(self.seed)}
+        arrays = {"agreeing": agreeing, "starts": np.asarray(self.starts), "seed": np.asarray(self.seed)}
         blocks = {"preimages": np.hstack([*(pair.points for pair in pairs), self.spare[:, m:k]])}
         for what, W in {**blocks, "climbing": climbing}.items():
             if W is not None:
-                found[f"x_{what}"], found[f"y_{what}"] = self.moments.split(W)
-        return found
+                arrays[f"x_{what}"], arrays[f"y_{what}"] = self.moments.split(W)
+        return arrays
 
 
 COLUMNS = 1000

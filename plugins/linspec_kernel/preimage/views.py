@@ -107,15 +107,15 @@ class PreimageView:
 
     def entries(self, numbers: HostArray) -> Any:
         """Rows with these increasing numbers, in float64 so that their squares do not overflow."""
-        found = [
+        parts = [
             block.matrix.astype(np.float64) if hasattr(block, "matrix") else block.dense()
             for block in self.rows.some_rows(numbers, self.i)
         ]
-        sparse = scipy.sparse.issparse(found[0])
-        if not all(all_finite(part.data if sparse else part) for part in found):
+        sparse = scipy.sparse.issparse(parts[0])
+        if not all(all_finite(part.data if sparse else part) for part in parts):
             self.rows.fit()  # names the entry
         stack: Any = scipy.sparse.vstack if sparse else self.device.xp.concat
-        return found[0] if len(found) == 1 else stack(found)
+        return parts[0] if len(parts) == 1 else stack(parts)
 
     @cached_property
     def squares(self) -> Array | None:
@@ -241,15 +241,15 @@ class PreimageMoments:
 
     def gradients(self, sides: Sides, slopes: Sequence[Array]) -> HostArray:
         """Gradients in the points from slopes by the values: one product with each transpose."""
-        of_each = zip(self.views, sides, slopes, strict=True)
-        return np.vstack([view.gradient(side, S) for view, side, S in of_each])
+        parts = zip(self.views, sides, slopes, strict=True)
+        return np.vstack([view.gradient(side, S) for view, side, S in parts])
 
     def shared(self, objective: Objective, sides: Sides) -> HostArray:
         """Objective of the variates, times the shares of their functions that remain: the value that is maximised."""
-        found = objective.values(sides[0].variates, sides[1].variates, self.device)
+        values = objective.values(sides[0].variates, sides[1].variates, self.device)
         for view, side in zip(self.views, sides, strict=True):
-            found = found * view.share(side.values, side.variates)
-        return found
+            values = values * view.share(side.values, side.variates)
+        return values
 
     def shared_slopes(self, objective: Objective, sides: Sides) -> tuple[Array, Array]:
         """Derivatives of `shared` with respect to Hk(X, U), for `gradients`."""
@@ -262,12 +262,12 @@ class PreimageMoments:
         both = np.prod([*shares], axis=0)
         total = objective.values(P, Q, device) * both
         scale = device.asarray(both)
-        found = []
+        shared = []
         for view, side, slope in zip(views, sides, (x, y), strict=True):
             rest, whole = side.variates, view.centred(side.values)
             a, b = (device.asarray(total * reciprocal(device.column_norms(V) ** 2)) for V in (rest, whole))
-            found.append(slope * scale + rest * a - whole * b)
-        return found[0], found[1]
+            shared.append(slope * scale + rest * a - whole * b)
+        return shared[0], shared[1]
 
     def fit(self, rng: np.random.Generator) -> None:
         """Complete the kernels."""

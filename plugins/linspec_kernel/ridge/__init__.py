@@ -1,4 +1,4 @@
-"""Kernel ridge regression: the problem, its law and its solvers.
+"""Kernel ridge regression: the problem, its certificate and its solvers.
 
 Read `problem` first, then `solvers`.
 """

@@ -137,10 +137,10 @@ class KernelRidgeSolution(
         """
         check_columns(self, "X", X)
         A = self.kernel_map.map(X, "X")
-        found = A.matmat(A.device.blocks.asarray(to_host(self._as_block(self.dual))))
+        values = A.matmat(A.device.blocks.asarray(to_host(self._as_block(self.dual))))
         if self.intercept is not None:
-            found = found + A.device.asarray(self.intercept.reshape(1, -1), A.dtype)
-        return self._as_targets(found)
+            values = values + A.device.asarray(self.intercept.reshape(1, -1), A.dtype)
+        return self._as_targets(values)
 
     @with_device
     def predictions_table(self, X: Any, *, library: str | None = None) -> Any:
@@ -284,16 +284,16 @@ class KernelRidge(OfKernels[KernelRidgeSolution], WithRidges[KernelRidgeSolution
         targets, count = moments.targets, len(self.ridges)
         lengths, ridges = np.tile(targets.lengths, count), self.column_ridges
         dual = op.centred(device.asarray(dual))[0]
-        given = self.X.device.asarray(op.weighted(dual) * device.asarray(lengths), self.X.dtype)
+        returned = self.X.device.asarray(op.weighted(dual) * device.asarray(lengths), self.X.dtype)
         # The residual is that of the returned coefficients, which may have fewer digits.
-        b = moments.unweighted(device.asarray(given)) * device.asarray(reciprocal(lengths))
+        b = moments.unweighted(device.asarray(returned)) * device.asarray(reciprocal(lengths))
         Mb, means = op.product(b)
         gap = device.concat([targets.unit] * count) - Mb - b * device.asarray(ridges)
         gaps = device.column_norms(gap)
         residuals = np.max(np.reshape(gaps, (count, -1)), axis=1, initial=0.0)
         bounds = gaps * lengths / (2 * np.sqrt(ridges))
         fields: dict[str, Any] = {
-            "dual": self.shaped(given),
+            "dual": self.shaped(returned),
             "residuals": residuals,
             "bounds": self._shaped_numbers(bounds),
             "path": self.path,

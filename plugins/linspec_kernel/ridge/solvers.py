@@ -52,7 +52,7 @@ class Direct(Solver):
         moments.fit(context.rng, form="tiled")
         T = HOST.asarray(moments.targets.unit)
         M = HOST.asarray(moments.op.dense())
-        found, last = [], len(problem.ridges) - 1
+        duals, last = [], len(problem.ridges) - 1
         for i, r in enumerate(problem.ridges):
             A = M if i == last else M.copy()
             A[np.diag_indices(len(A))] += r
@@ -60,10 +60,10 @@ class Direct(Solver):
                 factor = scipy.linalg.cho_factor(A.T, lower=True, overwrite_a=True, check_finite=False)
             except np.linalg.LinAlgError:
                 w, U = eigen_of(moments.op)  # negative values by rounding count as zero
-                found = [U @ ((U.T @ T) / (w + r)[:, None]) for r in problem.ridges]
+                duals = [U @ ((U.T @ T) / (w + r)[:, None]) for r in problem.ridges]
                 break
-            found.append(scipy.linalg.cho_solve(factor, T, check_finite=False))
-        dual = moments.device.asarray(np.hstack(found))
+            duals.append(scipy.linalg.cho_solve(factor, T, check_finite=False))
+        dual = moments.device.asarray(np.hstack(duals))
         yield Iterate(0.0, lambda: {"dual": dual, **moments.learnt()}, final=True)
 
     @classmethod
@@ -139,8 +139,8 @@ class NystromPCG(ByTiles):
         n = float(sizes.n)
         width = max(sizes.k, COLUMNS)
         m = default_landmarks(sizes.n)
-        each = n**2 * (PER_ENTRY / 2 + (sizes.p + 3 * width) / DENSE_RATE)
-        seconds = EXPECTED * each + 4 * n * m**2 / DENSE_RATE + 10 * float(m) ** 3 / FACTOR_RATE
+        per_pass = n**2 * (PER_ENTRY / 2 + (sizes.p + 3 * width) / DENSE_RATE)
+        seconds = EXPECTED * per_pass + 4 * n * m**2 / DENSE_RATE + 10 * float(m) ** 3 / FACTOR_RATE
         held = 16 * n * (m + 3 * width)
         return Estimate(seconds, held, "passes over the kernel, and landmarks")
 

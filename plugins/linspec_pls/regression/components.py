@@ -149,16 +149,16 @@ class Components:
 
 def deflated(C: Array, product: Any, k: int, device: Device) -> Components:
     """Return up to k components; fewer if C has no more than rounding left. `product` multiplies a vector by S."""
-    found = Components.none(C, device)
-    while len(found) < k:
-        w, sigma = found.next_weights()
-        if sigma <= found.lost[-1]:
+    components = Components.none(C, device)
+    while len(components) < k:
+        w, sigma = components.next_weights()
+        if sigma <= components.lost[-1]:
             break
-        more = found.with_weights(w, product(w))
-        if len(more) == len(found):
+        more = components.with_weights(w, product(w))
+        if len(more) == len(components):
             break
-        found = more
-    return found
+        components = more
+    return components
 
 
 def component_seconds(sizes: Sizes) -> float:

@@ -155,8 +155,8 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
         self, metric: Any, C: HostArray, ridge: Any, k: int
     ) -> tuple[HostArray, HostArray, float]:
         """Return the rotations and the loadings of Y of up to k components; lengths of short scores cancel."""
-        found = deflated(C, lambda w: metric.S @ w, k, HOST)
-        return found.R, found.Q, float(np.max(found.cancelled(np.diag(metric.S)), initial=1.0))
+        components = deflated(C, lambda w: metric.S @ w, k, HOST)
+        return components.R, components.Q, float(np.max(components.cancelled(np.diag(metric.S)), initial=1.0))
 
     def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Deflate XᵀY by the weights of a solver, measure each against the deflated matrix, and make the answer."""
@@ -171,30 +171,30 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
         ]
         least = moments.noise * float(np.sqrt(np.prod(np.maximum(lengths, 0.0))))
 
-        found = Components.none(C, device)
-        size, gaps = found.norm(), [0.0]
+        components = Components.none(C, device)
+        size, gaps = components.norm(), [0.0]
         for i in range(min(int(W.shape[1]), self.k)):
             w = W[:, i : i + 1]
-            more = found.with_weights(w, XtXW[:, i : i + 1])
-            if len(more) == len(found) or more.covariances[-1] <= max(least, found.lost[-1]):
+            more = components.with_weights(w, XtXW[:, i : i + 1])
+            if len(more) == len(components) or more.covariances[-1] <= max(least, components.lost[-1]):
                 break
-            gaps.append(found.misfit(w))
-            found = more
-        if len(found) < self.k and found.norm() > max(least, found.lost[-1]):
+            gaps.append(components.misfit(w))
+            components = more
+        if len(components) < self.k and components.norm() > max(least, components.lost[-1]):
             gaps.append(size)  # of a component that is missing
         what = "components with a covariance above rounding"
         notes = fewer_than_asked(
-            len(found), self.k, what, least / found.covariances[0] if len(found) else 0.0
+            len(components), self.k, what, least / components.covariances[0] if len(components) else 0.0
         )
-        lost = rounding_of_components(found, moments.squares() if moments.holds else None)
-        own = found.arrays() | {
-            "x_rotations": moments.fitted[0].scaled(found.R),
-            "x_loadings": moments.fitted[0].unscaled(found.P),
-            "y_loadings": moments.fitted[1].unscaled(found.Q),
+        lost = rounding_of_components(components, moments.squares() if moments.holds else None)
+        factors = components.arrays() | {
+            "x_rotations": moments.fitted[0].scaled(components.R),
+            "x_loadings": moments.fitted[0].unscaled(components.P),
+            "y_loadings": moments.fitted[1].unscaled(components.Q),
         }
         fields = {
-            **{name: self.X.device.asarray(A, self.X.dtype) for name, A in own.items()},
-            "covariances": found.covariances,
+            **{name: self.X.device.asarray(A, self.X.dtype) for name, A in factors.items()},
+            "covariances": components.covariances,
             "vector": self.vector,
         }
         return Certificate(
@@ -206,14 +206,16 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
         )
 
 
-def rounding_of_components(found: Components, squares: HostArray | None) -> tuple[tuple[Status, str], ...]:
+def rounding_of_components(
+    components: Components, squares: HostArray | None
+) -> tuple[tuple[Status, str], ...]:
     """Return a finding if the error of a component may be above `DIGITS`, because deflation has lost digits.
 
     `squares` has the squared lengths of the columns of X, or is None.
     """
-    shares = found.lost[: len(found)] / found.covariances
+    shares = components.lost[: len(components)] / components.covariances
     if squares is not None:
-        shares = shares + ROUNDING * found.cancelled(found.device.asarray(squares))
+        shares = shares + ROUNDING * components.cancelled(components.device.asarray(squares))
     if not (shares > DIGITS).any():
         return ()
     first = int(np.argmax(shares > DIGITS))

@@ -33,8 +33,8 @@ class Gram(Solver):
     ) -> Iterator[Iterate]:
         """Yield the answer."""
         C = moments.gram()[0][1]
-        found = deflated(C, moments.gram_product, problem.k, Device.of(C))
-        yield Iterate(0.0, partial(dict, x_weights=found.W), final=True)
+        components = deflated(C, moments.gram_product, problem.k, Device.of(C))
+        yield Iterate(0.0, partial(dict, x_weights=components.W), final=True)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
@@ -42,8 +42,10 @@ class Gram(Solver):
         if not sizes.readable:
             return None
         formed = moments_estimates(sizes, 0, 1)["dense"]
-        own = 2.0 * sizes.p**2 / DENSE_RATE + component_seconds(sizes)
-        return Estimate(formed.seconds + sizes.k * own, formed.bytes, "Gram matrices and components")
+        per_component = 2.0 * sizes.p**2 / DENSE_RATE + component_seconds(sizes)
+        return Estimate(
+            formed.seconds + sizes.k * per_component, formed.bytes, "Gram matrices and components"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,25 +60,25 @@ class Nipals(Solver):
         """Yield the components after each one, until there are k or XᵀY has no more."""
         moments.expect(problem.k + 1, 1, self.form)
         C = moments.cross()
-        found, before = Components.none(C, Device.of(C)), -1
-        W = found.device.asarray((start or {}).get("x_weights", C[:, :0]))  # of a run that goes on
+        components, before = Components.none(C, Device.of(C)), -1
+        W = components.device.asarray((start or {}).get("x_weights", C[:, :0]))  # of a run that goes on
         SW = moments.gram_product(W) if W.shape[1] else W
         for i in range(W.shape[1]):
-            found = found.with_weights(W[:, i : i + 1], SW[:, i : i + 1])
+            components = components.with_weights(W[:, i : i + 1], SW[:, i : i + 1])
         while True:
-            w, sigma = found.next_weights()
-            done = len(found) in (before, problem.k) or sigma <= found.lost[-1]
-            if done or len(found):
-                yield Iterate(1.0 - done, partial(dict, x_weights=found.W), final=done)
+            w, sigma = components.next_weights()
+            done = len(components) in (before, problem.k) or sigma <= components.lost[-1]
+            if done or len(components):
+                yield Iterate(1.0 - done, partial(dict, x_weights=components.W), final=done)
             if done:
                 return
-            before, found = len(found), found.with_weights(w, moments.gram_product(w))
+            before, components = len(components), components.with_weights(w, moments.gram_product(w))
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of the pass that forms XᵀY, and of one pass for each component."""
-        found = sweeps_estimate(replace(sizes, k=1), sizes.k + 1, sizes.q)
-        own = 8.0 * (3.0 * sizes.p * sizes.q + 3.0 * sizes.p * sizes.k)
+        passes = sweeps_estimate(replace(sizes, k=1), sizes.k + 1, sizes.q)
+        memory = 8.0 * (3.0 * sizes.p * sizes.q + 3.0 * sizes.p * sizes.k)
         return replace(
-            found, seconds=found.seconds + sizes.k * component_seconds(sizes), bytes=found.bytes + own
+            passes, seconds=passes.seconds + sizes.k * component_seconds(sizes), bytes=passes.bytes + memory
         )
