@@ -1,13 +1,13 @@
 """Write what "auto" chooses for many shapes, with 8 GiB of memory, to choices.json.
 
-Run `python tests/choices.py` after a change of rates, operation counts or traits. The table is for people who
-review the change: `solving/test_automatic.py` fails where it differs from what is chosen, and a change needs a line in
-CHANGELOG.md. Problems have shapes and counts of entries, and no entries.
+Run `python tests/choices.py` after a change of rates, operation counts or traits, with a line in CHANGELOG.md. Problems
+have shapes and counts of entries, and no entries.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,45 +45,46 @@ class Shape(ls.LinearOperator):
     _rmatmat = _matmat
 
 
-def sizes(n: int, p: int, q: int, k: int, layout: str) -> cost.Sizes:
-    """The sizes of dense or sparse data, of rows with one entry, or of products alone."""
+def sizes(problem: Any, layout: str) -> cost.Sizes:
+    """The sizes of a problem on dense or sparse data, on rows with one entry, or on products alone."""
+    of = problem.sizes()
     if layout == "one-hot":
-        return cost.Sizes(n=n, p=p, q=q, nnz=2 * n, pairs=3 * n, k=k, readable=True, one_entry=True)
+        return replace(of, nnz=2 * of.n, pairs=3 * of.n, one_entry=True)
     if layout != "sparse":
-        return cost.Sizes(n=n, p=p, q=q, nnz=n * (p + q), pairs=None, k=k, readable=layout == "dense")
-    if q == 1:  # a sparse matrix beside a dense target
-        entries = min(EACH, max(p // 10, 1)) * n + n
-        return cost.Sizes(n=n, p=p, q=q, nnz=entries, pairs=None, k=k, readable=True)
-    each = [min(EACH, max(width // 10, 1)) for width in (p, q) if width]
-    pairs = n * sum(e**2 for e in each) + (n * each[0] * each[1] if len(each) == 2 else 0)
-    return cost.Sizes(n=n, p=p, q=q, nnz=n * sum(each), pairs=pairs, k=k, readable=True)
+        return of
+    each = [min(EACH, max(width // 10, 1)) for width in (of.p, of.q) if width]
+    if of.q == 1:  # a sparse matrix beside a dense target
+        return replace(of, nnz=of.n * (each[0] + 1))
+    pairs = sum(e**2 for e in each) + (each[0] * each[1] if len(each) == 2 else 0)
+    return replace(of, nnz=of.n * sum(each), pairs=of.n * pairs)
 
 
 def problems() -> dict[str, tuple[Any, cost.Sizes]]:
     """Problems and their sizes, by what the table calls them."""
     found: dict[str, tuple[Any, cost.Sizes]] = {}
 
-    def add(label: str, problem: Any, n: int, p: int, q: int, k: int, layout: str) -> None:
-        beside = f" + {q}" if q else ""
-        found[f"{label}, {layout} {n} x {p}{beside}, k = {k}"] = problem, sizes(n, p, q, k, layout)
+    def add(problem: Any, layout: str) -> None:
+        of = sizes(problem, layout)
+        beside = f" + {of.q}" if of.q else ""
+        found[f"{problem.name}, {layout} {of.n} x {of.p}{beside}, k = {of.k}"] = problem, of
 
     for n, p in SHAPES:
         k = min(10, p // 2)
         for layout in ("dense", "sparse", "products"):
             readable = layout != "products"
             X, Y = Shape(n, p, readable=readable), Shape(n, p, readable=readable)
-            add("svd", ls.SVD(X, k), n, p, 0, k, layout)
-            add("least-squares", ls.LeastSquares(X, Shape(n, 1), ridge=1.0), n, p, 1, 1, layout)
+            add(ls.SVD(X, k), layout)
+            add(ls.LeastSquares(X, Shape(n, 1), ridge=1.0), layout)
             if readable:
-                add("discriminant", ls.Discriminant(X, Shape(n, k), k, ridge=1.0), n, p, k, k, layout)
+                add(ls.Discriminant(X, Shape(n, k), k, ridge=1.0), layout)
             if p < 50_000:
-                add("cca", ls.CCA(X, Y, k, ridge=1.0), n, p, p, k, layout)
-        add("cca", ls.CCA(Shape(n, p), Shape(n, p), k, ridge=1.0), n, p, p, k, "one-hot")
+                add(ls.CCA(X, Y, k, ridge=1.0), layout)
+        add(ls.CCA(Shape(n, p), Shape(n, p), k, ridge=1.0), "one-hot")
     kernel, preimage = (registry.get_problem(name) for name in ("kernel-cca", "preimage-cca"))
     for n in (500, 3_000, 20_000):
         rows = np.broadcast_to(np.zeros(1), (n, 20))
-        add("kernel-cca", kernel(rows, rows, 5, ridge=1e-3), n, 20, 20, 5, "dense")
-        add("preimage-cca", preimage(rows, rows, 5), n, 20, 20, 5, "dense")
+        add(kernel(rows, rows, 5, ridge=1e-3), "dense")
+        add(preimage(rows, rows, 5), "dense")
     return found
 
 

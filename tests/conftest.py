@@ -19,8 +19,7 @@ import os
 import signal
 import sys
 import threading
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -173,13 +172,6 @@ def _slow(items: list[pytest.Item]) -> list[pytest.Item]:
     return found
 
 
-def skips_by_reason(reports: Iterable[Any]) -> Counter[str]:
-    """How many tests were skipped for each reason; one that gives none counts as "no reason"."""
-    texts = [report.longrepr for report in reports]
-    reasons = [text[2] if isinstance(text, tuple) else str(text or "") for text in texts]
-    return Counter(reason.removeprefix("Skipped").lstrip(": ") or "no reason" for reason in reasons)
-
-
 def backends_that_are_missing() -> str:
     """The closing line of the suite: the backends of the kit that are not here, each with the reason."""
     from backends import missing
@@ -189,12 +181,7 @@ def backends_that_are_missing() -> str:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Count the skipped tests by reason, and name the backends that nothing ran on: neither is a passed test."""
-    counts = skips_by_reason(terminalreporter.stats.get("skipped", []))
-    if counts:
-        terminalreporter.section("skipped, by reason")
-        for reason, count in counts.most_common():
-            terminalreporter.write_line(f"{count:6} {reason}")
+    """Name the backends that nothing ran on, which is no passed test; `pytest -rs` counts skips by their reasons."""
     terminalreporter.write_line(backends_that_are_missing())
 
 

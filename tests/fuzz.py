@@ -1,11 +1,7 @@
 """Random problems of every kind, each answer held to the equations of `truths`.
 
-``python tests/fuzz.py --trials 1000 --seed 0`` tries a thousand; ``--first 17 --trials 1`` repeats trial 17.
-
-Problem: a solver must never be wrong and say CONVERGED.
-Method: a case is drawn in steps from ``default_rng([seed, trial])``, each of which may leave the data as they are:
-shape, spectrum, targets, copies and dependent columns, units, means, weights, confounds, kinds of data, ridge. Random
-solvers answer it, or `linspec.cross_validate` scores its folds.
+``python tests/fuzz.py --trials 1000 --seed 0`` tries a thousand; ``--first 17 --trials 1`` repeats trial 17. Random
+solvers answer a case, or `linspec.cross_validate` scores its folds.
 
 right    CONVERGED, and residual, value, lengths, means are within ten times what the answer claims
 flagged  another status; APPROXIMATE within ten times its residual

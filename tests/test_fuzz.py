@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fuzz import FAILING, KINDS, Case, attempt, draw, fuzz
+from fuzz import FAILING, Case, attempt, draw, fuzz
 from planted import MADE, planted_case
-from truths import EPS, adjusted, extended, norms, svd, truth_of
+from test_answers import stated
+from truths import EPS, svd, truth_of
 
 import linspec as ls
 
@@ -29,12 +30,6 @@ def test_a_trial_is_repeated_by_its_two_numbers() -> None:
     assert all(np.array_equal(one.arrays[name], other.arrays[name]) for name in one.arrays)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_kinds_hold_the_entries(kind: str) -> None:
-    X, V = np.random.default_rng(0).standard_normal((23, 4)), np.eye(4)
-    np.testing.assert_array_equal(ls.as_operator(KINDS[kind](X)).matmat(V), X)
-
-
 @pytest.mark.parametrize("grading", [0, 12, 300])
 def test_singular_values_of_graded_columns_are_right_to_their_last_digits(grading: float) -> None:
     H = np.array([[1.0]])
@@ -49,31 +44,12 @@ def test_singular_values_of_graded_columns_are_right_to_their_last_digits(gradin
     assert max(np.max(np.abs(W.T @ W - np.eye(8))) for W in (U, V)) < 1e-17
 
 
-def test_weights_are_repeated_rows_and_confounds_are_residuals() -> None:
-    rng = np.random.default_rng(0)
-    X, Z, w = rng.standard_normal((20, 3)), rng.standard_normal((20, 2)) + 1e6, rng.integers(0, 4, 20)
-    own = adjusted(extended(X), extended(w)[:, 0], extended(Z), center=True, scale=True)
-    again = adjusted(*(extended(np.repeat(M, w, axis=0)) for M in (X,)), np.ones(w.sum(), np.longdouble),
-                     extended(np.repeat(Z, w, axis=0)), center=True, scale=True)  # fmt: skip
-    np.testing.assert_allclose(norms(own.entries).astype(float), np.sqrt(w.sum()), rtol=1e-15)
-    np.testing.assert_allclose(
-        np.repeat(own.rows, w, axis=0).astype(float), again.rows.astype(float), atol=1e-12
-    )
-    assert np.max(np.abs(own.roots.T * extended(Z - Z.mean(axis=0)).T @ own.entries)) < 1e-10
-
-
 # ---- lies -------------------------------------------------------------------------------------
 
 
 def case_of(problem: str, **more: Any) -> Case:
-    given = planted_case(problem)
-    if problem == "ridge-many-targets":
-        more |= {"ridges": [0.1, 1.0, 10.0], "bands": [0] * 6, "band_weights": [[1.0]]}
-        more |= {"splitter": np.arange(60) % 3}
-    if problem == "kernel-cca":
-        given = replace(planted_case("preimage-cca"), parameters={"kernel_x": ls.kernels.rbf(2.0)})
-        more |= {"ridge": 0.5, "k": 2}
-    return Case(problem, given.arrays, {**given.parameters, **more})
+    case = stated(problem, "center", "float64") if problem != "deep-cca" else planted_case(problem)
+    return Case(problem, case.arrays, {**case.parameters, **more})
 
 
 def told(monkeypatch: pytest.MonkeyPatch, case: Case, lie: Any) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from backends import Backend
 
-from tests.conftest import backends_that_are_missing, pytest_collection_modifyitems, skips_by_reason
+from tests.conftest import backends_that_are_missing, pytest_collection_modifyitems
 
 
 class Item:
@@ -59,27 +57,8 @@ def test_the_suite_and_the_slices_are_all_of_it_and_nothing_twice(parts, monkeyp
     assert sorted(run("")) == everything
 
 
-def test_skips_are_counted_by_their_reasons_and_backends_without_a_test_are_named(monkeypatch):
-    texts = [("a.py", 3, "Skipped: no cupy"), ("b.py", 9, "Skipped: no cupy"), ("d.py", 1, "Skipped")]
-    reports = [SimpleNamespace(longrepr=text) for text in texts]
-    assert skips_by_reason(reports) == {"no cupy": 2, "no reason": 1}
+def test_backends_without_a_test_are_named(monkeypatch):
     absent = Backend(name="absent", wrap=abs, missing=lambda: "no absent")
     for backends, named in ((absent, Backend(name="present", wrap=abs)), "absent (no absent)"), ((), "none"):
         monkeypatch.setattr("backends.BACKENDS", backends)
         assert backends_that_are_missing() == f"backends without a test: {named}"
-
-
-def test_every_skip_has_a_reason():
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
-        nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
-        called = [node.func for node in nodes if isinstance(node, ast.Call)]
-        for node in nodes:
-            if isinstance(node, ast.Attribute) and ast.unparse(node) == "pytest.mark.skip":
-                assert node in called, f"{path}:{node.lineno}: a mark without reason="
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in {
-                *("pytest.mark.skip", "pytest.mark.skipif", "pytest.skip", "unittest.skip"),
-            }:
-                given = node.args[:1] if ast.unparse(node.func) == "pytest.skip" else []
-                reasons = given + [key.value for key in node.keywords if key.arg == "reason"]
-                assert reasons, f"{path}:{node.lineno} needs a reason"
-                assert all(getattr(reason, "value", True) for reason in reasons), path

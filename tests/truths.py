@@ -1,10 +1,9 @@
 """What is right: the equations of every problem, computed from its entries in extended precision.
 
-Method: preprocessing, factorisations and residuals are computed anew in NumPy's ``longdouble``, with singular values by
-one-sided Jacobi rotations (Demmel & Veselić 1992, doi:10.1137/0613074). With [X; √r I] = [F; R] S Vᵀ and coordinates
-a = S Vᵀ w, every spectral problem is one of the singular triplets of a small matrix T, and no matrix is squared.
-Directions whose singular values are near eps may be null or not: `Truth.readings` has a truth for each such rank. No
-solver is to blame for the effect of rounding of the data; `Truth.effects` computes it from perturbed data.
+Method: all is computed anew in ``longdouble``, singular values by one-sided Jacobi rotations (Demmel & Veselić 1992,
+doi:10.1137/0613074). With [X; √r I] = [F; R] S Vᵀ and coordinates a = S Vᵀ w, every spectral problem is one of the
+singular triplets of a small matrix T. `Truth.readings` has a truth for each rank that directions near eps allow, and
+`Truth.effects` what rounding of the data does.
 """
 
 from __future__ import annotations
@@ -102,10 +101,7 @@ def kernel_matrix(kernel: Any, A: Any) -> Any:
 
 @dataclass
 class Adjusted:
-    """Rows less their means and what confounds explain, over their scales, and the roots of their weights.
-
-    `shift` is the largest factor by which the subtraction shortens a column.
-    """
+    """Rows less means and what confounds explain, over scales; `shift` is how much that shortens a column at most."""
 
     rows: Any
     roots: Any
@@ -119,10 +115,7 @@ class Adjusted:
 
 
 def adjusted(X: Any, w: Any, Z: Any, *, center: bool, scale: bool = False, target: bool = False) -> Adjusted:
-    """Learn means, slopes and scales from the rows with weights, and apply them to all rows.
-
-    Columns that vary by less than 64 units of rounding count as constant; a target keeps the rows without weight.
-    """
+    """Learn means, slopes and scales from rows with weights, and apply them to all; constant columns become 0."""
     roots = np.sqrt(w)[:, None]
 
     def centred(M: Any) -> Any:
@@ -148,12 +141,9 @@ def adjusted(X: Any, w: Any, Z: Any, *, center: bool, scale: bool = False, targe
 
 
 class View:
-    """A matrix in coordinates in which it is F: [X; √r I] diag(d)⁻¹ = [F; R] diag(s) Vᵀ, with d the sizes of columns.
+    """A matrix in coordinates in which it is F: [X; √r I] diag(d)⁻¹ = [F; R] diag(s) Vᵀ, d the sizes of columns."""
 
-    Weights may be coefficients of other columns, which `into` turns into those of X, and `back` back.
-    """
-
-    into = back = None
+    into = back = None  # where weights are coefficients of other columns: these to those of X, and back
 
     def __init__(self, X: Any, ridge: float = 0.0, scale: Any = 1.0, rounding: float = EPS) -> None:
         n, p = X.shape
@@ -184,9 +174,8 @@ class View:
 class Truth:
     """The equations of a problem on some data.
 
-    `errors` of an answer are its residual ("law"), the "loss" and the "excess" of its value against the best one, the
-    loss that the residual explains, the error that rounding of the value explains ("grain") and that of Gram matrices
-    ("squared"), and others by their words.
+    Errors are the residual ("law"), "loss" and "excess" of the value, the loss that the residual explains, what
+    rounding of the value ("grain") and of Gram matrices ("squared") explain, and others by their words.
     """
 
     views: tuple[View, ...] = ()

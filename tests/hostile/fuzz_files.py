@@ -1,8 +1,7 @@
 """A fuzzer of files: `python -m hostile.fuzz_files --trials 5000 --seed 0 [--format npz ...]`, from the folder `tests`.
 
-A trial takes a good file of a format that needs no extra, changes some of its bytes or words, and hands it to
-`linspec solve svd` in this process. It ends well if the command answers, or refuses with exit code 2 and one printable
-sentence. What is read of arrays and of delimited text is compared with `numpy.load` and with a few lines of Python.
+A trial changes bytes or words of a good file, and hands it to `linspec solve svd` in this process. It ends well if the
+command answers what another reader reads, or refuses with exit code 2 and one printable sentence.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ def refused(*words: str, kind: type[LinspecError] = LinspecError) -> Iterator[No
         yield
     message = str(caught.value)
     assert message.isprintable(), ascii(message)
+    assert len(message) < 2000
     for word in words:
         assert word.lower() in message.lower(), f"{word!r} is not in: {message}"
 

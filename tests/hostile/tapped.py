@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
+from planted import planted_case
 
 import linspec as ls
 
@@ -56,20 +57,12 @@ class At:
             self.act()
 
 
-def problem(name: str, tap: Callable[[], None] | None = None, n: int = 200) -> Any:
-    """A small problem of a kind, with linear structure and noise; its first matrix is tapped."""
-    rng = np.random.default_rng(3)
-    Z = rng.standard_normal((n, 3))
-    X = Z @ rng.standard_normal((3, 9)) + rng.standard_normal((n, 9))
-    Y = Z @ rng.standard_normal((3, 7)) + rng.standard_normal((n, 7))
-    A = X if tap is None else Tapped(X, tap)
-    if name == "least-squares":
-        return ls.LeastSquares(A, Y[:, :2], ridge=0.5)
-    if name == "svd":
-        return ls.SVD(A, 3)
-    if name == "cca":
-        return ls.CCA(A, Y, 3, ridge=0.5)
-    return ls.Discriminant(A, np.eye(3)[rng.integers(0, 3, n)], 2, ridge=0.5)
+def problem(name: str, tap: Callable[[], None] | None = None) -> Any:
+    """A planted problem of a kind with a ridge, whose first matrix is tapped."""
+    case = planted_case(name)
+    (first, A), *_ = case.arrays.items()
+    given = {**case.parameters, **({} if name == "svd" else {"ridge": 0.5})}
+    return replace(case, parameters=given).state({**case.arrays, first: A if tap is None else Tapped(A, tap)})
 
 
 def options(kind: str, solver: str) -> dict[str, Any]:

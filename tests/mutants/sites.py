@@ -1,10 +1,7 @@
 """The places where a mutant can be put, and what stands there instead.
 
-Problem: does the suite notice a mistake, and does it still after tests were made fewer?
-Method: in functions, an operator is exchanged, a comparison includes or leaves out its bound, a condition is negated,
-or a number becomes another. A constant of a module is exchanged where functions of its own file use it. Declarations,
-defaults, messages and annotations stay. A site is named by its file, function, text and count, not by its line, so
-that it is found again after other lines have changed.
+In functions, an operator is exchanged, a comparison includes or leaves out its bound, a condition is negated, or a
+number becomes another. A site is named by file, function, text and count, so that it is found after lines have moved.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """A plugin of pytest: linspec is imported with all mutants in it, and one of them is switched on.
 
-Method: where a mutant stands, `a + b` becomes `a - b if __mutant__(17) else a + b`. So everything is imported and
-collected once. A run that records notes which tests come by which mutant. A run that tries forks for each mutant,
-switches it on in the child, and runs the tests that came by, the shortest first, until one fails.
+Method: where a mutant stands, `a + b` becomes `a - b if __mutant__(17) else a + b`. A run that tries forks for each
+mutant, switches it on in the child, and runs the tests that came by, the shortest first, until one fails.
 Source: Untch, Offutt & Harrold 1993, Mutation analysis using mutant schemata, ISSTA, doi:10.1145/154183.154265.
 """
 

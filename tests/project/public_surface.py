@@ -2,8 +2,7 @@
 
     python tests/project/public_surface.py [--record]
 
-prints the lines, or writes them to `public_surface.txt`, with which a test compares the surface. A line that goes or
-changes is a change of the interface: it belongs in the changelog, and after a release needs a deprecation first.
+prints the lines, or writes them to `public_surface.txt`, with which a test compares the surface.
 """
 
 from __future__ import annotations
@@ -68,10 +67,7 @@ def _of_name(name: str, value: Any) -> Iterator[str]:
 
 
 def _owner(cls: type, member: str) -> type | None:
-    """The class whose line has a member: the class that defines it, or `cls` if that is private.
-
-    None for the field of a dataclass without a default, which is in no class.
-    """
+    """The class that defines a member, or `cls` if that is private; None for a field without a default."""
     owner = next((each for each in cls.__mro__ if member in vars(each)), None)
     if owner is None or owner is cls:
         return owner

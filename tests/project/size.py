@@ -2,11 +2,8 @@
 
     python tests/project/size.py [--record] [--rise REASON]
 
-prints statements and nodes of the syntax trees by folder. `--record` lowers the ceiling in `ceiling.json` to today's
-size. It refuses to raise it, unless `--rise` gives the reason, which the file keeps.
-
-A statement is an `ast.stmt`, a node whatever `ast.walk` yields; docstrings are neither. So longer lines, blank lines
-and comments change nothing. Nodes a statement say how dense the code is: statements must not fall by being packed.
+prints statements and nodes of the syntax trees by folder; docstrings are neither. `--record` lowers the ceiling in
+`ceiling.json` to today's size, and raises it only with a reason, which the file keeps.
 """
 
 from __future__ import annotations

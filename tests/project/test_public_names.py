@@ -8,7 +8,6 @@ import functools
 import importlib
 import inspect
 import re
-import tomllib
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -110,15 +109,6 @@ def test_every_name_of_a_public_module_has_a_docstring_with_an_example(name: str
         elif callable(found):
             faults += lacking(f"{name}.{member}", found)
     assert faults == []
-
-
-def test_all_public_modules_are_looked_at() -> None:
-    """Those that are public names, and those that plugins may import."""
-    named = {name for name in linspec.__all__ if inspect.ismodule(getattr(linspec, name))}
-    tools = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]
-    (public,) = (one for one in tools["importlinter"]["contracts"] if one["id"] == "public")
-    named |= {allowed.removeprefix("** -> linspec.") for allowed in public["ignore_imports"]}
-    assert named <= set(MODULES)
 
 
 @pytest.mark.parametrize("name", modules_with_examples())

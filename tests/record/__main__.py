@@ -4,9 +4,7 @@
     python tests/record --compare OLD NEW
 
 COMMIT may be a folder with a checkout. A record has ``PART.json`` and a folder PART for each part; the code that
-records is that of this checkout. With --from, answers that the older record has saved are loaded by this commit, too.
-With --only TEXT, what has no TEXT in its name is left out; --quick leaves out hard cases. A comparison ends with 1 if
-a rule is broken. Memory and time are measured by `asv_bench`, transfers by `tests/doubles/transfers.py`.
+records is that of this checkout. A comparison ends with 1 if a rule is broken.
 """
 
 from __future__ import annotations

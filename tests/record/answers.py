@@ -1,9 +1,7 @@
 """Answers of every solver of every problem, in every form of data, with their errors against the exact equations.
 
-Of each run: how it ended, what it took, the leading values, the scores of rows that were not fitted (in
-``answers.npz``), and the errors of `truths`: the residual ("law"), the "loss" of the values, lengths, means, scales.
-Runs that say APPROXIMATE, and all on ordinary data, are repeated: `shortfalls` has the loss for five seeds, or minus
-the sum of the values where nobody knows the largest one. A run that is refused has the class of its error.
+Of each run: how it ended, what it took, values, the scores of rows that were not fitted (in ``answers.npz``), and the
+errors of `truths`. Runs that say APPROXIMATE, and all on ordinary data, have the "shortfalls" of five seeds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Data of the record, with fixed seeds: ordinary ones in every form, and those on which methods fail.
 
-All have 300 rows, 20 + 15 + 10 columns and classes, of which kernel methods get 80 rows. The hard cases choose the
-spectra and the canonical correlations of two views.
+All have 300 rows, 20 + 15 + 10 columns and classes; kernel methods get 80 rows.
 """
 
 from __future__ import annotations

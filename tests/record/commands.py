@@ -1,8 +1,4 @@
-"""What the command line does: exit codes, output and files of command lines, as a record of one commit.
-
-Every case is a line of a shell; they cover every command, problem, option and format, and refusals. Exit codes are
-compared, and of the files that it writes the names, keys, shapes and norms; what it prints is recorded as "text".
-"""
+"""What lines of a shell do, as a record of one commit: exit codes, output ("text"), and the files that they write."""
 
 from __future__ import annotations
 

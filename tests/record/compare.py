@@ -1,10 +1,8 @@
 """Two records by rules.
 
-Errors against the exact equations: a new one is at most `FACTOR` times the old one, or the tolerance of the run. Runs
-that say APPROXIMATE, and those of random methods, are judged by what their values miss over five seeds, the median and
-the worst. A run may not be refused where it was not, nor return other components, nor take more passes. CONVERGED may
-neither get lost nor be claimed where the error stayed large. Other changes of statuses and of warnings are listed, and
-break nothing. Saved answers load to `SAME`. Of texts and commands all but the words is compared.
+An error is at most `FACTOR` times the old one, or the tolerance of the run; what values miss over five seeds is judged
+by the median and the worst. A run may not be refused where it was not, return other components, take more passes, lose
+CONVERGED, or claim it where the error stayed large. Of texts and commands all but the words is compared.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Saved answers of all problems, and saved moments; and what this commit loads from those of an older record.
 
-An entry has the arrays of a solution by the names of its fields, and what it makes of later rows. In a record that was
-made with --from there are entries ``earlier/...`` too: the older files, loaded by this commit.
+An entry has the arrays of a solution, and what it makes of later rows; ``earlier/...`` are files of an older record.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """What linspec says: errors, warnings, answers and tables, as a record of one commit.
 
-Every case is one expression in public names, which is also the name of the case: the errors that users make, and each
-warning that the code can give. The classes of answers, errors and warnings are promised, and compared; their words,
-which may change, are recorded beside them as "text". Names and signatures are in `tests/project/public_surface.txt`.
+Every case is one expression in public names. The classes of answers, errors and warnings are compared; their words,
+which may change, are recorded as "text".
 """
 
 from __future__ import annotations

@@ -158,33 +158,26 @@ def test_another_problem_or_solver_is_refused(call: Any, error: Any, words: str,
         call(kept)
 
 
-def test_a_file_that_was_cut_or_changed_or_is_newer_is_refused(
-    kept: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(content: bytes, words: str) -> None:
-        kept.write_bytes(content)
-        with pytest.raises((InvalidFile, InvalidProblem), match=rf"run\.ckpt cannot be {words}"):
-            ls.solve(SVD, "block-krylov", start=kept, **KRYLOV)
-
+def test_a_file_that_was_cut_or_changed_or_is_newer_is_refused(kept: Path, monkeypatch: Any) -> None:
+    """More of broken files is in test_saved_answers.py: both are read alike."""
     whole = kept.read_bytes()
-    for size in (0, 10, len(whole) // 2, len(whole) - 1):
-        refused(whole[:size], "read")
     header, arrays = taken_apart(whole)
-    for name, array in arrays.items():
-        if array.size:
-            refused(put_together(header, {**arrays, name: 2 * array + 1}), ".*has been changed")
-    for name in header["fields"]:
-        refused(changed_header(whole, f"fields/{name}", {"more": 1}), "")
+    changed = [
+        whole[:0],
+        whole[:-1],
+        *(changed_header(whole, f"fields/{name}", {}) for name in header["fields"]),
+    ]
+    changed += [
+        put_together(header, {**arrays, name: arrays[name] + 1}) for name in arrays if arrays[name].size
+    ]
+    for content in changed:
+        kept.write_bytes(content)
+        with pytest.raises((InvalidFile, InvalidProblem), match=r"run\.ckpt cannot be"):
+            start(kept)
     kept.write_bytes(whole)
     monkeypatch.setattr(checkpoints, "VERSION", 0)
     with pytest.raises(InvalidFile, match="checkpoint of version 1, and this linspec reads version 0"):
-        ls.solve(SVD, "block-krylov", start=kept, **KRYLOV)
-
-
-def test_the_folder_of_a_checkpoint_is_that_of_the_file_that_a_link_names(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(tmp_path / "nowhere" / "run.ckpt")
-    with pytest.raises(InvalidOption, match="No such file or directory"):
-        ls.Checkpoint(tmp_path / "link")
+        start(kept)
 
 
 # ---- disks and signals --------------------------------------------------------------------------

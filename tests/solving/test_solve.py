@@ -1,18 +1,19 @@
-"""The one call and its problems: names and instances, random numbers, progress, completeness, pickle, without k."""
+"""The one call and its problems: names and instances, progress, completeness, pickle, without k, declared fields."""
 
 from __future__ import annotations
 
 import pickle
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse
 
 import linspec as ls
-from linspec.errors import InvalidOption
-from linspec.operators import CombinedColumns
+from linspec.errors import InvalidDeclaration, InvalidOption, InvalidProblem
+from tests.studies.paired_problems import MCA, related
 
 rng = np.random.default_rng(0)
 shared = rng.standard_normal((400, 4))
@@ -27,12 +28,6 @@ def test_names_and_instances_agree():
         answer = ls.solve(problem, solver, rng=5)
         np.testing.assert_array_equal(answer.x_weights, named.x_weights)
         assert answer.solver == "als"
-
-
-def test_random_state_of_numpy_is_left_alone():
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
-    ls.solve(ls.CCA(*VIEWS, 3), "als")
-    np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
 
 
 def test_progress_draws_on_standard_error_and_clears():
@@ -76,44 +71,6 @@ Y = X[:, :3] @ RNG.standard_normal((3, 4)) + RNG.standard_normal((40, 4))
 SPARSE = scipy.sparse.random(40, 6, 0.4, random_state=0, format="csr")
 
 
-def slices():
-    """A module's function: pickle takes it by its name."""
-    yield X[:15]
-    yield X[15:]
-
-
-def again(thing):
-    return pickle.loads(pickle.dumps(thing))
-
-
-PROBLEMS = {
-    "correlations": ls.CCA(X, Y, 2, ridge=(1.0, 2.0)),
-    "x": ls.LeastSquares(X, Y, [0.5, 5.0]),
-    "eigenvalues": ls.Discriminant(X, Y, 2),
-    **{
-        f"S, {kind}": ls.SVD(data, 2, center=True)
-        for kind, data in {
-            "array": X,
-            "float32": X.astype(np.float32),
-            "integers": (10 * X).astype(np.int16),
-            "sparse": SPARSE,
-            "csc": SPARSE.tocsc(),
-            "centred": CombinedColumns(ls.as_operator(X), X.mean(axis=0)),
-            "slices": slices,
-        }.items()
-    },
-}
-
-
-@pytest.mark.parametrize("case", PROBLEMS)
-def test_a_problem_survives_pickle(case):
-    problem, value = PROBLEMS[case], case.partition(",")[0]
-    copy = again(problem)
-    assert repr(copy) == repr(problem)
-    ours, theirs = (getattr(ls.solve(each, rng=0), value) for each in (copy, problem))
-    np.testing.assert_array_equal(ours, theirs)
-
-
 def test_a_file_is_pickled_with_its_entries(tmp_path):
     entries = RNG.standard_normal((3000, 8))
     rows, columns = tmp_path / "rows.npy", tmp_path / "columns.npy"
@@ -127,11 +84,17 @@ def test_a_file_is_pickled_with_its_entries(tmp_path):
         (mapped[::-3, ::2], entries[::-3, ::2]),
         (mapped[5:20].T, entries[5:20].T),
     ):
-        np.testing.assert_array_equal(again(ls.SVD(data, 2)).A.dense(), expected)
+        twin = pickle.loads(pickle.dumps(ls.SVD(data, 2)))
+        np.testing.assert_array_equal(twin.A.dense(), expected)
 
 
 def test_without_k_an_answer_has_every_component_and_a_lower_rank_is_no_shortage():
-    for data, entries in ((X, X), (X.T.copy(), X.T), (SPARSE, SPARSE.toarray()), (slices, X)):
+    for data, entries in (
+        (X, X),
+        (X.T.copy(), X.T),
+        (SPARSE, SPARSE.toarray()),
+        (lambda: iter([X[:15], X[15:]]), X),
+    ):
         found = ls.solve(ls.SVD(data))
         np.testing.assert_allclose(found.S, np.linalg.svd(entries, compute_uv=False), rtol=1e-10)
         assert found.status is ls.Status.CONVERGED
@@ -149,3 +112,57 @@ def test_without_k_an_answer_has_every_component_and_a_lower_rank_is_no_shortage
     both = ls.solve(ls.CCA(low, Y), "gram")
     assert len(both.correlations) == 3
     assert "asked for" not in both.message
+
+
+# ---- fields that a problem declares, and any number of views -------------------------------------
+
+THREE = [A + i for i, A in enumerate(related(80, (5, 4, 3), (2.0, 1.0), seed=11))]
+
+
+def test_scores_are_passed_as_a_list_or_by_name():
+    found = ls.solve(ls.MultisetCCA(THREE, 2, ridge=1.0), "gram")
+    assert [W.shape for W in found.weights] == [(5, 2), (4, 2), (3, 2)]
+    parts = found.transform(THREE)
+    np.testing.assert_allclose(parts[2], (THREE[2] - THREE[2].mean(0)) @ found.weights[2])
+    in_order = found.transform(X3=THREE[2], X1=THREE[0])  # of the problem, however they are passed
+    np.testing.assert_array_equal(np.hstack(in_order), np.hstack([parts[0], parts[2]]))
+    correlation = np.corrcoef(THREE[0][:, 1], parts[0][:, 0])[0, 1]
+    np.testing.assert_allclose(found.loadings(THREE)[0][1, 0], correlation, atol=1e-10)
+    for given, named, words in (
+        ((), {"X9": THREE[0]}, r"transform takes rows of X1, X2, X3, .*; got X9"),
+        ((), {}, "takes rows of X1, X2, X3, .*; got none"),
+        ((THREE,), {"X1": THREE[0]}, "takes rows of X1, X2, X3, each once"),
+    ):
+        with pytest.raises(InvalidProblem, match=words):
+            found.transform(*given, **named)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: ls.MultisetCCA(THREE[0], 1), "views must be a list of views"),
+        (lambda: ls.MultisetCCA([], 1), "views must be a list of views"),
+        (
+            lambda: ls.MultisetCCA([THREE[0], THREE[1][:9]], 1),
+            "X1 and X2 must have equally many rows; got 80 and 9",
+        ),
+        (lambda: ls.MultisetCCA(THREE, 1, ridge=(1.0, 2.0)), "a number or one for each of X1, X2, X3; got 2"),
+        (lambda: ls.MultisetCCA(THREE, 13), "k must be between 1 and 12"),
+        (lambda: ls.MultisetCCA(THREE, 1, center="no"), "center must be True or False"),
+        (lambda: ls.MultisetCCA(THREE, 1, sample_weight=np.ones(9)), "sample_weight"),
+        (lambda: MCA(THREE[0]), "MCA needs two views; got no Y. Call MCA\\(X, Y, k\\)"),
+        (lambda: MCA(*THREE[:2]), "k must be an integer; got None"),
+        (lambda: MCA(ls.Moments(THREE[0], center=True), None, 1), "moments of 2 matrices; got moments of 1"),
+    ],
+)
+def test_what_cannot_be_is_refused(make, says):
+    with pytest.raises(InvalidProblem, match=says):
+        make()
+
+
+@pytest.mark.parametrize(("field", "wanted"), [("penalty", "'ridge'"), ("n_components", "'k'")])
+def test_a_ridge_and_a_number_under_other_names_are_refused(field, wanted):
+    """Cross-validation would set a field `ridge` that nobody reads, and score one ridge many times."""
+    declared = ls.ridge() if field == "penalty" else ls.count("components")
+    with pytest.raises(InvalidDeclaration, match=f"Other.{field} is declared by .*must be {wanted}"):
+        type("Other", (ls.Problem,), {field: declared, "__annotations__": {field: Any}})
