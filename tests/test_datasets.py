@@ -61,13 +61,6 @@ def test_the_spiked_model_has_orthogonal_columns_in_the_order_of_their_lengths_a
     assert 8 <= sum(model.A[0, 0] > 0 for model in models) <= 32
 
 
-def test_noise_has_the_promised_deviation() -> None:
-    model = flat_spectrum(0, n=4000, p=2, sigma=3.0)
-    noise = model.draw(1) - model.A @ model.beta
-    assert abs(np.mean(noise)) < 4 * 3 / np.sqrt(4000)
-    assert abs(np.var(noise) - 9) < 4 * 9 * np.sqrt(2 / 4000)
-
-
 @each_model
 def test_a_seed_gives_the_same_model_and_a_generator_goes_on(make: Make) -> None:
     first, again, other = make(7, n=N, p=P), make(7, n=N, p=P), make(8, n=N, p=P)
@@ -100,15 +93,11 @@ def test_risks_are_bias_and_variance_of_predictions(make: Make) -> None:
     ("make", "options", "message"),
     [
         (steep_spectrum, {"p": 29}, "n ≥ p ≥ 30; got n=40, p=29"),
-        (spiked_spectrum, {"n": 60, "p": 44}, "n ≥ p ≥ 45"),
         (steep_spectrum, {"tail": (5.0, 18.0)}, r"lowest ≤ highest < 17.92; got \(5.0, 18.0\)"),
-        (flat_spectrum, {"sigma": np.inf}, "sigma must be a finite number"),
         (lambda n, p: flat_spectrum(0, n=n, p=p).ridge_risk(-1.0), {}, "at least 0; got -1.0"),
         (lambda n, p: flat_spectrum(0, n=n, p=p).risk(np.zeros(9)), {}, r"\(35,\).*got \(9,\)"),
         (planted_word_views, {"p": 119, "q": 160, "shared": 6}, "20 columns for each topic"),
-        (planted_word_views, {"p": 240, "q": 160, "shared": 0}, "at least 1"),
         (planted_word_views, {"p": 800, "q": 800, "strength": (0.1, 0.3)}, "1 ≥ first ≥ last ≥ 0"),
-        (planted_word_views, {"p": 800, "q": 800, "dtype": np.int64}, "dtype must be float32 or float64"),
     ],
 )
 def test_bad_arguments_are_refused_in_words(make: Any, options: dict[str, Any], message: str) -> None:

@@ -280,16 +280,11 @@ LEAST_SQUARES = ls.solve(ls.LeastSquares(X, Y))
 @pytest.mark.parametrize(
     ("name", "args", "options", "error", "words"),
     [
-        ("scree", [LEAST_SQUARES], {}, InvalidProblem, "has none"),
         ("scree", [SOLUTION], {"null": np.zeros((2, 2, 2))}, InvalidProblem, "a row for each permutation"),
-        ("loadings", [SOLUTION], {"names": "ab"}, InvalidProblem, "one for each of the 9 columns; got 2"),
         ("loadings", [SOLUTION], {"view": "A"}, InvalidOption, "view must be one of X, Y"),
         ("loadings", [LEAST_SQUARES], {"data": X}, MissingCapability, "has no loadings"),
         ("intervals", [BOOTSTRAP], {}, InvalidOption, "matrix must be one of 'X', 'Y'; got ''"),
-        ("intervals", [SOLUTION, "X"], {}, InvalidProblem, r"that has weights; got CCASolution"),
-        ("leading_columns", [X], {}, InvalidProblem, "an answer with weights of columns; got ndarray"),
         ("ridge_path", [SOLUTION], {}, InvalidProblem, "several ridges"),
-        ("cross_validation", [SOLUTION], {}, InvalidProblem, "scores of all settings"),
         ("convergence", [SOLUTION], {"against": "days"}, InvalidOption, "passes, seconds, iterations"),
     ],
 )
@@ -318,12 +313,6 @@ print('matplotlib.pyplot' in sys.modules)
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.stdout.split() == ["[]", "False"], run.stderr
-
-
-def test_a_table_is_refused_with_its_remedy():
-    pandas = pytest.importorskip("pandas")
-    with pytest.raises(InvalidProblem, match=r"table\.to_numpy\(\)"):
-        ls.plots.scores(pandas.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]}))
 
 
 def test_pictures_without_matplotlib_name_the_extra(monkeypatch):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import inspect
 import math
 import pickle
 import re
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -25,18 +23,6 @@ FACTS: dict[str, Any] = {"name": "two-stage", "target": "a.b:C", "summary": "S."
 
 def solver(**changes: Any) -> ls.SolverSpec:
     return ls.SolverSpec(**{**FACTS, "problem": "cca", **changes})
-
-
-def test_a_record_is_a_value() -> None:
-    record = solver()
-    assert (record.qualified, ls.NormalizerSpec(**FACTS).qualified) == (
-        "cca/two-stage",
-        "normalizer/two-stage",
-    )
-    assert copy.deepcopy(record) == pickle.loads(pickle.dumps(record)) == record
-    assert len({record, solver(), solver(name="other")}) == 2
-    assert str(ls.Needs(dense=True)) == "adjoint, dense"
-    assert str(ls.Needs(adjoint=False)) == "forward products only"
 
 
 MALFORMED: dict[str, tuple[Any, ...]] = {
@@ -63,14 +49,11 @@ def test_a_malformed_record_is_refused(field: str) -> None:
     [
         (lambda: solver(traits=("itertive",)), r"of the traits direct, .*got \('itertive',\)"),
         (lambda: ls.option(None, "of which type?"), "float, int, bool or str"),
-        (lambda: ls.option([1], "a list"), "float, int, bool or str"),
         (lambda: ls.option(-1.0, "x", above=0), r"the default must itself be a number > 0; got -1\.0"),
         (lambda: ls.option("up", "x", choices=("left",)), r"must itself be a string in \{left\}"),
         (lambda: ls.part("ling"), "problem='least-squares'"),
-        (lambda: ls.part("qr", kind="normalizer", problem="cca"), "got 'normalizer' with problem='cca'"),
         (lambda: ls.part("qr", kind="normaliser"), "a part is one of solver, normalizer, test-matrix"),
         (lambda: options_of(int), "@dataclass"),
-        (lambda: solver(need=ls.Needs()), "'need'"),
         (lambda: ls.Needs(entry=True), "'entry'"),
     ],
 )
@@ -129,18 +112,6 @@ Method: Any = dataclasses.make_dataclass(  # annotations are never evaluated
     kw_only=True,
 )
 BY_NAME = {declared.name: declared for declared in options_of(Method)}
-
-
-def test_options_come_in_order_of_declaration_with_what_they_expect() -> None:
-    assert {name: declared.expects for name, declared in BY_NAME.items()} == {
-        n: o[1] for n, o in OPTIONS.items()
-    }
-
-    @dataclass(frozen=True, kw_only=True)
-    class Special(Method):
-        extra: float = ls.option(1.0, "more", above=0)
-
-    assert [declared.name for declared in options_of(Special())] == [*OPTIONS, "extra"]
 
 
 @pytest.mark.parametrize(
@@ -203,10 +174,8 @@ CALLS: dict[str, tuple[Any, Any]] = {
 """Calls, and what has the parameters that they pass on."""
 
 FOREIGN = """
-    cv n_splits scoring random_state seed n_jobs verbose n_components alpha alphas l1_ratio max_iter fit_intercept
-    svd_solver algorithm n_resamples n_samples samples n_permutations confidence_level vectorized axis alternative x0 v0
-    which maxiter M rtol atol damp callbacks disp whiten n_oversamples n_iter n_boot weights power_iteration_normalizer
-    copy estimator iters time_limit verbosity folds lambdas feature_names zebra
+    cv n_splits scoring random_state n_components alpha alphas max_iter fit_intercept svd_solver n_samples
+    x0 which maxiter rtol atol damp callbacks whiten n_iter weights estimator time_limit folds lambdas zebra
 """
 """Names in scikit-learn, SciPy, statsmodels and R that are no parameters here."""
 
