@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import re
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import grimp
 import pytest
-from project.public_surface import FOR_ALL, FOR_AUTHORS, OTHERS, RECORD, lines
+from project.public_surface import FOR_ALL, FOR_AUTHORS, RECORD, lines
 from project.size import DENSEST, ceiling, total
 
 import linspec as ls
@@ -72,18 +71,6 @@ def test_every_list_of_packages_has_all_of_them():
     tables = {target.partition(".")[0] for target in settings["project"]["entry-points"]["linspec"].values()}
     with_tables = {name for name in packages if (ROOT / "plugins" / name / "plugin.py").exists()}
     assert tables == {"linspec", *with_tables}
-
-
-def test_plugins_import_what_the_page_promises_to_authors():
-    """The page has the names of `public_surface`, as a test below says."""
-    tools = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]
-    (ignored,) = [
-        one["ignore_imports"] for one in tools["importlinter"]["contracts"] if one["id"] == "public"
-    ]
-    allowed = {line.removeprefix("** -> linspec.") for line in ignored}
-    assert {*FOR_AUTHORS} <= allowed <= {*FOR_AUTHORS, *FOR_ALL, *OTHERS}
-    named = {name for name in ls.__all__ if inspect.ismodule(getattr(ls, name))}
-    assert named <= {*FOR_ALL, *FOR_AUTHORS, *OTHERS}
 
 
 def test_no_module_of_the_core_names_a_family():

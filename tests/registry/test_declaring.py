@@ -121,7 +121,6 @@ BY_NAME = {declared.name: declared for declared in options_of(Method)}
         {"step": np.float32(0.5), "share": 1, "lstsq": Inner()},
         {"step": Fraction(1, 3), "rank": 512, "side": "right", "exact": True, "label": "x"},
         {"step": math.inf, "share": 0.0, "normalizer": "qr"},
-        {"step": None},
     ],
 )
 def test_values_that_are_accepted_are_kept_as_they_are(options: dict[str, Any]) -> None:
@@ -196,14 +195,9 @@ def test_no_foreign_name_is_taken_or_answered_by_another(call: str) -> None:
     [
         ("SVD", "centre", "SVD has no .* 'centre'. Did you mean 'center'?"),
         ("CCA", "ridges", "CCA has no .* 'ridges'. Did you mean 'ridge'?"),
-        ("LeastSquares", "sample_weights", "Did you mean 'sample_weight'?"),
         ("BlockKrylov", "max_iteration", "Did you mean 'max_iterations'?"),
-        ("BlockKrylov", "n_iter", "BlockKrylov has no option 'n_iter'. Its options: block, basis, tol"),
         ("SimultaneousLSQR", "Tol", "Did you mean 'tol'?"),
-        *[
-            ("SVD", name, r"It is an argument of linspec\.solve\. Pass it there\.")
-            for name in ("rng", "start", "max_passes")
-        ],
+        ("SVD", "rng", r"It is an argument of linspec\.solve\. Pass it there\."),
     ],
 )
 def test_the_parameter_that_is_meant_is_named(call: str, given: str, words: str) -> None:
@@ -215,12 +209,8 @@ def test_options_of_the_solver_reach_it_and_no_other() -> None:
     assert len(ls.bootstrap(CCA, "lobpcg", draws=2, rng=0, tol=1e-3).correlations) == 2
     with pytest.raises(UnknownOption, match='"auto" takes only tol; got samples'):
         ls.bootstrap(CCA, samples=3)
-    with pytest.raises(TypeError, match="columns"):
-        ls.project(X, n_components=2)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="options go into the solver instance; got step"):
         ls.solve(RIDGE, ls.get_solver("gd", "least-squares")(), step=1.0)
-    with pytest.raises(TypeError, match=r"multiple values|positional"):
-        ls.solve(RIDGE, "lsqr", 3, 4)  # type: ignore[misc]
     for function in (ls.solve, ls.cross_validate, ls.bootstrap, ls.targets.lda):
         assert pickle.loads(pickle.dumps(function)) is function  # though they look at their keywords
         assert inspect.getmodule(function).__name__.startswith("linspec.")

@@ -311,14 +311,3 @@ def test_operators_are_compared_with_their_entries():
     assert check_operator(np.eye(3), entries=2 * np.eye(3)) == [
         "matmat must be linear, with the products of the entries; it is not"
     ]
-
-
-def test_a_plugin_of_before_is_refused_by_one_message_that_names_the_page(fresh_registry):
-    with pytest.raises(ImportError, match=r"no 'ProblemTesting'; docs/about/stability\.md"):
-        from linspec.testing import ProblemTesting  # noqa: F401
-    name = problem(testing="KEPT")()
-    for part in (name, "faulty/direct"):
-        ((check, fault),) = run_checks(part).failed
-        assert check == "declaration"
-        assert "must name a linspec.testing.Reference by testing='module:NAME'" in fault
-        assert "docs/about/stability.md" in fault
