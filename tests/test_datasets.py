@@ -61,6 +61,13 @@ def test_the_spiked_model_has_orthogonal_columns_in_the_order_of_their_lengths_a
     assert 8 <= sum(model.A[0, 0] > 0 for model in models) <= 32
 
 
+def test_noise_has_the_promised_deviation() -> None:
+    model = flat_spectrum(0, n=4000, p=2, sigma=3.0)
+    noise = model.draw(1) - model.A @ model.beta
+    assert abs(np.mean(noise)) < 4 * 3 / np.sqrt(4000)
+    assert abs(np.var(noise) - 9) < 4 * 9 * np.sqrt(2 / 4000)
+
+
 @each_model
 def test_a_seed_gives_the_same_model_and_a_generator_goes_on(make: Make) -> None:
     first, again, other = make(7, n=N, p=P), make(7, n=N, p=P), make(8, n=N, p=P)

@@ -172,6 +172,11 @@ def test_scores_of_each_class_have_a_colour_and_a_marker():
         np.testing.assert_array_equal(points[:, 0], Z[name == CLASSES, 0])
         assert (np.abs(points[:, 1] - place) < 0.5).all()
     assert words(ax) == ticks(line) == names
+    ax = drawn(ls.plots.scores(Z[:42], [None, float("nan"), *range(20), *range(20)]))
+    assert words(ax)[0] == "no class"
+    assert len(ax.collections[0].get_offsets()) == 2
+    looks = {(*c.get_facecolor()[0], c.get_paths()[0].vertices.tobytes()) for c in ax.collections}
+    assert len(looks) == 21
 
 
 def test_variates_have_their_correlations():
