@@ -86,9 +86,7 @@ PROBLEMS = {
     ),
     "path": lambda of: ls.LeastSquares(of(A), of(B), ridge=[1.0, 2.0]),
     "beside": lambda of: ls.CCA(A, of(Y), k=2, ridge=1.0),
-    "multiset-cca": lambda of: ls.MultisetCCA([of(A), of(Y)], k=1, ridge=1.0),
     "discriminant": lambda of: ls.Discriminant(of(A), ls.targets.lda(of((B.mean() < B).astype("f4"))), k=1),
-    "kernel-cca": lambda of: ls.KernelCCA(of(A), of(Y), k=1, ridge=1.0),
 }
 
 
@@ -137,7 +135,6 @@ def test_methods_weights_targets_and_starts_take_loans(name):
         (lambda: OnGPU(A), r"be in the memory of the host .*got a .*OnGPU on device 2\. Move it to the CPU"),
         (lambda: Broken(A), r"give its memory by DLPack; .*BufferError.*Pass a NumPy array"),
         (lambda: Loan(B), r"have two dimensions; got 1 with shape \(60,\)"),
-        (lambda: Loan(A + 1j), "be real; got dtype complex64"),
         (lambda: Loan(A * np.where(A > 5, np.nan, 1.0)), "be finite; got nan at row"),
     ],
 )
@@ -184,11 +181,8 @@ def test_torch_sparse_tensors_that_cannot_be_borrowed():
     torch = pytest.importorskip("torch")
     csr = in_torch("to_sparse_csr")(A)
     refused = {
-        "layout torch.sparse_bsr": torch.from_numpy(A).to_sparse_bsr((2, 2)),
         "requires_grad=True": csr.clone().requires_grad_(),
-        r"shape \(3, 2, 2\) with 0 of its dimensions dense": torch.ones(3, 2, 2).to_sparse_csr(),
         r"shape \(3, 2, 2\) with 1 of its dimensions dense": torch.ones(3, 2, 2).to_sparse(2),
-        r"shape \(60,\)": torch.from_numpy(B).to_sparse(),
         "dtype torch.bfloat16": csr.to(torch.bfloat16),
         "device meta": torch.from_numpy(A).to_sparse().to("meta"),
     }

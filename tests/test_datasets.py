@@ -100,15 +100,11 @@ def test_risks_are_bias_and_variance_of_predictions(make: Make) -> None:
     ("make", "options", "message"),
     [
         (steep_spectrum, {"p": 29}, "n ≥ p ≥ 30; got n=40, p=29"),
-        (spiked_spectrum, {"n": 60, "p": 44}, "n ≥ p ≥ 45"),
         (steep_spectrum, {"tail": (5.0, 18.0)}, r"lowest ≤ highest < 17.92; got \(5.0, 18.0\)"),
-        (flat_spectrum, {"sigma": np.inf}, "sigma must be a finite number"),
         (lambda n, p: flat_spectrum(0, n=n, p=p).ridge_risk(-1.0), {}, "at least 0; got -1.0"),
         (lambda n, p: flat_spectrum(0, n=n, p=p).risk(np.zeros(9)), {}, r"\(35,\).*got \(9,\)"),
         (planted_word_views, {"p": 119, "q": 160, "shared": 6}, "20 columns for each topic"),
-        (planted_word_views, {"p": 240, "q": 160, "shared": 0}, "at least 1"),
         (planted_word_views, {"p": 800, "q": 800, "strength": (0.1, 0.3)}, "1 ≥ first ≥ last ≥ 0"),
-        (planted_word_views, {"p": 800, "q": 800, "dtype": np.int64}, "dtype must be float32 or float64"),
     ],
 )
 def test_bad_arguments_are_refused_in_words(make: Any, options: dict[str, Any], message: str) -> None:
@@ -137,18 +133,12 @@ def test_views_of_words_have_the_shape_and_the_entries_asked_for() -> None:
         assert np.all((lengths > 0) & (lengths <= 30))
         assert np.all(view.data == 1)
     assert set(views.topics) == set(range(6))
-    np.testing.assert_array_equal(views.X.indices, often.X.indices)
+    single = planted_word_views(np.random.default_rng(0), **SMALL, dtype=np.float32)  # of the same seed
+    assert single.X.dtype == np.float32
+    for again in (often, single):
+        np.testing.assert_array_equal(views.X.indices, again.X.indices)
     np.testing.assert_array_equal(np.asarray(often.Y.sum(axis=1)).ravel(), 30)
     assert often.X.data.max() > 1
-
-
-def test_a_seed_means_the_same_views_and_the_dtype_changes_nothing_else() -> None:
-    first = planted_word_views(3, **SMALL)
-    again = planted_word_views(np.random.default_rng(3), **SMALL, dtype=np.float32)
-    assert again.X.dtype == np.float32
-    for mine, theirs in ((first.X, again.X), (first.Y, again.Y)):
-        np.testing.assert_array_equal(mine.toarray(), theirs.toarray())
-    assert (planted_word_views(4, **SMALL).X != first.X).nnz > 0
 
 
 def test_frequencies_fall_like_a_power() -> None:

@@ -70,20 +70,9 @@ def test_correlations_of_each_pair(array):
     np.testing.assert_allclose(found, best.correlations, rtol=1e-12)
 
 
-@given(st.integers(0, 2**32 - 1))
-def test_tcc_ignores_rotation_scale_and_sign(seed):
-    X, Y, W, V = a_pair(n=60)
-    rng = np.random.default_rng(seed)
-    turned = [B @ rng.standard_normal((3, 3)) @ np.diag(10.0 ** rng.integers(-9, 9, 3)) for B in (W, V)]
-    conditions = [np.linalg.cond(B / np.linalg.norm(B, axis=0)) for B in turned]
-    assert metrics.tcc(X, Y, *turned, ridge=1.0) == pytest.approx(
-        metrics.tcc(X, Y, W, V, ridge=1.0), rel=1e-13 * max(conditions)
-    )
-
-
-def test_nearly_parallel_columns_cost_their_condition_number_and_not_its_square():
+def test_lengths_do_not_count_and_nearly_parallel_columns_cost_their_condition_number_and_not_its_square():
     X, Y, W, V = a_pair()
-    squeeze = np.array([[1.0, 1.0, 1.0], [0.0, 1e-6, 0.0], [0.0, 0.0, 1e-6]])
+    squeeze = np.array([[1.0, 1.0, 1.0], [0.0, 1e-6, 0.0], [0.0, 0.0, 1e-6]]) * [1e-9, 1.0, -1e9]
     found = metrics.tcc(X, Y, W @ squeeze, V @ squeeze)
     assert found == pytest.approx(exact(X, Y, W, V).sum(), rel=1e-8)  # squared, it would be 1e-4
 
@@ -144,16 +133,6 @@ def a_metric(p=40):
     U = np.linalg.qr(np.random.default_rng(3).standard_normal((p, p)))[0]
     root = (U * np.geomspace(1.0, 10.0, p)) @ U.T
     return root @ root, np.linalg.inv(root)
-
-
-@given(st.integers(0, 2**32 - 1), st.integers(1, 6))
-def test_angles_agree_with_scipy(seed, k):
-    rng = np.random.default_rng(seed)
-    W, Z = rng.standard_normal((2, 15, k))
-    expected = scipy.linalg.subspace_angles(W, Z)
-    np.testing.assert_allclose(metrics.principal_angles(W, Z), expected, rtol=1e-9, atol=1e-13)
-    assert metrics.subspace_distance(W, Z) == pytest.approx(np.sin(expected[0]), rel=1e-12)
-    assert metrics.chordal_distance(W, Z) == pytest.approx(np.linalg.norm(np.sin(expected)), rel=1e-12)
 
 
 GRADED = [math.pi / 2, 1.2, 0.3, 1e-4, 1e-7, 1e-9, 1e-12]
@@ -229,16 +208,11 @@ DISTANCE = metrics.subspace_distance
     ("score", "args", "words"),
     [
         (metrics.tcc, (A, B, V, V), "x_weights must have a row for each of the 9 columns"),
-        (metrics.tcc, (A, B, U, V[:, :2]), "equally many columns; got 3 and 2"),
         (metrics.tcc, (A * np.nan, B, U, V), "X must be finite; got nan at row 0, column 0"),
-        (metrics.pcc, (A, B, U, V, U), "a CCASolution or a pair"),
         (metrics.pcc, (A, B, U, V, (0 * U, 0 * V)), "no correlation"),
-        (DISTANCE, (0 * W2, Z2), "W must have a column that is not of length zero"),
         (DISTANCE, (W2, Z2[:, :1]), r"equally many dimensions; got 2 \(2 columns\) and 1"),
-        (DISTANCE, (W2, Z2, np.eye(39)), r"metric must have shape \(40, 40\)"),
         (DISTANCE, (W2, Z2, np.triu(np.ones((40, 40)))), "symmetric"),
         (DISTANCE, (W2, Z2, -np.eye(40)), "positive semidefinite"),
-        (metrics.auc, (np.ones((3, 2)), np.ones((3, 1), dtype=bool)), r"shape \(3, 1\)"),
         (metrics.auc, (np.ones(3), [0, 3]), "distinct indices below 3"),
         (metrics.auc, (np.ones(3), [0, 1, 2]), "must not contain every entry"),
     ],

@@ -65,18 +65,6 @@ def test_every_problem_states_an_example(pages: ModuleType) -> None:
         assert "cases(" not in pages.example_of(problem).statement, problem
 
 
-def test_links_that_lead_nowhere_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(DOCS / "site"))
-    checker = importlib.import_module("check_site")
-    (tmp_path / "a.html").write_text(
-        '<a href="b.html#here">1</a> <a href="b.html#gone">2</a> <a href="c.html">3</a> <a href="https://x.org/">4</a>'
-    )
-    (tmp_path / "b.html").write_text('<p id="here"></p><img src="missing.png">')
-    count, broken = checker.broken(tmp_path)
-    assert count == 4
-    assert sorted(broken) == ["a.html: b.html#gone (no such place)", "a.html: c.html", "b.html: missing.png"]
-
-
 def test_the_places_that_the_search_knows_exist() -> None:
     places = re.findall(
         r'^  "([\w/#-]+)":', (DOCS / "_static" / "search.js").read_text("utf-8"), re.MULTILINE
@@ -90,18 +78,10 @@ def test_the_places_that_the_search_knows_exist() -> None:
         assert not anchor or anchor in anchors, place
 
 
-def test_terms_are_defined_and_their_first_uses_lead_to_the_glossary(monkeypatch: pytest.MonkeyPatch) -> None:
-    docutils = pytest.importorskip("docutils.core")
+def test_terms_are_defined(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("sphinx")
     monkeypatch.syspath_prepend(str(DOCS / "site"))
     terms = importlib.import_module("terms")
-    page = docutils.publish_doctree(
-        "A pass\n=======\n\n``ridge=1`` is a ridge. Two residuals in one pass; a pass, a ridge."
-    )
-    assert terms.link_first_uses(page, "guide/data") == {"residual", "ridge", "pass"}
-    shown = [(link["reftarget"], link.astext()) for link in page.findall(terms.addnodes.pending_xref)]
-    assert shown == [("ridge", "ridge"), ("residual", "residuals"), ("pass", "pass")]
-    assert page.astext().endswith("ridge=1 is a ridge. Two residuals in one pass; a pass, a ridge.")
     text = (DOCS / "reference" / "glossary.md").read_text("utf-8")
     defined = dict(re.findall(r"^(\w[\w ]*)\n  (.+?)\n(?=\n|```)", text, re.MULTILINE | re.DOTALL))
     assert set(defined) == set(terms.FORMS)

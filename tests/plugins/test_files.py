@@ -195,9 +195,7 @@ def test_a_large_row_group_is_read_in_parts(tmp_path: Path) -> None:
     [
         ("zarr3", lambda A: A[:, 1:], "in their order"),
         ("zarr3", lambda A: A.astype("f4"), "of one dtype"),
-        ("npy", lambda A: A[:, 1:], "in their order"),
         ("csv", lambda A: A[:, 1:], "in their order"),
-        ("csv.gz", lambda A: A[:, 1:], "in their order"),
         ("parquet", lambda A: A.astype("f4"), "is another"),
         ("parquet", lambda A: A[:, 1:], "gene11"),
         ("h5", scipy.sparse.csr_array, "all dense or all sparse"),

@@ -46,16 +46,6 @@ def test_the_claims_of_a_record_are_those_of_its_rows(
     assert judged == [claim for claim in recorded if "as many directions" not in claim]
 
 
-@pytest.mark.slow
-def test_other_libraries_find_the_same() -> None:
-    """Where they have the best figures, too, it is said what time they take."""
-    done = script("measure_peers", "--quick digits discriminant cross-validation")
-    said = [line for line in done.stdout.splitlines() if line.startswith("CLAIM ")]
-    assert sum("linspec's figures are the best: HELD" in line for line in said) == 3, done.stderr
-    for rival in ("scikit-learn", "LSQR, as published", "SciPy by hand"):
-        assert any(f"less time than {rival}, which has the same answer" in line for line in said), rival
-
-
 RUNS = [
     *[("measure_beds", text) for text in ("spectra", "correlations", "least-squares --solvers auto,cg,lsqr")],
     *[("measure_defaults", options) for options in ("regret --only SVD", "columns")],

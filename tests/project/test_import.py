@@ -32,7 +32,7 @@ def imported(stub: Path) -> dict[str, str]:
     return {alias.asname: node.module for node in nodes for alias in node.names if node.module != "typing"}
 
 
-HEAVY = ("numpy", "scipy", "array_api_compat", "cupy", "torch", "click")
+HEAVY = ("numpy", "scipy", "array_api_compat", "cupy", "torch", "click", "sklearn")
 LISTINGS = (
     *(f"linspec.{name}()" for name in ("solvers", "normalizers", "test_matrices", "plugins")),
     "linspec.SolverSpec, linspec.Needs, linspec.hookimpl, linspec.option, linspec.part, linspec.errors",
@@ -101,8 +101,6 @@ def test_names_are_found_listed_and_kept() -> None:
     ("name", "remedy"),
     [
         ("sovlers", r"Did you mean 'solvers'\?"),
-        ("svd", r"Did you mean 'SVD'\?"),
-        ("KernelCAC", r"Did you mean 'KernelCCA'\?"),
         ("PCA", r"Use linspec\.SVD\(A, k, center=True\), or linspec\.estimators\.PCA\."),
         ("lstsq", r"Use linspec\.LeastSquares\(A, B\)\."),
     ],

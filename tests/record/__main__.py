@@ -1,10 +1,10 @@
 """Record what a commit answers and takes, or compare two records.
 
-    python tests/record --commit COMMIT --out FOLDER [--parts answers ...] [--from OLD] [--python-of-this-environment]
+    python tests/record --commit COMMIT --out FOLDER [--parts answers ...] [--from OLD]
     python tests/record --compare OLD NEW
 
-COMMIT may be a folder with a checkout. A record has ``PART.json`` and a folder PART for each part; the code that
-records is that of this checkout. A comparison ends with 1 if a rule is broken.
+COMMIT may be a folder with a checkout; this Python runs it. A record has ``PART.json`` and a folder PART for each
+part; the code that records is that of this checkout. A comparison ends with 1 if a rule is broken.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ def main() -> int:
     parser.add_argument("--from", dest="earlier", type=Path, help="a record whose saved answers are loaded")
     parser.add_argument("--only", default="", help="what has this text in its name")
     parser.add_argument("--quick", action="store_true", help="record the ordinary cases alone")
-    parser.add_argument("--python-of-this-environment", action="store_true", help="make no environment")
     parser.add_argument("--compare", nargs=2, type=Path, metavar=("OLD", "NEW"))
     parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -82,10 +81,14 @@ def run(asked: Any, out: Path, scratch: Path) -> int:
     shutil.copytree(HERE, code / "record", ignore=shutil.ignore_patterns("__pycache__", "test_*"))
     for module in ("planted.py", "truths.py"):
         shutil.copy(HERE.parent / module, code)
-    python, environment = (_shared if asked.python_of_this_environment else _made)(checkout, scratch)
-    path = os.pathsep.join(filter(None, [environment.pop("PYTHONPATH", ""), str(code)]))
+    sys.path.append(str(HERE.parents[1] / "docs" / "evidence"))
+    from timing import environment_of
+
+    (scratch / "declared").mkdir()
+    environment = environment_of(checkout, scratch / "declared")
     environment |= dict.fromkeys(THREADS, "1") | {
-        "PYTHONPATH": path, "PYTHONSAFEPATH": "1", "MPLBACKEND": "Agg",
+        "PYTHONPATH": os.pathsep.join([environment["PYTHONPATH"], str(code)]),
+        "PYTHONSAFEPATH": "1", "MPLBACKEND": "Agg",
         "RECORD_ONLY": asked.only, "RECORD_QUICK": "1" if asked.quick else "",
     }  # fmt: skip
     status = 0
@@ -94,26 +97,9 @@ def run(asked: Any, out: Path, scratch: Path) -> int:
         (out / f"{part}.json").unlink(missing_ok=True)
         if part == "saved" and asked.earlier is not None:
             shutil.copytree(asked.earlier / "saved", out / "saved" / "earlier")
-        command = [python, "-m", "record", "--part", part, "--out", str(out)]
+        command = [sys.executable, "-m", "record", "--part", part, "--out", str(out)]
         status |= subprocess.run(command, cwd=checkout, env=environment, check=False).returncode != 0
     return status
-
-
-def _made(checkout: Path, scratch: Path) -> tuple[str, dict[str, str]]:
-    """A virtual environment with the commit and all that its developers have."""
-    subprocess.run([sys.executable, "-m", "venv", scratch / "venv"], check=True)
-    python = str(scratch / "venv" / "bin" / "python")
-    subprocess.run([python, "-m", "pip", "install", "-q", f"{checkout}[dev]"], check=True)
-    return python, {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-
-
-def _shared(checkout: Path, scratch: Path) -> tuple[str, dict[str, str]]:
-    """This Python, with the checkout and its plugins in front of what is installed."""
-    sys.path.append(str(HERE.parents[1] / "docs" / "evidence"))
-    from timing import environment_of
-
-    (scratch / "declared").mkdir()
-    return sys.executable, environment_of(checkout, scratch / "declared")
 
 
 if __name__ == "__main__":

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import inspect
 import math
 import pickle
 import re
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -25,18 +23,6 @@ FACTS: dict[str, Any] = {"name": "two-stage", "target": "a.b:C", "summary": "S."
 
 def solver(**changes: Any) -> ls.SolverSpec:
     return ls.SolverSpec(**{**FACTS, "problem": "cca", **changes})
-
-
-def test_a_record_is_a_value() -> None:
-    record = solver()
-    assert (record.qualified, ls.NormalizerSpec(**FACTS).qualified) == (
-        "cca/two-stage",
-        "normalizer/two-stage",
-    )
-    assert copy.deepcopy(record) == pickle.loads(pickle.dumps(record)) == record
-    assert len({record, solver(), solver(name="other")}) == 2
-    assert str(ls.Needs(dense=True)) == "adjoint, dense"
-    assert str(ls.Needs(adjoint=False)) == "forward products only"
 
 
 MALFORMED: dict[str, tuple[Any, ...]] = {
@@ -63,14 +49,11 @@ def test_a_malformed_record_is_refused(field: str) -> None:
     [
         (lambda: solver(traits=("itertive",)), r"of the traits direct, .*got \('itertive',\)"),
         (lambda: ls.option(None, "of which type?"), "float, int, bool or str"),
-        (lambda: ls.option([1], "a list"), "float, int, bool or str"),
         (lambda: ls.option(-1.0, "x", above=0), r"the default must itself be a number > 0; got -1\.0"),
         (lambda: ls.option("up", "x", choices=("left",)), r"must itself be a string in \{left\}"),
         (lambda: ls.part("ling"), "problem='least-squares'"),
-        (lambda: ls.part("qr", kind="normalizer", problem="cca"), "got 'normalizer' with problem='cca'"),
         (lambda: ls.part("qr", kind="normaliser"), "a part is one of solver, normalizer, test-matrix"),
         (lambda: options_of(int), "@dataclass"),
-        (lambda: solver(need=ls.Needs()), "'need'"),
         (lambda: ls.Needs(entry=True), "'entry'"),
     ],
 )
@@ -131,18 +114,6 @@ Method: Any = dataclasses.make_dataclass(  # annotations are never evaluated
 BY_NAME = {declared.name: declared for declared in options_of(Method)}
 
 
-def test_options_come_in_order_of_declaration_with_what_they_expect() -> None:
-    assert {name: declared.expects for name, declared in BY_NAME.items()} == {
-        n: o[1] for n, o in OPTIONS.items()
-    }
-
-    @dataclass(frozen=True, kw_only=True)
-    class Special(Method):
-        extra: float = ls.option(1.0, "more", above=0)
-
-    assert [declared.name for declared in options_of(Special())] == [*OPTIONS, "extra"]
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -150,7 +121,6 @@ def test_options_come_in_order_of_declaration_with_what_they_expect() -> None:
         {"step": np.float32(0.5), "share": 1, "lstsq": Inner()},
         {"step": Fraction(1, 3), "rank": 512, "side": "right", "exact": True, "label": "x"},
         {"step": math.inf, "share": 0.0, "normalizer": "qr"},
-        {"step": None},
     ],
 )
 def test_values_that_are_accepted_are_kept_as_they_are(options: dict[str, Any]) -> None:
@@ -203,10 +173,8 @@ CALLS: dict[str, tuple[Any, Any]] = {
 """Calls, and what has the parameters that they pass on."""
 
 FOREIGN = """
-    cv n_splits scoring random_state seed n_jobs verbose n_components alpha alphas l1_ratio max_iter fit_intercept
-    svd_solver algorithm n_resamples n_samples samples n_permutations confidence_level vectorized axis alternative x0 v0
-    which maxiter M rtol atol damp callbacks disp whiten n_oversamples n_iter n_boot weights power_iteration_normalizer
-    copy estimator iters time_limit verbosity folds lambdas feature_names zebra
+    cv n_splits scoring random_state n_components alpha alphas max_iter fit_intercept svd_solver n_samples
+    x0 which maxiter rtol atol damp callbacks whiten n_iter weights estimator time_limit folds lambdas zebra
 """
 """Names in scikit-learn, SciPy, statsmodels and R that are no parameters here."""
 
@@ -227,14 +195,9 @@ def test_no_foreign_name_is_taken_or_answered_by_another(call: str) -> None:
     [
         ("SVD", "centre", "SVD has no .* 'centre'. Did you mean 'center'?"),
         ("CCA", "ridges", "CCA has no .* 'ridges'. Did you mean 'ridge'?"),
-        ("LeastSquares", "sample_weights", "Did you mean 'sample_weight'?"),
         ("BlockKrylov", "max_iteration", "Did you mean 'max_iterations'?"),
-        ("BlockKrylov", "n_iter", "BlockKrylov has no option 'n_iter'. Its options: block, basis, tol"),
         ("SimultaneousLSQR", "Tol", "Did you mean 'tol'?"),
-        *[
-            ("SVD", name, r"It is an argument of linspec\.solve\. Pass it there\.")
-            for name in ("rng", "start", "max_passes")
-        ],
+        ("SVD", "rng", r"It is an argument of linspec\.solve\. Pass it there\."),
     ],
 )
 def test_the_parameter_that_is_meant_is_named(call: str, given: str, words: str) -> None:
@@ -246,12 +209,8 @@ def test_options_of_the_solver_reach_it_and_no_other() -> None:
     assert len(ls.bootstrap(CCA, "lobpcg", draws=2, rng=0, tol=1e-3).correlations) == 2
     with pytest.raises(UnknownOption, match='"auto" takes only tol; got samples'):
         ls.bootstrap(CCA, samples=3)
-    with pytest.raises(TypeError, match="columns"):
-        ls.project(X, n_components=2)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="options go into the solver instance; got step"):
         ls.solve(RIDGE, ls.get_solver("gd", "least-squares")(), step=1.0)
-    with pytest.raises(TypeError, match=r"multiple values|positional"):
-        ls.solve(RIDGE, "lsqr", 3, 4)  # type: ignore[misc]
     for function in (ls.solve, ls.cross_validate, ls.bootstrap, ls.targets.lda):
         assert pickle.loads(pickle.dumps(function)) is function  # though they look at their keywords
         assert inspect.getmodule(function).__name__.startswith("linspec.")

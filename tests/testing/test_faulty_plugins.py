@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import copy
-import os
 import re
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from linspec.arrays import to_host
 from linspec.cli import main
 from linspec.iteration import Iterate
 from linspec.operators import RowFiles
+from linspec.registry.queries import get_spec
 from linspec.testing import check_operator, conformance, kit, planted, run_checks
 from tests import faulty_plugins as f
 from tests import resources
@@ -275,66 +275,13 @@ def test_what_the_faulty_ones_are_made_of_passes(fresh_registry, register):
     assert {checks.run(check)[0] for check in checks.table} <= {"passed", "skipped"}
 
 
-# ---- packages -------------------------------------------------------------------------------------
-
-RECORD = """
-import linspec
-
-
-@linspec.hookimpl
-def linspec_solvers():
-    return [
-        linspec.SolverSpec(
-            name="packaged",
-            problem="svd",
-            target="{target}",
-            summary="A solver in a broken package.",
-            reference="Chan 1982, ACM Trans. Math. Softw. 8(1), doi:10.1145/355984.355990",
-            needs=linspec.Needs(entries=True),
-            traits=("direct", "one-pass", "automatic"),
-        )
-    ]
-"""
-SOLVER = "import numpy\nfrom linspec_svd.gram import DirectSVD as Solver\n\n"
-IMPORTS = {  # the table, the module of the solver, and what the check of imports says
-    "takes 2": ("import time\ntime.sleep(2)\n" + RECORD, SOLVER),
-    "loads numpy": ("import numpy\n" + RECORD, SOLVER),
-    "hello.*the error state of NumPy": (RECORD, SOLVER + "print('hello')\nnumpy.seterr(all='ignore')\n"),
-}
-
-
-def package(table, code, tmp_path, monkeypatch):
-    """Write a package with a table and a module of a solver, and make it one of those that are installed."""
-    info = tmp_path / "broken-1.0.dist-info"
-    info.mkdir()
-    name = f"broken_{abs(hash((table, code)))}"
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n", encoding="utf-8")
-    (info / "entry_points.txt").write_text(f"[linspec]\nbroken = {name}\n", encoding="utf-8")
-    table = table.replace("{target}", f"{name}_solver:Solver")
-    (tmp_path / f"{name}.py").write_text(table, encoding="utf-8")
-    (tmp_path / f"{name}_solver.py").write_text(code, encoding="utf-8")
+def test_the_command_ends_where_an_import_does_not(fresh_registry, tmp_path, monkeypatch):
+    (tmp_path / "endless.py").write_text("while True:\n    pass\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    for folder in (tmp_path, Path(__file__).parents[2]):
-        monkeypatch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
-    own = registry.Registry()  # reads what is installed, and so the package
-    monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: own)
-
-
-def test_the_command_ends_where_a_package_does_not(tmp_path, monkeypatch):
-    package(RECORD, "while True:\n    pass\n", tmp_path, monkeypatch)
-    result = CliRunner().invoke(main, ["check", "svd/packaged", "--backend", "numpy", "--time-limit", "1"])
+    ls.register(replace(get_spec("solver", "direct", "svd"), name="endless", target="endless:Solver"))
+    result = CliRunner().invoke(main, ["check", "svd/endless", "--backend", "numpy", "--time-limit", "1"])
     assert result.exit_code != 0
     assert "declaration: the part must be imported within 1 s" in result.output
-
-
-@pytest.mark.parametrize("says", IMPORTS)
-def test_what_an_import_does_is_noticed(tmp_path, monkeypatch, says):
-    package(*IMPORTS[says], tmp_path, monkeypatch)
-    resources.imported.cache_clear()
-    with np.errstate():
-        outcome, text = resources.checks_of("svd/packaged").run("imports")
-    assert outcome == "failed"
-    assert re.search(says, text, re.DOTALL), text
 
 
 # ---- reports and references --------------------------------------------------------------------------
@@ -364,14 +311,3 @@ def test_operators_are_compared_with_their_entries():
     assert check_operator(np.eye(3), entries=2 * np.eye(3)) == [
         "matmat must be linear, with the products of the entries; it is not"
     ]
-
-
-def test_a_plugin_of_before_is_refused_by_one_message_that_names_the_page(fresh_registry):
-    with pytest.raises(ImportError, match=r"no 'ProblemTesting'; docs/about/stability\.md"):
-        from linspec.testing import ProblemTesting  # noqa: F401
-    name = problem(testing="KEPT")()
-    for part in (name, "faulty/direct"):
-        ((check, fault),) = run_checks(part).failed
-        assert check == "declaration"
-        assert "must name a linspec.testing.Reference by testing='module:NAME'" in fault
-        assert "docs/about/stability.md" in fault
