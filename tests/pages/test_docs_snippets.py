@@ -205,6 +205,21 @@ def test_outputs_are_compared_by_words_and_numbers() -> None:
         assert not same_output(shown, other)
 
 
+def test_code_fits_into_the_site() -> None:
+    """A line of more than 79 columns is cut there; pages for authors and of evidence show files as they are."""
+    assert commands()
+    pages = [page for page in PAGES if page.parent.name not in ("extend", "evidence")]
+    wide = [
+        f"{place_of(page)}:{block.line}: {line}"
+        for page in pages
+        for block in blocks(page)
+        if block.language in ("python", "console")
+        for line in block.text.splitlines()
+        if len(line) > 79 and (block.language == "python" or line.startswith("$ "))
+    ]
+    assert wide == []
+
+
 @pytest.mark.parametrize(("page", "lines"), commands())
 @pytest.mark.slow(keep=6)
 def test_commands_run(page: Path, lines: list[str], folder: Path) -> None:
@@ -254,7 +269,9 @@ def test_links_lead_somewhere_and_tables_say_what_the_records_say(page: Path, re
     assert records.rewritten(text) == text, "python docs/site/records.py writes the tables"
 
 
-def test_every_figure_has_a_command_a_day_and_a_machine_and_is_shown(records: ModuleType) -> None:
+def test_every_figure_has_a_command_that_can_be_found_a_day_and_a_machine_and_is_shown(
+    records: ModuleType,
+) -> None:
     pages = "".join(page.read_text("utf-8") for page in PAGES)
     machines, measured = records.figures()["machines"], records.figures()["records"]
     assert {*re.findall(r"records\.py: measured ([a-z0-9-]+) -->", pages)} == set(measured)
@@ -264,6 +281,10 @@ def test_every_figure_has_a_command_a_day_and_a_machine_and_is_shown(records: Mo
         for run in record["runs"]:
             assert re.fullmatch(r"\d{4}-\d\d-\d\d", run["date"]), name
             assert run["machine"] in machines, name
+            script = re.search(r"(?:asv_bench|docs/evidence)/(\w+\.py)", run["command"])  # they moved
+            went = script and not (ROOT / "docs/evidence" / script[1]).exists()
+            there = rf"[0-9a-f]{{7,}}:(asv_bench|docs/evidence)/{script[1]}" if went else ""
+            assert re.fullmatch(there, run.get("script", "")), name
     recorded = {path.stem: path for path in (ROOT / "docs/evidence/recorded").glob("*.json")}
     decided = {name for name, path in recorded.items() if json.loads(path.read_text("utf-8"))["claims"]}
     # Its claims do not say which of its data sets they are about; those of the longer command do.
@@ -278,6 +299,13 @@ def test_everything_that_is_registered_is_listed_with_its_summary() -> None:
     assert len(specs) > 40
     for spec in specs:
         assert any(row.startswith(f"| `{spec.name}` | {spec.summary} |") for row in rows), spec.qualified
+
+
+def test_a_table_without_an_end_is_named(records: ModuleType) -> None:
+    head, end = "<!-- docs/site/records.py: solvers svd -->\n", "<!-- docs/site/records.py: end -->\n"
+    for broken in (head, f"{head}{head}{end}", f"{head}{end}".replace("docs/site/", "docs/")):
+        with pytest.raises(ValueError, match="a table must open with"):
+            records.rewritten(broken)
 
 
 def test_the_measured_table_of_the_readme_is_that_of_its_results(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,6 +323,9 @@ def test_the_measured_table_of_the_readme_is_that_of_its_results(monkeypatch: py
 # ---- pages for authors: what they import is public and in their tables ---------------------------
 
 OF_AUTHORS = {page.name: page.read_text("utf-8") for page in sorted((ROOT / "docs/extend").glob("*.md"))}
+OF_THE_SOURCE = {"architecture.md", "printed-algorithms.md"}
+"""Pages that show how linspec itself is written, and so name its files."""
+
 TABLES = {
     "write-a-plugin.md": "## What there is for authors",
     "a-problem-of-your-own.md": "## What there is for authors of problems",
@@ -347,6 +378,19 @@ def test_authors_import_public_names_alone_which_are_in_a_table() -> None:
     of_modules = [one for one in used if one[1].startswith("linspec.")]
     assert [one for one in of_modules if one[2] not in names.get(one[1], set())] == []
     assert [(m, name) for m in names for name in names[m] if not is_public(m, name)] == []
+
+
+def test_no_page_sends_to_a_private_module() -> None:
+    """A dotted name is a public module, a name in it, or an attribute of this name."""
+    private = []
+    for page in OF_AUTHORS.keys() - OF_THE_SOURCE:
+        text = re.sub(r"```.*?```", "", OF_AUTHORS[page], flags=re.DOTALL)
+        for dotted in set(re.findall(r"\blinspec(?:_[a-z]+)?(?:\.\w+)+", text)):
+            first, *rest = dotted.split(".")
+            splits = [(".".join([first, *rest[:i]]), (*rest, "")[i]) for i in range(len(rest) + 1)]
+            plugin = first != "linspec" and rest[0] in importlib.import_module(first).__all__
+            private += [] if plugin or any(is_public(*split) for split in splits) else [(page, dotted)]
+    assert private == []
 
 
 def test_every_problem_has_a_table_of_its_arrays() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -44,7 +46,30 @@ def benchmark(monkeypatch: pytest.MonkeyPatch):
 def test_every_registered_solver_is_timed(benchmark, problem):
     benchmark(problem)
     module = sys.modules[f"benchmarks.{problem.replace('-', '_')}"]
-    assert [*ls.solvers(problem)] == module.SOLVERS
+    traits = {name: {*ls.describe(f"{problem}/{name}").traits} for name in ls.solvers(problem)}
+    assert [*traits] == module.SOLVERS
+    if problem == "svd":
+        assert [name for name in traits if "one-pass" in traits[name]] == module.ONE_PASS
+    if problem == "cca":
+        able = {
+            name for name in traits if "iterative" in traits[name] and "demonstration" not in traits[name]
+        }
+        assert [name for name in traits if name in able] == module.ITERATIVE
+
+
+def test_a_blas_is_held_to_one_thread_and_imports_are_timed_in_new_interpreters():
+    """The variables are read when NumPy is loaded: the package must set them before."""
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "import benchmarks; assert 'numpy' not in sys.modules\n"
+        "import benchmarks.cca, benchmarks.imports, threadpoolctl\n"
+        "benchmarks.imports.Imports().setup()\n"
+        "print(*{pool['num_threads'] for pool in threadpoolctl.threadpool_info()})\n"
+    )
+    plain = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    command = [sys.executable, "-c", code, str(FOLDER)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, env=plain)
+    assert run.stdout.split() == ["1"]
 
 
 @pytest.mark.parametrize("data", ["tall", "words", "one-hot"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -13,8 +14,8 @@ from pathlib import Path
 
 import grimp
 import pytest
-from project.public_surface import FOR_ALL, FOR_AUTHORS, RECORD, lines
-from project.size import DENSEST, ceiling, total
+from project.public_surface import FOR_ALL, FOR_AUTHORS, OTHERS, RECORD, lines
+from project.size import DENSEST, ceiling, size_of, total
 
 import linspec as ls
 
@@ -73,6 +74,18 @@ def test_every_list_of_packages_has_all_of_them():
     assert tables == {"linspec", *with_tables}
 
 
+def test_plugins_import_what_the_page_promises_to_authors():
+    """The page has the names of `public_surface`, as a test below says."""
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]
+    (ignored,) = [
+        one["ignore_imports"] for one in tools["importlinter"]["contracts"] if one["id"] == "public"
+    ]
+    allowed = {line.removeprefix("** -> linspec.") for line in ignored}
+    assert {*FOR_AUTHORS} <= allowed <= {*FOR_AUTHORS, *FOR_ALL, *OTHERS}
+    named = {name for name in ls.__all__ if inspect.ismodule(getattr(ls, name))}
+    assert named <= {*FOR_ALL, *FOR_AUTHORS, *OTHERS}
+
+
 def test_no_module_of_the_core_names_a_family():
     """Neither its class, nor its name as a problem: what families have of their own is found through records."""
     assert {"CCA", "SVD", "LeastSquares", "Discriminant", "CCASolution"} <= CLASSES
@@ -129,6 +142,11 @@ def test_the_size_is_at_most_the_ceiling_which_follows_it():
     assert now.nodes <= min(limits["nodes"], DENSEST * now.statements)
     lower = "lower the ceiling: python tests/project/size.py --record"
     assert now.statements >= 0.99 * limits["statements"], lower
+
+
+def test_statements_are_counted_and_not_lines_comments_and_docstrings():
+    source = '"""Title."""\n\n\ndef f(x):\n    """Doc."""\n    # a comment\n    return (\n        x\n    )\n'
+    assert size_of(source) == size_of("def f(x): return x")
 
 
 def test_the_public_surface_is_the_recorded_one():
