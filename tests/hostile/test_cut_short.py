@@ -7,6 +7,7 @@ import os
 import signal
 import weakref
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,27 @@ def test_another_handler_is_called_and_put_back_and_an_ignored_interrupt_is_igno
         finally:
             signal.signal(signal.SIGINT, before)
     assert heard == [signal.SIGINT]
+
+
+def test_a_keyboard_interrupt_of_others_is_passed_on() -> None:
+    """Raised by a callback, an operator or a generator, in the main thread and in another one."""
+
+    def raising(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    def slices() -> Iterator[Any]:
+        yield np.ones((5, 3))
+        raising()
+
+    for call in (
+        lambda: ls.solve(problem("cca"), "als", callback=raising),
+        lambda: ls.solve(problem("cca", At(1, raising)), "als"),
+        lambda: ls.solve(ls.SVD(slices(), 2), "lazy-spca"),
+    ):
+        with pytest.raises(KeyboardInterrupt):
+            call()
+        with ThreadPoolExecutor(1) as pool, pytest.raises(KeyboardInterrupt):
+            pool.submit(call).result()
 
 
 # ---- series of solves -------------------------------------------------------------------------

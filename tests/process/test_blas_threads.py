@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
+import threadpoolctl
 
 from linspec.process import blas_threads
 from linspec.process.blas_threads import one_blas_thread
@@ -82,3 +83,15 @@ def test_a_limit_of_each_thread_is_given_back_in_each_thread(libraries):
             assert pool.submit(lambda: libraries[0].num_threads).result() == 1
             pool.submit(context.__exit__, None, None, None).result()
             assert pool.submit(lambda: libraries[0].num_threads).result() == 6
+
+
+def test_a_thread_that_did_not_set_the_limit_gives_it_back():
+    """The real libraries: threadpoolctl ignores any thread but the one that has set a limit first."""
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        before = threadpoolctl.threadpool_info()
+        first = held()
+        with ThreadPoolExecutor(1) as pool:
+            last = pool.submit(held).result()
+            first.__exit__(None, None, None)
+            pool.submit(last.__exit__, None, None, None).result()
+        assert threadpoolctl.threadpool_info() == before

@@ -108,6 +108,8 @@ CALLS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     # estimators
     "estimators.PCA, weights": (W, lambda w: estimator("PCA").fit(X, sample_weight=w).components_),
     "estimators.CCA, y": (Y, lambda y: estimator("CCA", X, y).correlations_),
+    "estimators.CCA.score": (Y, lambda y: estimator("CCA", X, Y).score(X, y)),
+    "estimators.Discriminant.score": (CLASSES, lambda c: estimator("Discriminant", X, CLASSES).score(X, c)),
     "estimators.Discriminant, y": (CLASSES, lambda c: estimator("Discriminant", X, c).eigenvalues_),
     "estimators.Ridge.score": (Y, lambda y: estimator("Ridge", X, Y).score(X, y)),
     "estimators.RidgeCV, groups": (GROUPS, lambda g: ridge_cv().fit(X, Y, groups=g).errors_),
