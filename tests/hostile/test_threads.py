@@ -84,43 +84,22 @@ def test_eight_threads_have_the_bits_of_one(kind: str, blas: int, tmp_path: Path
         assert threadpoolctl.threadpool_info() == before
 
 
-def together(work: Any) -> list[Any]:
-    """Do something in all threads at the same moment."""
-    barrier = threading.Barrier(THREADS)
-
-    def begin(_: int) -> Any:
-        barrier.wait(SECONDS)
-        return work()
-
-    with ThreadPoolExecutor(THREADS) as pool:
-        return list(pool.map(begin, range(THREADS)))
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_moments_that_threads_share_are_formed_once(kind: str, tmp_path: Path) -> None:
     X, Y = views(kind, tmp_path)
     alone = bits(ls.solve(ls.CCA(ls.Moments(X, Y, center=True, form="dense"), k=2, ridge=1.0), "gram"))
     shared = ls.Moments(X, Y, center=True, form="dense")
-    problem = ls.CCA(shared, k=2, ridge=1.0)
-    found = together(lambda: bits(ls.solve(problem, "gram")))
+    problem, barrier = ls.CCA(shared, k=2, ridge=1.0), threading.Barrier(THREADS)
+
+    def work(_: int) -> Any:
+        barrier.wait(SECONDS)
+        return bits(ls.solve(problem, "gram"))
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        found = list(pool.map(work, range(THREADS)))
     assert shared.passes == 1
     assert all(answer[:-2] == alone[:-2] for answer in found)
     assert sum(answer == alone for answer in found) == 1, "one run made the pass, and others count it, too"
-
-
-def test_an_iterator_is_read_by_one_of_several_threads(tmp_path: Path) -> None:
-    X, _ = views("dense", tmp_path)
-    for _ in range(5 * TIMES):
-        problem = ls.SVD(iter(np.array_split(X, 20)), 3)
-
-        def work(problem: Any = problem) -> Any:
-            try:
-                return ls.solve(problem, "auto", rng=0).S
-            except ls.errors.SweptOnce:
-                return None
-
-        (found,) = (S for S in together(work) if S is not None)
-        np.testing.assert_allclose(found, np.linalg.svd(X, compute_uv=False)[:3], rtol=1e-6)
 
 
 POOL = """

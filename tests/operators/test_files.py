@@ -12,7 +12,6 @@ from hostile.outcomes import apart
 
 from linspec import Moments, as_operator
 from linspec.blocks import base
-from linspec.errors import NonFiniteData
 from linspec.operators import MappedOperator
 from linspec.testing import check_operator
 
@@ -100,17 +99,6 @@ def test_changes_to_a_shared_map_survive(tmp_path: Path) -> None:
     assert A.matmat(np.eye(P))[3, 0] == 7.0
     del shared, A
     assert (np.fromfile(tmp_path / "raw").reshape(N, P)[3] == 7.0).all()
-
-
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_a_bad_entry_of_a_file_is_located_and_the_file_is_not_changed(tmp_path: Path, order: str) -> None:
-    X = M.copy()
-    X[150, 6] = -np.inf
-    whole = mapped(tmp_path, X, order=order)
-    before = (tmp_path / "raw").read_bytes()
-    with pytest.raises(NonFiniteData, match=r"^Y must be finite; got -inf at row 150, column 2"):
-        Moments(whole[:, :4], whole[:, 4:], center=True).products(np.eye(4), np.eye(4))
-    assert (tmp_path / "raw").read_bytes() == before
 
 
 # ---- memory -----------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import math
 import pickle
 from collections.abc import Callable, Iterator
@@ -120,19 +119,15 @@ def emptied() -> Callable[[], Iterator[Any]]:
 
 BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "one-dimensional": (lambda: [A[0]], InvalidProblem, r"slice 0 .* two dimensions.*x\[None, :\]"),
-    "later one-dimensional": (lambda: [A[:5], A[5]], InvalidProblem, r"slice 1 \(from row 5\)"),
     "unequal widths": (lambda: [A[:5], A[5:, 1:]], InvalidProblem, "has 8 columns; the first has 9"),
     "mixed libraries": (lambda: [A, strict.asarray(A)], UnsupportedData, "array_api_strict.*numpy.*one kind"),
     "mixed kinds": (lambda: [A[:5], SPARSE], UnsupportedData, "is a sparse matrix.*; the first is an array"),
-    "objects": (lambda: [A.astype(object)], UnsupportedData, "slice 0.*must hold numbers"),
     "later complex": (lambda: [A, A * 1j], UnsupportedData, r"slice 1 \(from row 331\) must be real"),
     "list": (lambda: [[[1.0, 2.0]]], UnsupportedData, r"slice 0.*must be an array.*numpy\.asarray"),
     "empty": (list, InvalidProblem, "no slice that has any"),
-    "no rows": (lambda: [A[:0], A[:0]], InvalidProblem, "no slice that has any"),
 }  # fmt: skip
 CALLABLES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "array": (lambda: lambda: A, UnsupportedData, "must return an iterator of slices; got ndarray"),
-    "nothing": (lambda: lambda: None, UnsupportedData, "must return an iterator of slices; got NoneType"),
     "one iterator": (emptied, InvalidProblem, r"must have 331 rows, .*gave 0\..*fresh iterator"),
     "other rows": (changing, InvalidProblem, r"must have 101 rows, .*gave 102\."),
     "few rows": (lambda: again(A[:1], [1]), InvalidProblem, "k must be between 1 and 1 for 1 rows"),
@@ -153,8 +148,6 @@ def test_rows_may_be_declared() -> None:
     assert ls.solve(ls.SVD(StreamedOperator(slices(A), rows=N), 2), "gram").converged
     with pytest.raises(InvalidProblem, match="A has 331 rows; got rows=5"):
         as_operator(A, "A", rows=5)
-    with pytest.raises(InvalidProblem, match="rows of data must be a positive integer"):
-        StreamedOperator(slices(A), rows=0)
 
 
 def test_errors_of_a_generator_are_its_own() -> None:
@@ -275,10 +268,7 @@ def test_one_half_alone() -> None:
     assert (x.shape, y.shape) == ((PAIRED, P), (PAIRED, Q))  # rows are known of both when one has been read
     np.testing.assert_array_equal(x.matmat(np.eye(P)), X)
     np.testing.assert_allclose(y.rmatmat(U), Y.T @ U, rtol=1e-12, atol=1e-12)
-    assert pairs.calls == 3
-    assert pairs.most == 1
-    found = ls.solve(ls.SVD(x, 2), "block-krylov", rng=0)
-    np.testing.assert_allclose(found.S, np.linalg.svd(X, compute_uv=False)[:2], rtol=1e-9)
+    assert (pairs.calls, pairs.most) == (3, 1)
     beside = ls.solve(ls.CCA(x, Y, k=K), "gram")
     np.testing.assert_allclose(beside.correlations, canonical(X, Y), atol=1e-10)
     x, y = ls.paired(Pairs(), rows=PAIRED)
@@ -325,26 +315,6 @@ def test_halves_of_a_pair_have_equally_many_rows() -> None:
 def test_what_is_no_pair_is_refused(given: Any) -> None:
     with pytest.raises(UnsupportedData, match=r"must yield pairs \(x, y\) of slices; pair 0 is "):
         ls.paired(lambda: iter([given]))
-
-
-def test_halves_that_are_not_read_by_turns_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streamed, "GATHERED_BYTES", 0)
-    x, y = ls.paired(Pairs(heights=[100, 100, 100, 131]))
-    of_x, of_y = x.blocks(), y.blocks()
-    assert next(of_x).shape[0] == next(of_y).shape[0]
-    with pytest.raises(InvalidProblem, match="by turns"):
-        list(of_x)
-    np.testing.assert_array_equal(y.matmat(np.eye(Q)), Y)
-
-
-def test_a_source_that_gives_other_rows_than_before_or_declared_is_refused() -> None:
-    heights = itertools.cycle([[100, 331], [100, 330]])
-    x, _ = ls.paired(lambda: Pairs(heights=next(heights)).slices())
-    x.matmat(np.ones((P, 1)))
-    with pytest.raises(InvalidProblem, match=r"X and Y must have 431 rows, .*gave 430"):
-        x.matmat(np.ones((P, 1)))
-    with pytest.raises(InvalidProblem, match="must have 400 rows"):
-        ls.paired(Pairs(), rows=400)[0].matmat(np.ones((P, 1)))
 
 
 @pytest.mark.parametrize("source", [Pairs(), Pairs().slices()], ids=["callable", "iterator"])

@@ -42,10 +42,6 @@ def single(M: Any) -> Any:
     return M.astype(np.float32)
 
 
-def small(M: Any) -> Any:
-    return M.astype(np.int8)
-
-
 far, ordered = noise + 1e8 * rng.random(p), np.sort(noise + 1e6, axis=0)
 mixed = (noise + 1) * np.array([1e-60, 1e60, 1.0, 1e30, 1e-30])
 thousand = single(noise + 1000).astype(np.float64)
@@ -64,7 +60,7 @@ CASES: dict[str, tuple[Any, Callable[[Any], Any], Any, float, float]] = {
     "units of 1e59": (noise * 1e59 + 1e59, np.asarray, None, 1e-12, 1e-12),
     "units of 1e-60": (noise * 1e-60 + 1e-60, np.asarray, None, 1e-12, 1e-12),
     "units of columns": (mixed, np.asarray, None, 1e-12, 1e-12),
-    "bytes": (np.rint(noise * 20), small, None, 1e-15, 1e-5),
+    "bytes": (np.rint(noise * 20), lambda M: M.astype(np.int8), None, 1e-15, 1e-5),
     "float32": (thousand, single, None, 1e-12, 1e-5),
     "float32 in slices": (thousand, lambda M: slices(single(M)), None, 1e-12, 1e-5),
     "float32 in a sparse matrix": (thousand, lambda M: scipy.sparse.csr_array(single(M)), None, 1e-6, 1e-5),
@@ -174,34 +170,6 @@ def test_the_number_of_threads_changes_no_bit(monkeypatch: pytest.MonkeyPatch) -
         answers[0][3:], (data[0], data[1].toarray()), strict=False
     ):  # in the order of the rows
         np.testing.assert_allclose(image, (A - A.mean(axis=0))[:, :3], rtol=1e-10, atol=1e-12)
-
-
-SIDES: dict[str, tuple[Callable[[Any], Any], Any]] = {
-    "dense": (np.asarray, noise + 1e3),
-    "single": (single, single(noise).astype(np.float64)),
-    "sparse": (scipy.sparse.csr_array, noise * (noise > 1)),
-    "far": (scipy.sparse.csr_array, noise + 1e6 + np.arange(n)[:, None] / n),
-    "far in slices": (lambda M: lambda: map(scipy.sparse.csr_array, once(M)), noise + 1e6),
-}
-
-
-@pytest.mark.parametrize("left", SIDES)
-@pytest.mark.parametrize("right", SIDES)
-@pytest.mark.parametrize("weighted", [False, True])
-def test_products_of_rows_of_two_kinds(left: str, right: str, *, weighted: bool) -> None:
-    w = rng.random(n) if weighted else np.ones(n)
-    sides = [SIDES[name] for name in (left, right)]
-    A, B = (M - np.average(M, axis=0, weights=w) for _, M in sides)
-    rows = [rows_of(wrap(M)) for wrap, M in sides]
-    moments = Moments(rows, Preprocessing.of(center=True, weights=w if weighted else None))
-    lengths = np.outer(np.sqrt(w @ A**2), np.sqrt(w @ B**2))
-    found = moments.gram()[0][1]
-    found = found.toarray() if scipy.sparse.issparse(found) else found
-    assert np.abs((found - (A * w[:, None]).T @ B) / lengths).max() <= 1e-6
-    fresh = Moments(rows, moments.pre)
-    V = rng.standard_normal((p, 2))
-    (_, product), _ = fresh.products(V, None)
-    assert np.abs((product - (B * w[:, None]).T @ A @ V) / (lengths.T @ np.abs(V))).max() <= 1e-5
 
 
 def test_a_row_that_is_subtracted_with_the_means_costs_no_digits() -> None:

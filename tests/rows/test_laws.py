@@ -130,6 +130,8 @@ class Given:
             beside = KINDS[self.kind]
         elif "cupy" in self.kind:
             beside = KINDS["cupy"]
+        elif self.kind in {"columns", "csc"}:
+            beside = csr
         both = [rows_of(KINDS[self.kind](X)), rows_of(beside(Y))]
         return Moments(both, Preprocessing.of(**self.asked), passes, sketch_rows=90)
 

@@ -18,7 +18,7 @@ from planted import orthonormal, planted_case
 
 import linspec as ls
 from linspec.arrays import Device, to_host
-from linspec.errors import InvalidFile, InvalidProblem, NonFiniteData, UnknownOption
+from linspec.errors import InvalidFile, InvalidProblem, NonFiniteData
 from linspec.estimators import CCA, PCA, Ridge
 from linspec.operators import CombinedColumns
 from linspec.workers import BlockOperator, InProcess
@@ -77,7 +77,6 @@ def test_moments_of_any_partition_in_any_order_are_those_of_all_rows(mean, first
 
 
 RNG = np.random.default_rng(0)
-GRADED = correlated(RNG, 300, 8) * np.geomspace(1, 1e-9, 8)
 HARD = {
     "a constant column": (RNG.standard_normal((60, 3)) * [1, 0, 1] + [0, 1e8 / 3, 0], 7, True),
     "means of 1e10 deviations": (correlated(RNG, 500, 4) + 1e10, 12, True),
@@ -311,22 +310,15 @@ def test_a_direction_that_is_cut_in_each_batch_is_not_certified(solver):
 
 def test_files_keep_a_rank_and_are_refused_if_they_are_damaged_or_foreign(tmp_path):
     path, other = tmp_path / "a.npz", tmp_path / "b.npz"
-    with pytest.raises(InvalidProblem, match="got none so far"):
-        ls.HeldMoments(ls.SVD, k=1).save(path)
     held = held_of(np.random.default_rng(0).standard_normal((5, 10, 30)), rank=3, center=True, k=2)
     held.save(path)
     again = ls.HeldMoments.load(path)
     assert (again.discarded, again.rank) == (held.discarded, 3)
     whole = path.read_bytes()
-    for cut in (0, 30, len(whole) // 2, len(whole) - 5):
-        other.write_bytes(whole[:cut])
-        with pytest.raises((InvalidFile, InvalidProblem)):
-            ls.HeldMoments.load(other)
     for name, value in (("rank", 4), ("total", 4.0), ("problem", "cca"), ("numbers", {"mapping": []})):
         other.write_bytes(changed_header(whole, f"fields/{name}", value))
-        with pytest.raises(InvalidFile, match="has been changed") as refusal:
+        with pytest.raises(InvalidFile, match="has been changed"):
             ls.HeldMoments.load(other)
-        assert "\n" not in str(refusal.value)
     ls.solve(held.problem()).save(other)
     with pytest.raises(InvalidFile, match="moments of version None"):
         ls.HeldMoments.load(other)
@@ -353,32 +345,24 @@ def others():
 
 BY_CLASS, STAND = "scaled by the rows of each class", "stand for others"
 REFUSED = [
-    (NonFiniteData, "row 7, column 1", lambda held: held.add(BAD, Y)),
     (NonFiniteData, "row 7, column 1", lambda held: held.add(bad_slices, Y)),
     (NonFiniteData, "finite", lambda _: others().add(bad_slices())),
     (InvalidProblem, "equally many rows", lambda held: held.add(X, Y[:-1])),
     (InvalidProblem, "those have 3, got 2", lambda held: held.add(X[:, :2], Y)),
-    (InvalidProblem, "must have rows", lambda held: held.add(X[:0], Y[:0])),
     (InvalidProblem, "got 1. Pass them", lambda held: held.add(X)),
-    (InvalidProblem, "zeros only", lambda held: held.add(X, Y, sample_weight=np.zeros(20))),
     (InvalidProblem, "confounds must have the columns", lambda held: held.add(X, Y, confounds=X[:, 0])),
     (InvalidProblem, "got moments", lambda held: held.add(ls.Moments(X, Y, center=True), None)),
     (InvalidProblem, "one problem and one rank", lambda held: held.merge(ls.HeldMoments(ls.PLS, k=1))),
-    (UnknownOption, "ks", lambda held: held.problem(ks=1)),
     (InvalidProblem, STAND, lambda held: ls.bootstrap(held.problem(), draws=10)),
     (InvalidProblem, STAND, lambda held: ls.permutation_test(held.problem(), permutations=10)),
     (InvalidProblem, STAND, lambda held: ls.cross_validate(held.problem(), ridges=[1.0])),
     (InvalidProblem, STAND, lambda held: ls.compare(held.problem(), held_out=0.3)),
-    (InvalidProblem, STAND, lambda held: held.problem().on_rows(np.arange(3))),
     (InvalidProblem, BY_CLASS, lambda _: classes(ls.targets.lda(y))),
-    (InvalidProblem, BY_CLASS, lambda _: classes(ls.targets.lda(y, sample_weight=np.arange(20.0)))),
     (InvalidProblem, BY_CLASS, lambda _: classes(ls.targets.cca(scipy.sparse.csr_array(np.eye(3)[y])))),
     (InvalidProblem, "left singular vectors belong to rows", lambda _: held_of([X], k=1, left=True)),
     (InvalidProblem, "holds out rows", lambda _: ls.HeldMoments("ridge-many-targets").add(X, Y)),
     (InvalidProblem, "confounds need all second moments", lambda _: others().add(X, confounds=Y)),
     (InvalidProblem, "scale needs", lambda _: others().problem(scale=True)),
-    (InvalidProblem, "needs rows; got none", lambda _: ls.HeldMoments(ls.SVD, k=1).problem()),
-    (UnknownOption, r"CCA has no parameter 'center_'\. Did", lambda _: ls.HeldMoments("cca", k=2, center_=1)),
 ]
 
 

@@ -248,11 +248,17 @@ def test_what_is_not_finite_is_named_by_row_and_column(kind, of):
     broken[601, 3] = np.nan
     A, B = of(kind(broken)), of(kind(Y))
     svd, cca = ls.solve(ls.SVD(X, 3, center=True)), ls.solve(ls.CCA(X, Y, 2))
+    classify = ls.solve(ls.Discriminant(X, ls.targets.lda(CLASSES), 2)).predict
     predict, project = ls.solve(ls.LeastSquares(X, Y)).predict, lambda A: ls.project(A, 2, rng=0)
     for made in (svd.transform, svd.loadings, predict, project):
         with pytest.raises(NonFiniteData, match="A must be finite; got nan at row 601, column 3"):
             made(A)
-    for made in (cca.transform, cca.score, lambda A, B: answer(ls.CCA(A, B, 2), "lobpcg")):
+    for made in (
+        cca.transform,
+        cca.score,
+        lambda A, B: answer(ls.CCA(A, B, 2), "lobpcg"),
+        lambda A, B: classify(A),
+    ):
         with pytest.raises(NonFiniteData, match="X must be finite; got nan at row 601, column 3"):
             made(A, B)
     if kind is np.array:
