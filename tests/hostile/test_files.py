@@ -59,7 +59,7 @@ def parts_of(kind: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("kind", "name"), [*INDICES, ("coo", "row"), ("coo", "col")])
-def test_indices_out_of_range_or_fractional(tmp_path: Path, kind: str, name: str) -> None:
+def test_indices_out_of_range(tmp_path: Path, kind: str, name: str) -> None:
     word = {"indices": name}.get(name, "ind")  # SciPy says "index pointer" and "axis 0 index" as well
     for index in (-1, 10**6, 2**62, -(2**62), 2**63 + 1):  # the last is negative, were it taken for an int64
         for place in (0, -1):
@@ -68,9 +68,20 @@ def test_indices_out_of_range_or_fractional(tmp_path: Path, kind: str, name: str
             parts[name][place] = index
             np.savez(tmp_path / "a.npz", **parts)
             file_refused(tmp_path / "a.npz", word)
-    parts = parts_of(kind)
-    np.savez(tmp_path / "a.npz", **{**parts, name: parts[name] + 0.25})
-    file_refused(tmp_path / "a.npz", "whole numbers")
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "word"),
+    [
+        ("indices", lambda indices: indices + 0.25, "whole numbers"),
+        ("indptr", lambda ends: ends[:-1], "index pointer"),
+        ("format", lambda _: b"lil", "format"),
+    ],
+)
+def test_parts_that_make_no_sparse_matrix(tmp_path: Path, name: str, change: Any, word: str) -> None:
+    parts = parts_of("csr")
+    np.savez(tmp_path / "a.npz", **{**parts, name: change(parts[name])})
+    file_refused(tmp_path / "a.npz", word)
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "bsr", "coo", "dia"])
@@ -83,6 +94,21 @@ def test_good_sparse_matrices_of_every_dtype(tmp_path: Path, kind: str, dtype: s
 
 
 # ---- archives ---------------------------------------------------------------------------------
+
+
+def test_damaged_archives(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, np.random.default_rng(0).standard_normal((40, 4)))
+    whole = path.read_bytes()
+    local, central = whole.index(b"PK\x03\x04"), whole.index(b"PK\x01\x02")
+    for offset, first, value in (
+        (8, 6, 1), (10, 8, 1), (10, 8, 12), (10, 8, 99), (6, 4, 99),  # encrypted, methods, a version to come
+    ):  # fmt: skip
+        content = bytearray(whole)
+        struct.pack_into("<H", content, central + offset, value)
+        struct.pack_into("<H", content, local + first, value)
+        path.write_bytes(content)
+        file_refused(path, "encrypted" if offset == 8 else "")
 
 
 def header(text: str) -> bytes:
@@ -148,7 +174,22 @@ for path in Path().glob("a.*"):
     apart(program, what, cwd=tmp_path)
 
 
+@pytest.mark.parametrize("rows", ["10000000000000", "9223372036854775807", "9223372036854775808", "9" * 400])
+def test_sizes_of_matrix_market_files(tmp_path: Path, rows: str) -> None:
+    path = tmp_path / "a.mtx"
+    for banner, sizes, entry in (
+        ("array real", f"{rows} 2", "1"),
+        ("array integer", f"{rows} {rows}", "1"),
+        ("coordinate real", f"{rows} 2 2", "1 1 1"),
+        ("coordinate real", f"3 2 {rows}", "1 1 1"),
+    ):
+        path.write_text(f"%%MatrixMarket matrix {banner} general\n{sizes}\n{entry}\n{entry}\n")
+        file_refused(path)
+
+
 # ---- texts ------------------------------------------------------------------------------------
+
+BANNER = "%%MatrixMarket matrix coordinate real general\n"
 
 
 def test_good_matrix_market_files(tmp_path: Path) -> None:
