@@ -234,13 +234,6 @@ def test_whole_rows_are_zero_and_pairs_canonical():
     np.testing.assert_allclose(s.x_weights.T @ X.T @ Y @ s.y_weights, np.diag(s.correlations), atol=1e-10)
 
 
-def test_without_a_threshold_it_is_cca():
-    X, Y, _ = planted(0, p=35, q=30)
-    problem = ls.CCA(X, Y, 2, ridge=1.0)
-    s = ls.solve(problem, SPARSE, rng=0, x_threshold=0.0, y_threshold=0.0, max_iterations=5000)
-    np.testing.assert_allclose(s.correlations, ls.solve(problem, "gram").correlations, atol=1e-4)
-
-
 @pytest.mark.parametrize(
     ("penalty", "stop"), [("entries", 5), ("rows", 15)]
 )  # before and after thresholds apply

@@ -259,11 +259,6 @@ def test_weights_confounds_and_scales_of_the_rows(scale):
     solved(X, Y, 5, ridge=1.0, scale=scale, sample_weight=weights, confounds=confounds)
 
 
-def test_rows_with_more_entries_are_solved_as_gram_solves_them():
-    X, Y = categories()
-    solved(X, scipy.sparse.csr_array(Y @ np.random.default_rng(0).random((50, 9))), 4, ridge=1.0)
-
-
 def test_all_copies_of_a_repeated_correlation_are_found():
     """Without a ridge, 1 is as often a correlation as the graph of the categories has components."""
     components, each, n = 23, 6, 6000

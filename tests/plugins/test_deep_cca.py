@@ -146,8 +146,6 @@ def test_problems_that_cannot_be_stated(views):
     X, Y = views
     with pytest.raises(InvalidProblem, match="k must be between 1 and 5"):
         DeepCCA(X[:5], Y[:5], k=6)
-    with pytest.raises(TypeError, match="Its parameters: X, Y, k"):
-        DeepCCA(X, Y, n_components=2)
     with pytest.raises(MissingCapability, match="readable several times"):
         DeepCCA(iter([X]), Y, k=2)
     with pytest.raises(InvalidProblem, match="follow one another"):

@@ -12,7 +12,7 @@ from truths import kernel_matrix
 
 import linspec as ls
 from linspec import Status
-from linspec.errors import InvalidOption, InvalidProblem, LinspecError, NonFiniteData
+from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData
 from linspec.rows import Passes
 from linspec_kernel.certificate import functions, residuals
 from linspec_kernel.knoi import SeededFourierMap
@@ -319,22 +319,21 @@ def test_scales_from_rows_that_were_drawn_stay(solver, tmp_path):
 
 
 REFUSED = [
-    ({"ridge": 0.0}, "auto", {}, InvalidProblem, "every correlation is 1"),
-    ({"k": 60}, "auto", {}, InvalidProblem, "k must be between 1 and 59 for 59 rows, centred"),
-    ({"kernel_x": "precomputed"}, "auto", {}, InvalidProblem, "n x n; got 60 x 6"),
-    ({"k": 5}, "nystrom-kcca", {"landmarks": 4}, InvalidProblem, "k must be between 1 and"),
-    ({"k": 5}, "rff-kcca", {"features": 4}, InvalidProblem, "k must be between 1 and 4"),
+    ({"ridge": 0.0}, "auto", {}, "every correlation is 1"),
+    ({"k": 60}, "auto", {}, "k must be between 1 and 59 for 59 rows, centred"),
+    ({"k": 5}, "nystrom-kcca", {"landmarks": 4}, "k must be between 1 and"),
+    ({"k": 5}, "rff-kcca", {"features": 4}, "k must be between 1 and 4"),
     *(
-        ({"kernel_x": lambda A, B: np.tanh(5 * A @ B.T - 1) ** 3}, s, {}, InvalidProblem, "not positive semi")
+        ({"kernel_x": lambda A, B: np.tanh(5 * A @ B.T - 1) ** 3}, s, {}, "not positive semi")
         for s in SOLVERS
     ),
 ]
 
 
-@pytest.mark.parametrize(("given", "solver", "options", "error", "words"), REFUSED)
-def test_what_cannot_be_solved_is_said(given, solver, options, error, words):
+@pytest.mark.parametrize(("given", "solver", "options", "words"), REFUSED)
+def test_what_cannot_be_solved_is_said(given, solver, options, words):
     X, Y = views(60)
-    with pytest.raises(error, match=words):
+    with pytest.raises(InvalidProblem, match=words):
         ls.solve(KernelCCA(**{"X": X, "Y": Y, "k": 2, "ridge": 1.0, **given}), solver, rng=0, **options)
 
 
@@ -441,25 +440,15 @@ def test_constant_targets_need_no_coefficients(solver: str) -> None:
     assert not nothing.dual.any()
 
 
-X0, Y0 = data(60)
-RIDGE_REFUSED: list[tuple[dict[str, Any], type, str]] = [
-    ({"kernel": lambda A, B: np.tanh(5 * A @ B.T - 1) ** 3}, InvalidProblem, "not positive semidefinite"),
-    ({"X": iter([X0])}, LinspecError, "iterator"),
-    ({"Y": iter([Y0])}, LinspecError, "iterator"),
-    ({"sample_weight": np.zeros(60)}, InvalidProblem, "zeros only"),
-]
-
-
-@pytest.mark.parametrize(("given", "error", "words"), RIDGE_REFUSED)
 @each_ridge_solver
-def test_what_kernel_ridge_cannot_solve_is_said(solver: str, given: Any, error: type, words: str) -> None:
-    with pytest.raises(error, match=words):
-        ls.solve(
-            KernelRidge(**{"X": X0, "Y": Y0, "ridge": 1e-6, "kernel": RIDGE_RBF, **given}), solver, rng=0
-        )
+def test_a_kernel_that_is_not_positive_semidefinite_is_refused(solver: str) -> None:
+    problem = KernelRidge(*data(60), 1e-6, lambda A, B: np.tanh(5 * A @ B.T - 1) ** 3)
+    with pytest.raises(InvalidProblem, match="not positive semidefinite"):
+        ls.solve(problem, solver, rng=0)
 
 
 def test_folds_of_kernel_matrices_single_landmarks_and_entries_that_are_not_finite_are_refused() -> None:
+    X0, Y0 = data(60)
     with pytest.raises(InvalidProblem, match="rows of a precomputed kernel cannot be held out"):
         ls.cross_validate(KernelRidge(X0 @ X0.T, Y0, 0.1, "precomputed"), ridges=[0.1, 1.0])
     with pytest.raises(InvalidOption, match="landmarks"):

@@ -412,11 +412,3 @@ def test_a_step_that_diverges_is_caught_and_said(snapshot, dtype, factor):
         assert (np.diff(seen) <= 1e-13 * seen[0]).all()
         assert seen[-1] >= np.sum((A @ best - b) ** 2) * (1 - 1e-13)
         assert "step=" not in ls.solve(ls.LeastSquares(A, b), "svrg", rng=0).message
-
-
-def test_rows_of_very_unequal_size():
-    rng = np.random.default_rng(0)
-    A = rng.standard_normal((2000, 10)) * rng.standard_t(2, (2000, 1))
-    A[17] *= 100
-    b = A @ rng.standard_normal(10) + rng.standard_normal(2000)
-    assert ls.solve(ls.LeastSquares(A, b, ridge=1.0), "svrg", rng=0, max_passes=300).converged
