@@ -29,9 +29,6 @@ def law(A, found):
     return np.linalg.norm(A.T @ (A @ V) - V * found.S**2, axis=0).max() / found.S[0] ** 2
 
 
-# ---- repeated and close values -----------------------------------------------------------------
-
-
 REPEATED = {
     "the largest, many times": (np.r_[np.full(30, 5.0), np.linspace(4, 0.1, 100)], 40),
     "one below the largest": (np.r_[9.0, 8.0, 7.0, np.full(20, 5.0), np.linspace(4, 0.1, 100)], 40),
@@ -109,8 +106,6 @@ def test_the_iteration_goes_on_where_the_law_disagrees(solver, shape):
         assert law(A, found) <= 1e-6
         np.testing.assert_allclose(found.S, 2.0, rtol=1e-9)
 
-
-# ---- begun at an earlier answer ----------------------------------------------------------------
 
 SPECTRA = {
     "slow": np.arange(1, 201.0) ** -0.5,

@@ -22,9 +22,6 @@ EPS = np.finfo(np.float64).eps
 STEEP = np.geomspace(1, 1e-12, 13)
 
 
-# ---- small singular values ----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("shape", [(80, 30), (30, 80)])
 @pytest.mark.parametrize("left", [False, True])
 @pytest.mark.parametrize("solver", ["direct", "gram"])
@@ -74,8 +71,6 @@ def test_left_vectors_of_weighted_rows_are_those_of_rows_times_root_weights(kind
         np.testing.assert_allclose(np.abs(np.sum(found.U * U[:, :3], axis=0)), 1, atol=1e-8)
 
 
-# ---- lanczos ------------------------------------------------------------------------------------
-
 REPEATED = np.r_[np.full(25, 4.0), np.geomspace(1, 0.1, 40)]
 
 
@@ -90,16 +85,6 @@ def test_copies_are_missing_in_silence_at_no_budget():
         assert not found.converged or np.abs(found.S - 4.0).max() <= 1e-6
         endings.add(found.status)
     assert {Status.BUDGET, Status.CONVERGED} <= endings
-
-
-def test_a_small_basis_gets_there_too():
-    s = np.geomspace(5, 0.5, 50)
-    found = ls.solve(ls.SVD(factored(120, 60, s)[0], 3), "lanczos", rng=0, basis=6)
-    assert found.converged
-    np.testing.assert_allclose(found.S, s[:3], rtol=1e-8)
-
-
-# ---- edges -------------------------------------------------------------------------------------
 
 
 SOLVERS = ls.solvers("svd")
@@ -197,9 +182,6 @@ def test_right_or_said(name: str, solver: str, kind: str) -> None:
 def test_more_than_there_can_be_is_refused_before_work(shape: tuple[int, int], k: int) -> None:
     with pytest.raises(InvalidProblem, match=rf"k must be between 1 and {min(shape)} .*got {k}"):
         ls.solve(ls.SVD(scipy.sparse.csr_array(np.ones(shape)), k), "block-krylov")
-
-
-# ---- spca --------------------------------------------------------------------------------------
 
 
 DECAYING = np.geomspace(1, 1e-2, 60)
@@ -304,9 +286,6 @@ def test_the_estimated_residual_is_the_true_one_within_a_factor_of_three():
         true = np.linalg.norm(A.T @ (A @ V) - V * found.S**2, axis=0).max() / found.S[0] ** 2
         said = float(re.search(r"estimated residual about (\S+), from random", found.message)[1])
         assert true / 3 < said < 3 * true
-
-
-# ---- variance ----------------------------------------------------------------------------------
 
 
 SHAPES = [(300, 40), (40, 300)]
