@@ -342,7 +342,6 @@ def test_refusals(data):
     A, B = data
     problem, path = ls.LeastSquares(A, B), ls.LeastSquares(A, B, ridge=(1.0, 2.0))
     for of, start, error, text in (
-        (problem, 3, InvalidProblem, "got 3"),
         (problem, np.ones(60), InvalidProblem, r"shape \(60, 2\); got \(60,\)"),
         (path, np.ones((3, 60, 2)), InvalidProblem, r"\(60, 2\) or \(2, 60, 2\); got \(3, 60, 2\)"),
         (problem, np.full((60, 2), np.nan), NonFiniteData, "the x of start"),

@@ -392,20 +392,6 @@ def test_one_fold_of_sparse_rows_may_be_unlike_the_others():
     np.testing.assert_allclose(sparse.scores, dense.scores, rtol=1e-6)
 
 
-@pytest.mark.parametrize("constant", [0.1, 1e3 + 0.1, 1e6 + 0.1, 1e8 + 0.1])
-def test_a_constant_sparse_column_says_nothing(constant):
-    """Weighted means of equal numbers differ in their last bits, by fold."""
-    rng = np.random.default_rng(0)
-    A, w = rng.standard_normal((300, 4)) * (rng.random((300, 4)) < 0.3), rng.random(300)
-    A[:, 3] = constant
-    stated, labels = {"center": True, "scale": True, "sample_weight": w}, np.arange(300) % 3
-    dense, sparse = (
-        ls.cross_validate(ls.SVD(D, k=2, **stated), splitter=labels).scores
-        for D in (A[:, :3], scipy.sparse.csr_array(A))
-    )
-    np.testing.assert_allclose(sparse, dense, rtol=1e-6)
-
-
 # ---- fields ------------------------------------------------------------------------------------
 
 
@@ -472,5 +458,3 @@ def test_what_has_no_path_is_refused():
     X, Y = related(20, (3, 3), (1.0,), 7)
     with pytest.raises(InvalidProblem, match=r"takes a problem with one ridge.*; got MCA"):
         ls.ridge_path(MCA(X, Y, k=1), [1.0])
-    with pytest.raises(InvalidProblem, match="or one for each of X1, X2, X3; got 2 numbers"):
-        ls.ridge_path(Agreement([X, Y, X], 1), [(1.0, 2.0)])

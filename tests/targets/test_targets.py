@@ -222,10 +222,6 @@ def test_sparse_labels_are_held_and_never_centred_in_memory():
     for H in (targets.opls(Y), targets.cca(Y)):
         assert isinstance(H, CombinedColumns)
         assert H.operator.matrix.nnz == Y.nnz
-    assert np.shares_memory(targets.opls(Y).operator.matrix.indices, Y.indices)
-    own = targets.hsl(Y)
-    for part in ("data", "indices", "indptr"):
-        assert not np.shares_memory(getattr(own, part), getattr(Y, part))
 
 
 @pytest.mark.parametrize("name", TARGETS)
