@@ -176,13 +176,10 @@ def test_what_cannot_be_answered_is_said(solution, views):
     X, Y = views
     without = dataclasses.replace(solution, y_from_x=None, x_from_x=None)
     for method, args, error, words in (
-        (solution.predict, (), InvalidProblem, r"predict takes rows of X, Y, .*; got none"),
         (solution.predict, (Y,), InvalidProblem, "X must have the 8 columns of the training data; got 6"),
         (solution.inverse_transform, (X,), InvalidProblem, "the 3 columns of `transform`; got 8"),
         (without.predict, (X,), MissingCapability, "coefficients y_from_x"),
-        (without.inverse_transform, (X[:, :3],), MissingCapability, "coefficients x_from_x"),
         (solution.score, (X[:10], Y[:9]), InvalidProblem, "equally many rows; got 10 and 9"),
-        (solution.score, (X, None), InvalidProblem, "rows of both views"),
         (solution.loadings, (KINDS["scipy-operator"](X),), MissingCapability, "lengths of the columns"),
         (solution.score, (array_api_strict.asarray(X), Y), UnsupportedData, "one library and device"),
     ):

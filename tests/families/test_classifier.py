@@ -68,14 +68,7 @@ def test_classes_come_back_as_they_were_given(data):
     X, y = data
     codes = np.unique(y, return_inverse=True)[1]
     names = NAMES[codes]
-    for given in (
-        codes,
-        names.tolist(),
-        codes * 2.0 - 3,
-        codes > 1,
-        names.astype("S3"),
-        names.astype(object),
-    ):
+    for given in (codes, codes > 1, names.tolist(), names.astype("S3")):
         solution = solved(X, given, ridge=1.0)
         found = solution.predict(X)
         assert set(found.tolist()) <= set(np.asarray(given).tolist())

@@ -29,18 +29,6 @@ def law(A, found):
     return np.linalg.norm(A.T @ (A @ V) - V * found.S**2, axis=0).max() / found.S[0] ** 2
 
 
-# ---- repeated and close values -----------------------------------------------------------------
-
-
-def test_invariant_spaces_end_the_iteration():
-    A = with_singular_values(200, 80, [5.0, 4.0, 4.0, 4.0, 1.0])
-    for k, status in ((5, ls.Status.CONVERGED), (7, ls.Status.RANK_DEFICIENT)):
-        found = solve(A, k)
-        np.testing.assert_allclose(found.S, [5, 4, 4, 4, 1], rtol=1e-12)
-        assert found.status is status
-        assert found.iterations <= 3
-
-
 REPEATED = {
     "the largest, many times": (np.r_[np.full(30, 5.0), np.linspace(4, 0.1, 100)], 40),
     "one below the largest": (np.r_[9.0, 8.0, 7.0, np.full(20, 5.0), np.linspace(4, 0.1, 100)], 40),
@@ -119,8 +107,6 @@ def test_the_iteration_goes_on_where_the_law_disagrees(solver, shape):
         np.testing.assert_allclose(found.S, 2.0, rtol=1e-9)
 
 
-# ---- begun at an earlier answer ----------------------------------------------------------------
-
 SPECTRA = {
     "slow": np.arange(1, 201.0) ** -0.5,
     "one far above": np.r_[1.0, np.geomspace(1e-2, 1e-3, 199)],
@@ -144,14 +130,11 @@ def assert_leading(found, s, Vh, tol):
 
 HOSTILE = {
     "trailing vectors": lambda Vh: Vh[-K:],
-    "trailing vectors of the range": lambda Vh: Vh[12 - K : 12],
     "all but the first": lambda Vh: Vh[1:K],
     "all but the k-th": lambda Vh: Vh[: K - 1],
     "the next in place of the third": lambda Vh: Vh[[0, 1, 3, 4, 5]],
-    "many, but not the first": lambda Vh: Vh[1:41],
     "of another matrix": lambda Vh: np.random.default_rng(3).standard_normal((K, len(Vh))),
     "the same vector again and again": lambda Vh: np.repeat(Vh[[4]], K, axis=0),
-    "zeros": lambda Vh: np.zeros_like(Vh[:K]),
     "all but the first, of extreme lengths": lambda Vh: Vh[1:K] * np.geomspace(1e-300, 1e300, K - 1)[:, None],
     "every vector": lambda Vh: Vh[::-1],
 }
@@ -203,14 +186,9 @@ def test_a_missing_value_just_above_one_that_the_start_has():
         np.testing.assert_allclose(found.S, s[:5], atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("start", "error", "match"),
-    [
-        (np.ones((2, 199)), InvalidProblem, r"Vh with the columns, \[200\].*got \[\(2, 199\)\]"),
-        (np.ones((201, 200)), InvalidProblem, r"at most so many vectors; got \[\(201, 200\)\]"),
-        ("earlier", InvalidProblem, r"earlier cannot be read: there is no such file"),
-    ],
-)
-def test_refusals(start, error, match):
-    with pytest.raises(error, match=match):
-        solve(planted(SPECTRA["slow"])[0], start=start)
+def test_starts_of_other_columns_or_of_too_many_vectors_are_refused():
+    A, _ = planted(SPECTRA["slow"])
+    with pytest.raises(InvalidProblem, match=r"Vh with the columns, \[200\].*got \[\(2, 199\)\]"):
+        solve(A, start=np.ones((2, 199)))
+    with pytest.raises(InvalidProblem, match=r"at most so many vectors; got \[\(201, 200\)\]"):
+        solve(A, start=np.ones((201, 200)))

@@ -394,16 +394,6 @@ def test_fewer_pairs_than_asked_are_incomplete_where_the_others_have_a_share_of_
     assert "the numerical ranks of the views allow more canonical pairs" in found.message
 
 
-@pytest.mark.parametrize("unit", [2.0**-60, 2.0**60, 2.0**190])
-def test_the_residual_of_scaled_columns_has_no_unit(unit: float) -> None:
-    """Powers of two change no digit of columns that are divided by their deviations."""
-    rng = np.random.default_rng(0)
-    X, Y = rng.standard_normal((9, 19)) + 1.0, rng.standard_normal((9, 10))
-    far, near = (ls.solve(ls.CCA(X * u, Y, 1, ridge=0.01, scale=True), "dw-cca", rng=0) for u in (unit, 1.0))
-    assert near.residual < 1
-    np.testing.assert_allclose(far.residual, near.residual, rtol=1e-6)
-
-
 @pytest.mark.parametrize("p", [30, 1700], ids=["sketched", "preconditioned"])
 def test_blocks_may_have_different_widths(p: int) -> None:
     """The pairs within a block of X and all of Y, as two-stage methods hand them over."""

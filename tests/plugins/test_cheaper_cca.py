@@ -1,7 +1,4 @@
-"""CCA by cheaper problems: `randomized`, `rpcca`, `nw-cca`, `dw-cca`, `d-cca`, `whitened-svd`, by their definitions.
-
-Each is exact where its problem is CCA, and says where it is not.
-"""
+"""CCA by cheaper problems: `randomized`, `rpcca`, `nw-cca`, `dw-cca`, `d-cca`, `whitened-svd`, by their definitions."""
 
 from __future__ import annotations
 
@@ -189,22 +186,13 @@ def test_one_hot_rows_are_solved_by_scaling():
     assert without.correlations.sum() < exact.sum()
 
 
-@pytest.mark.parametrize("method", ["nw-cca", "dw-cca"])
-def test_white_views_need_no_whitening(method):
-    """For views with orthonormal columns all three are the same problem."""
-    rho = np.linspace(0.95, 0.05, 40)
-    X, Y = planted_cca(300, 40, 40, rho, 4, center=False).arrays.values()
-    found = ls.solve(ls.CCA(X, Y, 4, center=False), method, rng=0, tol=1e-12)
-    np.testing.assert_allclose(found.correlations, rho[:4], atol=1e-10)
-    assert found.status is ls.Status.CONVERGED
-
-
 @pytest.mark.parametrize("method", ["nw-cca", "dw-cca", "randomized"])
-def test_columns_of_zeros_and_more_pairs_than_the_cross_product_has(method):
+def test_white_views_with_columns_of_zeros_and_more_pairs_than_the_cross_product_has(method):
     X, Y = planted_cca(500, 5, 6, (0.9, 0.8), 4, center=False).arrays.values()
     X = np.insert(X, [2, 2], 0.0, axis=1)
     found = ls.solve(ls.CCA(X, Y, 4, center=False), method, rng=0)
     np.testing.assert_allclose(found.correlations, [0.9, 0.8, 0, 0], atol=1e-7)
+    assert found.converged
     np.testing.assert_allclose(found.x_weights[2:4], 0, atol=1e-15)
     empty = ls.solve(ls.CCA(X * 0, Y, 4), method, rng=0)
     assert (empty.status, empty.x_weights.shape) == (ls.Status.RANK_DEFICIENT, (7, 0))
@@ -257,11 +245,6 @@ def test_weights_confounds_and_scales_of_the_rows(scale):
     rng = np.random.default_rng(1)
     weights, confounds = rng.integers(0, 3, X.shape[0]) + 0.0, rng.standard_normal(X.shape[0])
     solved(X, Y, 5, ridge=1.0, scale=scale, sample_weight=weights, confounds=confounds)
-
-
-def test_rows_with_more_entries_are_solved_as_gram_solves_them():
-    X, Y = categories()
-    solved(X, scipy.sparse.csr_array(Y @ np.random.default_rng(0).random((50, 9))), 4, ridge=1.0)
 
 
 def test_all_copies_of_a_repeated_correlation_are_found():

@@ -118,14 +118,8 @@ TIED = (0.9, 0.8, 0.8, 0.8, 0.8, 0.3, 0.2)
 
 def lobpcg_planted(rho=LOBPCG_RHO, **options):
     """300 x 80 and 300 x 60."""
-    return planted_cca(
-        300,
-        80,
-        60,
-        rho,
-        4,
-        **({"values_x": np.geomspace(3, 1, 80), "values_y": np.geomspace(1, 3, 60)} | options),
-    ).arrays.values()
+    options |= {"values_x": np.geomspace(3, 1, 80), "values_y": np.geomspace(1, 3, 60)}
+    return planted_cca(300, 80, 60, rho, 4, **options).arrays.values()
 
 
 @pytest.mark.parametrize("oversample", [15, 56])

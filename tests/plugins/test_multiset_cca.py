@@ -10,7 +10,10 @@ import pytest
 import scipy.linalg
 import scipy.optimize
 import scipy.sparse
-from planted import common_views, sharing
+from fuzz import Case
+from judging import faults
+from planted import sharing
+from truths import EPS, truth_of
 
 import linspec as ls
 from linspec import Status
@@ -23,17 +26,6 @@ def related(n=300, widths=(6, 5, 7), noise=1.0):
     return sharing(n, widths, noise=noise, mean=3.0)
 
 
-def pencil(views, ridges=(0.0, 0.0, 0.0), weights=(1.0, 1.0, 1.0)):
-    """A and B by their definitions."""
-    X = [V - V.mean(axis=0) for V in views]
-    S = [V.T @ V + r * np.eye(V.shape[1]) for V, r in zip(X, ridges, strict=True)]
-    A = np.block([
-        [w * v * (S[i] if i == j else X[i].T @ X[j]) for j, v in enumerate(weights)]
-        for i, w in enumerate(weights)
-    ])  # fmt: skip
-    return A, scipy.linalg.block_diag(*(w * M for w, M in zip(weights, S, strict=True)))
-
-
 def returning(made):
     """A solver that returns what a function makes of the views and k."""
 
@@ -43,27 +35,6 @@ def returning(made):
             yield Iterate(0.0, lambda: {"weights": tuple(made(problem.views, problem.k))}, final=True)
 
     return Returning()
-
-
-@pytest.mark.parametrize("solver", ["gram", "lobpcg"])
-@pytest.mark.parametrize(
-    ("widths", "weights", "ridges"),
-    [
-        ((6, 5, 7), (1.0, 1.0, 1.0), (0.0, 0.0, 0.0)),
-        ((6, 5, 7), (0.3, 2.0, 5.0), (1.0, 20.0, 0.0)),
-        ((6, 5, 1), (2.0, 1.0, 1.0), (0.0, 0.0, 0.0)),  # more components than columns of a view
-    ],
-)
-def test_the_answer_solves_the_pencil_of_the_definition(solver, widths, weights, ridges):
-    views = related(widths=widths)
-    A, B = pencil(views, ridges, weights)
-    values, vectors = scipy.linalg.eigh(A, B)
-    options = {} if solver == "gram" else {"tol": 1e-12, "rng": 0}
-    found = ls.solve(ls.MultisetCCA(views, k=4, ridge=list(ridges), view_weights=weights), solver, **options)
-    assert found.converged
-    np.testing.assert_allclose(found.eigenvalues, values[::-1][:4], rtol=1e-12)
-    W, exact = np.concatenate(found.weights), vectors[:, ::-1][:, :4]
-    np.testing.assert_allclose(W, exact * np.sign(np.sum(W * exact, axis=0)), atol=1e-10)
 
 
 @pytest.mark.parametrize("ridge", [0.0, (2.0, 30.0)])
@@ -87,12 +58,6 @@ def test_views_that_share_a_column_agree_on_it_completely():
     assert found.status is Status.DEGENERATE
 
 
-def test_unrelated_views_have_eigenvalues_of_one():
-    views = common_views(60, (5, 4, 6), (), own=3, seed=1)
-    found = ls.solve(ls.MultisetCCA(views, k=4, ridge=0.5), "lobpcg", rng=0)
-    np.testing.assert_allclose(found.eigenvalues, 1.0, atol=1e-12)
-
-
 def test_sparse_views_are_swept_once_an_iteration():
     views = related(n=1500, widths=(60, 50, 70), noise=3.0)
     sparse = [scipy.sparse.csr_array(np.where(np.abs(V - 3.0) > 4, V, 0.0)) for V in views]
@@ -107,7 +72,9 @@ def test_a_swept_answer_has_the_residual_of_the_factors():
     views = related(n=2000, widths=(700, 650, 720), noise=4.0)
     problem = ls.MultisetCCA(views, k=2, ridge=50.0)
     found = ls.solve(problem, "lobpcg", form="implicit", rng=0, max_iterations=9, tol=1e-2)
-    A, B = pencil(views, (50.0,) * 3)
+    X = [V - V.mean(axis=0) for V in views]
+    B = scipy.linalg.block_diag(*(V.T @ V + 50.0 * np.eye(V.shape[1]) for V in X))
+    A = np.block([[V.T @ W if V is not W else V.T @ V + 50.0 * np.eye(V.shape[1]) for W in X] for V in X])
     W = np.concatenate(found.weights)
     R = A @ W - B @ W * found.eigenvalues
     exact = np.sqrt(np.sum(R * np.linalg.solve(B, R), axis=0)).max() / found.eigenvalues[0]
@@ -236,20 +203,12 @@ def test_directions_that_squaring_hides_are_reported(problem):
     assert not found.converged
 
 
-@pytest.mark.parametrize(
-    ("problem", "given", "words"),
-    [
-        *(
-            (ls.MultisetCCA, {"view_weights": each}, "a positive number for each of the 3 views")
-            for each in ([1, 2], [1, 0, 1], "abc")
-        ),
-        (ls.MultisetCCA, {"views": related()[:1]}, "at least two"),
-        (ls.SumcorCCA, {"k": 6}, "k must be"),
-    ],
-)
-def test_what_is_refused(problem, given, words):
-    with pytest.raises(InvalidProblem, match=words):
-        problem(**{"views": related(), "k": 1, **given})
+def test_what_is_refused():
+    for weights in ([1, 2], [1, 0, 1]):
+        with pytest.raises(InvalidProblem, match="a positive number for each of the 3 views"):
+            ls.MultisetCCA(related(), k=1, view_weights=weights)
+    with pytest.raises(InvalidProblem, match="at least two"):
+        ls.MultisetCCA(related()[:1], k=1)
 
 
 # ---- absent rows -------------------------------------------------------------------------------
@@ -269,24 +228,13 @@ def stated(views=VIEWS, k=3, **parameters):
     return ls.MultisetCCA(views, k=k, **{"present": PRESENT, **parameters})
 
 
-def dense(
-    k, ridge=(0.0, 0.0, 0.0), view_weights=(1.0, 1.0, 1.0), sample_weight=None, confounds=None, center=True
-):
-    """The k leading solutions G of max tr Gᵀ(Σωᵢ KᵢPᵢKᵢ)G under Gᵀ(ΣωᵢKᵢ)G = I; a ridge adds rows of view i alone."""
-    weights, rows = np.ones(N) if sample_weight is None else sample_weight, N + sum(WIDTHS)
-    T, seen, at = np.zeros((rows, rows)), np.zeros(rows), N
-    for X, own, r, w in zip(VIEWS, MASKS, ridge, view_weights, strict=True):
-        root = np.sqrt(weights * own)[:, None]
-        taken = np.hstack([np.ones((N, int(center))), np.zeros((N, 0)) if confounds is None else confounds])
-        Y = np.zeros((rows, X.shape[1]))
-        Y[:N] = root * X - root * taken @ np.linalg.pinv(root * taken) @ (root * X)
-        Y[at : at + X.shape[1]] = np.sqrt(r) * np.eye(X.shape[1])
-        at += X.shape[1]
-        T += w * Y @ np.linalg.pinv(Y)
-        seen += w * np.concatenate([own, np.ones(rows - N)])
-    half = np.sqrt(np.divide(1.0, seen, out=np.zeros(rows), where=seen > 0))[:, None]
-    values, F = np.linalg.eigh(half * T * half.T)
-    return values[::-1][:k], (half * F)[:, ::-1][:, :k]
+def dense(k):
+    """The k leading solutions G of max tr Gᵀ(ΣKᵢPᵢKᵢ)G under Gᵀ(ΣKᵢ)G = I."""
+    T, half = np.zeros((N, N)), np.sum(MASKS, axis=0)[:, None] ** -0.5
+    for X, own in zip(VIEWS, MASKS, strict=True):
+        A = own[:, None] * (X - X[own].mean(axis=0))
+        T += A @ np.linalg.pinv(A)
+    return (half * np.linalg.eigh(half * T * half.T)[1])[:, ::-1][:, :k]
 
 
 PARAMETERS = [
@@ -299,14 +247,15 @@ PARAMETERS = [
 
 @pytest.mark.parametrize("parameters", PARAMETERS, ids=lambda p: "-".join(p) or "plain")
 @pytest.mark.parametrize("solver", ["gram", "lobpcg", "swept"])
-@pytest.mark.parametrize("wrap", [np.asarray, scipy.sparse.csr_array])
-def test_the_answer_is_that_of_the_dense_objective(parameters, solver, wrap):
-    problem = stated([wrap(V) for V in VIEWS], **parameters)
+@pytest.mark.parametrize("kind", ["numpy", "scipy-csr"])
+@pytest.mark.skipif(EPS > 1e-18, reason="longdouble is float64 here: nothing can be decided")
+def test_the_answer_solves_the_equations(parameters, solver, kind):
+    arrays, given = {f"X{i + 1}": V for i, V in enumerate(VIEWS)}, {"k": 3, "present": MASKS, **parameters}
+    case = Case("multiset-cca", arrays, given, kinds=tuple((name, kind) for name in arrays))
     options = {"form": "implicit"} if solver == "swept" else {}
-    found = ls.solve(problem, "gram" if solver == "gram" else "lobpcg", rng=0, **options)
+    found = ls.solve(case.state(), "gram" if solver == "gram" else "lobpcg", rng=0, **options)
     assert found.converged
-    total = sum(parameters.get("view_weights", (1, 1, 1)))
-    np.testing.assert_allclose(found.eigenvalues / total, dense(3, **parameters)[0], atol=1e-12)
+    assert not faults(truth_of(case), found)
 
 
 def test_the_variates_are_those_of_the_dense_objective():
@@ -315,7 +264,7 @@ def test_the_variates_are_those_of_the_dense_objective():
     scores = found.transform(VIEWS)
     G = sum(S * mask[:, None] for S, mask in zip(scores, MASKS, strict=True)) / seen[:, None]
     G = G * np.sqrt(3 / found.eigenvalues)
-    exact = dense(3)[1][:N]
+    exact = dense(3)
     np.testing.assert_allclose(G * np.sign(np.sum(G * exact, axis=0)), exact, atol=1e-11)
     np.testing.assert_allclose(G.T @ (seen[:, None] * G), np.eye(3), atol=1e-12)
     some = found.transform(X1=VIEWS[0][:4], X3=VIEWS[2][:4])  # of rows that lack a view
@@ -330,16 +279,6 @@ def test_masks_without_absent_rows_change_no_bit_and_a_row_that_no_view_has_is_l
     shorter = ls.solve(stated([np.delete(V, 3, axis=0) for V in VIEWS], present=None))
     for W, V in zip(nowhere.weights, shorter.weights, strict=True):
         np.testing.assert_allclose(W, V, atol=1e-12)
-
-
-@pytest.mark.parametrize(("solver", "options"), [("gram", {}), ("lobpcg", {"form": "implicit"})])
-def test_what_stands_in_absent_rows_does_not_count(solver, options):
-    junk = [V.copy() for V in VIEWS]
-    junk[0][~PRESENT[0]] = 7e9
-    plain, other = (ls.solve(stated(views), solver, rng=0, **options) for views in (VIEWS, junk))
-    np.testing.assert_allclose(other.eigenvalues, plain.eigenvalues, rtol=1e-12)
-    for W, V in zip(other.weights, plain.weights, strict=True):
-        np.testing.assert_allclose(W, V, atol=1e-9)
 
 
 @pytest.mark.parametrize("center", [True, False])
@@ -410,7 +349,6 @@ def test_masks_of_frames_have_the_order_of_the_rows():
 
 HOLES = [np.where(MASKS[0][:, None], VIEWS[0], np.nan), *VIEWS[1:]]
 REFUSED = [
-    (lambda: stated(present=3), InvalidProblem, "a list with a mask, or None, for each of the 3 views"),
     (lambda: stated(present=[None]), InvalidProblem, "for each of the 3 views"),
     (lambda: stated(present=[np.ones(N), None, None]), InvalidProblem, "have True or False for each row"),
     (lambda: stated(present=[None, np.zeros(N, bool), None]), InvalidProblem, "X2 must have a row that cou"),
@@ -418,11 +356,6 @@ REFUSED = [
     (lambda: ls.solve(stated(HOLES)), NonFiniteData, "X1 must be finite"),
     (lambda: stated(ls.Moments(*VIEWS, center=True)), InvalidProblem, "moments that are made already"),
     (lambda: ls.permutation_test(stated(), permutations=9), InvalidProblem, "absent rows of X1 and X3"),
-    (
-        lambda: ls.solve(stated(), "lobpcg", form="sparse"),
-        InvalidProblem,
-        'form "sparse" holds no Gram matri',
-    ),
 ]
 
 

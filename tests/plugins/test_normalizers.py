@@ -1,8 +1,4 @@
-"""Normalizers: the law QᵀMQ = I, Q = VT on planted blocks, and what is special to each method.
-
-Blocks are planted as V = U diag(s) W, so that range, rank and condition number are known beforehand. Peers are SciPy's
-``qr``, ``polar`` and ``eigh``, bounds those of the papers.
-"""
+"""Normalizers: the law QᵀMQ = I, Q = VT on planted blocks, and what is special to each method."""
 
 from __future__ import annotations
 
@@ -56,9 +52,6 @@ def outside(A, Q):
 
 def backward_error(Q, V, T):
     return np.linalg.norm(Q - V.astype(np.float64) @ T) / (np.linalg.norm(V) * np.linalg.norm(T))
-
-
-# ---- the law, M = I ---------------------------------------------------------------------------------
 
 
 @ANY_CONDITION
@@ -127,9 +120,6 @@ def test_any_rank_shape_and_scale(method, p, k, rank, decades, seed):
     assert np.linalg.norm(Q - V @ T) <= 40 * EPS * max(size * weight, 1)
 
 
-# ---- metrics --------------------------------------------------------------------------------------
-
-
 @ALL
 @pytest.mark.parametrize("metric_condition", [1.0, 1e8])
 @pytest.mark.parametrize("condition", [1.0, 1e5])
@@ -165,9 +155,6 @@ def test_metric_and_columns_of_any_size(method):
     Q, T = orthonormalize(method, V * d, (M @ V) * d)
     assert departure(Q, M @ Q) < 1e-12
     np.testing.assert_allclose((V * d) @ T, Q, rtol=1e-9, atol=1e-12 * np.abs(Q).max())
-
-
-# ---- peers ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("condition", [1.0, 1e4])

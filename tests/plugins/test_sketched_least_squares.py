@@ -15,8 +15,6 @@ from linspec_lstsq.principal_components import OVERSAMPLING, PrincipalComponents
 
 EPS = np.finfo(float).eps
 
-# ---- leading components -------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize("variant", ["ridge", "simplified", "projection"])
 @pytest.mark.parametrize("ridge", [0.5, 100.0])
@@ -51,9 +49,6 @@ def test_pcr_regresses_on_the_leading_components_alone():
     assert "3 principal components" in found.message
 
 
-# ---- the Nyström preconditioner ------------------------------------------------------------------
-
-
 def steep(seed):
     model = datasets.steep_spectrum(seed, n=400, p=300)
     return ls.LeastSquares(model.A, model.draw(np.random.default_rng(1)), ridge=400.0)
@@ -84,18 +79,12 @@ def test_columns_of_different_length_are_scaled_for_the_preconditioner():
     np.testing.assert_allclose(found.x * unit, ls.solve(problem, "direct").x * unit, atol=2e-2)
 
 
-# ---- sketch, precondition, iterate, refine: as accurate as LAPACK ---------------------------------
-
-
 @pytest.mark.parametrize("kind", ["dense", "spiky"])
 def test_the_sketch_is_a_subspace_embedding(kind):
-    """The singular values of S Q lie within 1 ± √(p/d) or a little more, as those of a Gaussian S would.
-
-    Spiky: all the weight of some columns is in single rows, where a plain count sketch is at its worst.
-    """
+    """The singular values of S Q lie within 1 ± √(p/d) or a little more, as those of a Gaussian S would."""
     n, p = 9000, 40
     Q = factored(n, p, np.ones(p))[1]
-    if kind == "spiky":
+    if kind == "spiky":  # the weight of a column is in one row, the worst for a plain count sketch
         Q = np.zeros((n, p))
         Q[np.random.default_rng(0).choice(n, p, replace=False), np.arange(p)] = 1.0
     for size in (4 * p, 16 * p):
@@ -116,10 +105,7 @@ def backward_error(A, b, x):
 @pytest.mark.parametrize("condition", [1e2, 1e8, 1e12])
 @pytest.mark.parametrize("misfit", [1e-12, 1e-3, 1.0])
 def test_as_accurate_as_householder_qr(condition, misfit):
-    """Forward error, gradient and backward error beside those of LAPACK's SVD, on a rotated A.
-
-    What rounding makes of one gradient spreads over two orders of magnitude, by LAPACK too: ten are compared.
-    """
+    """Forward error, gradient and backward error beside those of LAPACK's SVD, of ten right-hand sides."""
     rng = np.random.default_rng(2)
     n, p, m = 2000, 40, 10
     A, U, _ = factored(n, p, np.geomspace(1, 1 / condition, p))

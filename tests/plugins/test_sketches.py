@@ -32,9 +32,6 @@ def draw(case: str, rows: int, columns: int, seed: int = 0) -> Any:
     return build(get_part("test-matrix", name), options).draw(rows, columns, np.random.default_rng(seed))
 
 
-# ---- distribution -------------------------------------------------------------------------------
-
-
 def test_gaussian_entries_are_standard_normal() -> None:
     assert scipy.stats.kstest(draw("gaussian", 400, 50).ravel(), "norm").pvalue > 0.01
     assert len({draw("gaussian", 1, 1, seed).item() for seed in range(300)}) == 300
@@ -59,9 +56,6 @@ def test_so_many_entries_in_every_row(case: str, count: int, columns: int) -> No
     np.testing.assert_allclose(np.abs(entries[entries != 0]), np.sqrt(columns / count))
 
 
-# ---- the transform ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("order", [1, 2, 128])
 def test_hadamard_entries_and_transform_are_scipys(order: int) -> None:
     H = scipy.linalg.hadamard(order).astype(float)
@@ -78,9 +72,6 @@ def test_columns_of_the_transform_are_exactly_orthogonal(rows: int, columns: int
     entries = draw("srht", rows, columns)
     np.testing.assert_array_equal(np.abs(entries), np.ones((rows, columns)))
     np.testing.assert_array_equal(entries.T @ entries, rows * np.eye(columns))
-
-
-# ---- theorems -----------------------------------------------------------------------------------
 
 
 VARIANCES = {

@@ -272,17 +272,13 @@ def test_random_signs_estimate_the_trace_and_say_how_well(monkeypatch, name, p):
         (InvalidProblem, "between 2 and the number of rows, 120", {"splitter": 1}),
         (InvalidProblem, "number of groups, 2", {"splitter": 3, "groups": np.arange(120) % 2}),
         (InvalidProblem, "one for each of 120 rows; got 119", {"splitter": LABELS[1:]}),
-        (InvalidProblem, "at least two different values", {"splitter": np.zeros(120)}),
         (InvalidProblem, "no held-out rows", {"splitter": [(range(100), [])]}),
-        (InvalidProblem, "each on one side and once", {"splitter": [([0, 0, 1, 2, 3], [4])]}),
         (InvalidProblem, "each on one side and once", {"splitter": [([0, 1, 2, 3, 4], [4])]}),
         (InvalidProblem, "from 0 to 119", {"splitter": [(range(60), [120])]}),
         (InvalidOption, "kept together by", {"splitter": LABELS, "groups": LABELS}),
-        (InvalidProblem, "one entry for each of 120 rows", {"groups": [1, 2]}),
         (InvalidProblem, "between 1 and 7 for .* 7 columns of Y; got 8", {"ks": [8]}),
         (InvalidProblem, "at most 2 on split 0, whose 3", {"ks": [4], "splitter": [(range(3), [5])]}),
         (InvalidOption, "score must be one of correlations, tcc", {"score": "r2"}),
-        (InvalidOption, "no solver runs", {"solver": "gram", "form": "dense"}),
     ],
 )
 def test_what_cannot_be_is_refused_in_words(error, words, given):
@@ -290,13 +286,11 @@ def test_what_cannot_be_is_refused_in_words(error, words, given):
         ls.cross_validate(ls.CCA(*some_views(), 2), **given)
 
 
-@pytest.mark.parametrize(
-    "kind", ["none", "nan", "nan beside texts", "no time", "pandas", "polars", "pyarrow"]
-)
+@pytest.mark.parametrize("kind", ["none", "nan", "no time", "pandas", "polars", "pyarrow"])
 def test_labels_that_are_missing_are_refused(kind):
     (X, Y), labels = some_views(), [None, *LABELS[1:].tolist()]
-    if kind.startswith("nan"):
-        labels = [math.nan, *map(str if "texts" in kind else float, labels[1:])]
+    if kind == "nan":
+        labels = [math.nan, *map(float, labels[1:])]
     elif kind == "no time":
         labels = np.array(["NaT", *(f"2024-01-0{i + 1}" for i in labels[1:])], dtype="M8[D]")
     elif kind != "none":
@@ -398,20 +392,6 @@ def test_one_fold_of_sparse_rows_may_be_unlike_the_others():
     np.testing.assert_allclose(sparse.scores, dense.scores, rtol=1e-6)
 
 
-@pytest.mark.parametrize("constant", [0.1, 1e3 + 0.1, 1e6 + 0.1, 1e8 + 0.1])
-def test_a_constant_sparse_column_says_nothing(constant):
-    """Weighted means of equal numbers differ in their last bits, by fold."""
-    rng = np.random.default_rng(0)
-    A, w = rng.standard_normal((300, 4)) * (rng.random((300, 4)) < 0.3), rng.random(300)
-    A[:, 3] = constant
-    stated, labels = {"center": True, "scale": True, "sample_weight": w}, np.arange(300) % 3
-    dense, sparse = (
-        ls.cross_validate(ls.SVD(D, k=2, **stated), splitter=labels).scores
-        for D in (A[:, :3], scipy.sparse.csr_array(A))
-    )
-    np.testing.assert_allclose(sparse, dense, rtol=1e-6)
-
-
 # ---- fields ------------------------------------------------------------------------------------
 
 
@@ -478,5 +458,3 @@ def test_what_has_no_path_is_refused():
     X, Y = related(20, (3, 3), (1.0,), 7)
     with pytest.raises(InvalidProblem, match=r"takes a problem with one ridge.*; got MCA"):
         ls.ridge_path(MCA(X, Y, k=1), [1.0])
-    with pytest.raises(InvalidProblem, match="or one for each of X1, X2, X3; got 2 numbers"):
-        ls.ridge_path(Agreement([X, Y, X], 1), [(1.0, 2.0)])

@@ -1,7 +1,4 @@
-"""Scores of held-out rows where digits are lost: right, or flagged as rounding.
-
-The truth is computed from the rows in long double, by the equations in `truths`, or by the definition of the score.
-"""
+"""Scores of held-out rows where digits are lost: right, by `truths`, or flagged as rounding."""
 
 from __future__ import annotations
 

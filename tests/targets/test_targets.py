@@ -16,11 +16,6 @@ from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, Unsuppo
 from linspec.operators import CombinedColumns
 
 ARRAYS = [backend for backend in backends() if backend.is_array]
-SPARSE = [
-    getattr(scipy.sparse, f"{form}_{kind}")
-    for form in ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")
-    for kind in ("array", "matrix")
-]
 LAPLACIANS = ["zhou", "clique", "star", "clique without self-loops"]
 TARGETS = {
     "opls": targets.opls,
@@ -216,10 +211,8 @@ def test_a_label_that_nearly_all_rows_have_loses_no_digits(missing):
     Y = np.column_stack([rare, frequent])
     variance, covariance = missing * (n - missing) / n, missing**2 / n
     exact = np.array([[variance, covariance], [covariance, variance]])
-    for weight, atol in (
-        (1.0, 1e-14),
-        (0.3, 1e-11),
-    ):  # whole numbers are exact; others are centred row by row
+    # Whole numbers are exact; others are centred row by row.
+    for weight, atol in ((1.0, 1e-14), (0.3, 1e-11)):
         T = targets.cca(scipy.sparse.csr_array(weight * Y)).factor
         np.testing.assert_allclose(weight**2 * T.T @ exact @ T, np.eye(2), atol=atol)
 
@@ -229,20 +222,6 @@ def test_sparse_labels_are_held_and_never_centred_in_memory():
     for H in (targets.opls(Y), targets.cca(Y)):
         assert isinstance(H, CombinedColumns)
         assert H.operator.matrix.nnz == Y.nnz
-    assert np.shares_memory(targets.opls(Y).operator.matrix.indices, Y.indices)
-    own = targets.hsl(Y)
-    for part in ("data", "indices", "indptr"):
-        assert not np.shares_memory(getattr(own, part), getattr(Y, part))
-
-
-@pytest.mark.parametrize("name", TARGETS)
-def test_sparse_is_dense(name):
-    Y = some_labels(weighted=True)
-    Y[:, 4], Y[9] = 0, 0
-    for kind in SPARSE:
-        H = TARGETS[name](kind(Y))
-        assert isinstance(H, linspec.LinearOperator if name in {"opls", "cca"} else scipy.sparse.csr_array)
-        same_square(H, TARGETS[name](Y))
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -313,10 +292,7 @@ NAN[2, 1] = np.nan
     [
         (NAN, NonFiniteData, "row 2, column 1"),
         (np.array([np.nan, 0.25, 1.0]), InvalidProblem, "0.25 in row 1.*y\\[:, None\\]"),
-        ([], InvalidProblem, "have rows"),
-        (np.array([["a", "b"]]), UnsupportedData, "numbers"),
         (["a", 1], UnsupportedData, "all numbers or all strings"),
-        (np.ma.masked_array([1, 2], [0, 1]), UnsupportedData, "mask"),
         (as_operator(np.eye(3)), UnsupportedData, "DenseOperator"),
     ],
 )
@@ -334,10 +310,8 @@ LIGHT = {"laplacian": "clique", "self_loops": False, "sample_weight": [1, 0.5, 0
     [
         ("lda", [[1, 0], [1, 0]], {}, InvalidProblem, "at least two classes; got 1"),
         ("lda", [[1, 0], [1, 1]], {}, InvalidProblem, "opls, cca or hsl"),
-        ("lda", np.eye(3), {"unlabelled": -1}, InvalidOption, "class vector"),
         ("hsl", [[1, 0], [0, -0.5]], {}, InvalidProblem, r"got -0\.5 in column 1.*opls or cca"),
         ("hsl", np.eye(3), {"weights": [1, -2, 3]}, InvalidProblem, "of at least 0"),
-        ("hsl", np.eye(3), {"laplacian": "zhu"}, InvalidOption, "'zhou', 'clique', 'star'; got 'zhu'"),
         ("hsl", np.eye(3), {"laplacian": "star", "self_loops": False}, InvalidOption, "with laplacian"),
         ("hsl", np.ones((3, 1)), LIGHT, InvalidProblem, "sample_weight of 0 or at least 1"),
         ("cca", [[1e-60, 0], [0, 1], [0, 1]], {}, InvalidProblem, "Scale them"),
