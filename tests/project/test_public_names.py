@@ -62,6 +62,8 @@ def lacking(name: str, found: object) -> list[str]:
     text = (found.__doc__ or "").strip()
     wanted = not inspect.ismodule(found) and name not in WITHOUT_EXAMPLE
     right = text and (inspect.ismodule(found) or (">>> " in text) == wanted)
+    if text.count("\n") >= 60:
+        return [f"{name}: more than 60 lines, whose prose belongs into the guide"]
     return [] if right else [f"{name}: {'no example, or one more' if text else 'no docstring'}"]
 
 
