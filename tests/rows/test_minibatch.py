@@ -15,7 +15,7 @@ from in_blocks import rows_of
 
 import linspec as ls
 from linspec.iteration import Iterate
-from linspec.rows import Moments, Preprocessing
+from linspec.rows import Moments, Passes, Preprocessing
 from linspec.solving import Solver
 
 rng = np.random.default_rng(0)
@@ -111,3 +111,11 @@ def test_a_pass_by_batches_fits_into_a_budget_of_its_own_size(size: int) -> None
     problem = ls.LeastSquares(rng.standard_normal((size, 2)), np.ones((size, 1)), ridge=1.0)
     found = ls.solve(problem, Minibatches(batch=1), rng=0, max_passes=4)
     assert (found.status, found.iterations) == (ls.Status.BUDGET, 2)
+    assert found.passes <= 4
+
+
+def test_shares_of_passes_add_up_to_no_more_than_the_budget() -> None:
+    passes = Passes(most=4.0)
+    for _ in range(48):
+        passes.take(1 / 12)
+    assert passes.count <= 4
