@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import importlib.util
 import re
 import sys
 import tomllib
@@ -25,6 +24,10 @@ import scipy.sparse
 import linspec as ls
 
 ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT / "tests" / "project"))
+
+from size import size_of, sizes  # noqa: E402
+
 PAGE = ROOT / "docs" / "extend" / "architecture.md"
 MARKS = "<!-- printed by docs/site/draw_architecture.py -->", "<!-- end of what is printed -->"
 FIRST = (
@@ -52,20 +55,9 @@ def opening(path: Path) -> str:
     return sentence(ast.get_docstring(ast.parse(path.read_text("utf-8"))))
 
 
-def sizes() -> Any:
-    """The module that counts statements."""
-    spec = importlib.util.spec_from_file_location("size", ROOT / "tests" / "project" / "size.py")
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["size"] = module
-    assert spec.loader is not None
-    spec.loader.exec_module(module)
-    return module
-
-
 def tree() -> Iterator[str]:
     """The layers, the highest first, with statements and first sentences."""
-    counted = {name: size.statements for name, size in sizes().sizes().items()}
+    counted = {name: size.statements for name, size in sizes().items()}
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"][
         "contracts"
     ]
@@ -76,7 +68,7 @@ def tree() -> Iterator[str]:
         for name in re.split(r"\s*[:|]\s*", layer):
             path = ROOT / "linspec" / name
             size = counted.get(f"linspec/{name}") if path.is_dir() else None
-            alone = size or sizes().size_of(path.with_suffix(".py").read_text("utf-8")).statements
+            alone = size or size_of(path.with_suffix(".py").read_text("utf-8")).statements
             yield f"| {number} | `{name}` | {alone} | {opening(path)} |"
     plugins = sum(size for name, size in counted.items() if name.startswith("plugins/"))
     yield f"|  | `plugins/linspec_*` | {plugins} | Solvers, further problems and kinds of data |"
@@ -85,7 +77,7 @@ def tree() -> Iterator[str]:
 def files() -> Iterator[str]:
     """The files to read, with their statements and first sentences."""
     for number, name in enumerate(FIRST, 1):
-        size = sizes().size_of((ROOT / name).read_text("utf-8")).statements
+        size = size_of((ROOT / name).read_text("utf-8")).statements
         yield f"{number}. `{name}` ({size}): {opening(ROOT / name)}"
 
 
