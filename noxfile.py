@@ -151,7 +151,7 @@ def wheel(session: nox.Session) -> None:
     """
     session.install("build", "twine")
     folder = Path(session.create_tmp()).resolve()
-    dist = folder / "dist"
+    dist = ROOT / "dist"
     shutil.rmtree(dist, ignore_errors=True)
     session.run("python", "-m", "build", "--outdir", str(dist), str(ROOT))
     built, sdist = next(dist.glob("*.whl")), next(dist.glob("*.tar.gz"))
