@@ -36,16 +36,20 @@ from linspec.solving.linear_solution import Loadings, loadings_of
 from linspec.solving.problem import Problem
 from linspec.solving.solver import Solver
 from linspec.studies.inference.bootstrap import ComponentBootstrap, Draws, Side, drawn_solves, weights_on_host
-from linspec.studies.inference.permutation import ComponentTest, permuted_solves
+from linspec.studies.inference.permutation import ComponentTest, Rows, permuted_solves
 
 
 @with_device
-def permutation_test(
+def permutation_test(  # noqa: PLR0913
     problem: Problem[Any],
     solver: str | Solver | None = None,
     *,
     solution: Any = None,
-    permutations: int = 999,
+    permutations: Any = 999,
+    groups: Any = None,
+    blocks: Any = None,
+    sign_flips: bool = False,
+    weights: str = "counts",
     statistic: str | None = None,
     max_seconds: float = 3600.0,
     rng: Any = None,
@@ -59,14 +63,22 @@ def permutation_test(
     Parameters
     ----------
     problem : CCA, SVD, or Problem of two or more matrices
-        Stepwise, k, ridge and scale are not used. `sample_weight` holds whole numbers of equal rows.
+        Stepwise, k, ridge and scale are not used.
     solver : str or Solver, optional
         As for `linspec.solve`; by default "auto" for all problems but CCA.
     solution : CCASolution, optional
         Stepwise: a solution, **fitted to other rows**, whose variates are tested: for a ridge, or where p + q is not
         less than n.
-    permutations : int, default 999
-        The number of permutations; the smallest p-value is 1 / (permutations + 1).
+    permutations : int or array of shape (permutations, n), default 999
+        The number of permutations; the smallest p-value is 1 / (permutations + 1). Or orders of the rows 0 to n − 1;
+        for m > 2 matrices of shape (permutations, m − 1, n).
+    groups, blocks : array of shape (n,), optional
+        A label for each row. Groups change places as a whole, with groups of as many rows: runs of a subject. Rows, or
+        groups, change places within their block alone: sites.
+    sign_flips : bool, default False
+        Rows, or groups, change their signs instead of their places: errors are symmetric, maybe of different sizes.
+    weights : {"counts", "survey"}, default "counts"
+        Whether sample_weight counts equal rows, or is that of a survey, and stays with the rows of the first matrix.
     statistic : {"wilks", "roy"} or {"largest", "sum", "ranked"}, optional
         Stepwise: "wilks", the default, combines all remaining pairs; "roy" takes the first. Solved again: "largest",
         the default for several matrices, compares each value with the largest of the permuted data; "sum" the sum of
@@ -84,8 +96,8 @@ def permutation_test(
     Raises
     ------
     InvalidProblem
-        If rows cannot be permuted: no values, Moments, rows that are read once, fractional weights, confounds of only
-        some matrices, or more columns of X and Y together than rows.
+        If rows cannot be permuted: no values, Moments, rows that are read once, fractional counts, confounds that leave
+        no exchangeable rows or belong to some matrices only, or more columns of X and Y together than rows.
     InvalidOption, UnknownOption
         If an argument is invalid, or belongs to the other way.
     MissingCapability, NonFiniteData, NoSuitableSolver, BudgetTooSmall
@@ -94,11 +106,11 @@ def permutation_test(
     Warns
     -----
     ConvergenceWarning
-        If `max_seconds` ended the test, or permuted problems have not converged.
+        If `max_seconds` ended the test, permuted problems have not converged, or 5 % cannot be reached.
 
     Notes
     -----
-    Rows must be exchangeable: not ordered in time, and not from a few families.
+    Rows must be exchangeable, as `groups` and `blocks` say: not ordered in time.
 
     Examples
     --------
@@ -111,6 +123,9 @@ def permutation_test(
     >>> ls.permutation_test(ls.CCA(X, Y), permutations=199, rng=0).components()
     2
     """
+    rows = Rows(
+        permutations=permutations, groups=groups, blocks=blocks, sign_flips=sign_flips, weights=weights
+    )
     if not isinstance(problem, CCA) or solver is not None:
         if solution is not None:
             raise InvalidProblem(
@@ -120,7 +135,7 @@ def permutation_test(
         return permuted_solves(
             problem,
             "auto" if solver is None else solver,
-            permutations=permutations,
+            rows,
             statistic=statistic,
             max_seconds=max_seconds,
             rng=rng,
@@ -134,7 +149,7 @@ def permutation_test(
     return stepwise_test(
         problem,
         solution=solution,
-        permutations=permutations,
+        rows=rows,
         statistic="wilks" if statistic is None else statistic,
         max_seconds=max_seconds,
         rng=rng,

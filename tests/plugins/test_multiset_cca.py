@@ -355,7 +355,7 @@ REFUSED = [
     (lambda: stated(present=[None, np.ones(N - 1, bool), None]), InvalidProblem, "59 and 60 rows"),
     (lambda: ls.solve(stated(HOLES)), NonFiniteData, "X1 must be finite"),
     (lambda: stated(ls.Moments(*VIEWS, center=True)), InvalidProblem, "moments that are made already"),
-    (lambda: ls.permutation_test(stated(), permutations=9), InvalidProblem, "absent rows of X1 and X3"),
+    (lambda: ls.permutation_test(stated(), permutations=19), InvalidProblem, "absent rows of X1 and X3"),
 ]
 
 

@@ -354,7 +354,7 @@ REFUSED = [
     (InvalidProblem, "got moments", lambda held: held.add(ls.Moments(X, Y, center=True), None)),
     (InvalidProblem, "one problem and one rank", lambda held: held.merge(ls.HeldMoments(ls.PLS, k=1))),
     (InvalidProblem, STAND, lambda held: ls.bootstrap(held.problem(), draws=10)),
-    (InvalidProblem, STAND, lambda held: ls.permutation_test(held.problem(), permutations=10)),
+    (InvalidProblem, STAND, lambda held: ls.permutation_test(held.problem(), permutations=19)),
     (InvalidProblem, STAND, lambda held: ls.cross_validate(held.problem(), ridges=[1.0])),
     (InvalidProblem, STAND, lambda held: ls.compare(held.problem(), held_out=0.3)),
     (InvalidProblem, BY_CLASS, lambda _: classes(ls.targets.lda(y))),

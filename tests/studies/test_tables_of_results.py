@@ -72,7 +72,7 @@ def test_tables_are_in_the_library_of_the_data(library: str) -> None:
     problem = ls.CCA(*views, k=2)
     found = ls.bootstrap(problem, draws=5, rng=0)
     tables = [
-        ls.permutation_test(problem, permutations=9, rng=0).table(),
+        ls.permutation_test(problem, permutations=19, rng=0).table(),
         ls.significance(problem).table(),
         found.table(),
         found.loadings_table("Y"),

@@ -58,15 +58,17 @@ from linspec.linalg.small_matrices import rank_cut, whitening
 from linspec.operators import LinearOperator, as_operator
 from linspec.process.interrupts import Request
 from linspec.rows import Preprocessing
-from linspec.solving.checks import check_count
+from linspec.solving.checks import check_choice, check_count
 from linspec.solving.select import check_fits
 from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
 from linspec.solving.tables import Summary, table_of_components
 from linspec.status import Status
 from linspec.studies.inference.bootstrap import check_solution
+from linspec.studies.inference.exchange import Exchange
 from linspec.studies.inference.permutation import (
     TIE,
+    Rows,
     Tested,
     checked_seconds,
     leading_components,
@@ -75,10 +77,11 @@ from linspec.studies.inference.permutation import (
     values_by_chance,
 )
 from linspec.studies.inference.rows import (
+    Removal,
     frequencies,
     on_images,
     reflected,
-    reflections,
+    removal_of,
     with_equal_rows,
 )
 from linspec.workers import brought_here
@@ -437,36 +440,42 @@ def stepwise_test(
     problem: CCA,
     *,
     solution: CCASolution | None,
-    permutations: int,
+    rows: Rows,
     statistic: str,
     max_seconds: float,
     rng: Any,
 ) -> PermutationTest:
     """Test by permuting rows how many canonical correlations there are; `linspec.permutation_test` explains it."""
     until = time.perf_counter() + checked_seconds(max_seconds)
-    check_count("permutations", permutations, 1)
-    if statistic not in STATISTICS:
-        raise InvalidOption(f"statistic must be one of {', '.join(STATISTICS)}; got {statistic!r}.")
-    problem = with_equal_rows(problem, "permutation_test")
+    check_choice("statistic", statistic, STATISTICS)
+    if rows.weights == "survey" and problem.sample_weight is not None:
+        raise InvalidProblem(
+            "the stepwise test of a CCA takes no weights of a survey, because variates change places with them; "
+            'got sample_weight. Pass solver="auto": each permutation is solved, and weights stay with the rows of X.'
+        )
+    problem, exchange, permutations = rows.exchange_of(problem)
+    removal, exchange = removal_of(problem, exchange, "permutation_test")
     X, Y = problem.X, problem.Y
     if solution is not None:
         taken = problem.confounds if solution.confound_mean is not None else None
         X, Y = map(brought_here, solution.transform(X, Y, confounds=taken))
-    U, V, rho, device = _variates(problem, X, Y)
-    generator, n, stop = random_generator(rng), U.shape[0], Request()
+    U, V, rho, device = _variates(problem, removal, X, Y)
+    generator, stop = random_generator(rng), Request()
     with np.errstate(divide="ignore"):  # a correlation of 1 has an infinite statistic
         observed = sums_from(-np.log1p(-(rho**2))) if statistic == "wilks" else rho**2
     exceeded = np.zeros(len(rho))
 
-    def permute(_: int) -> None:
+    def permute(number: int) -> None:
         if len(rho):
-            order = device.xp.asarray(generator.permutation(n), device=device.native)
-            M = to_host(device.xp.take(U, order, axis=0).T @ V)
+            ((order, signs),) = exchange.draws(generator, number, 1)
+            moved = device.xp.take(U, device.xp.asarray(order, device=device.native), axis=0)
+            moved = moved if signs is None else moved * device.asarray(signs)[:, None]
+            M = to_host(moved.T @ V)
             exceeded[:] += STATISTICS[statistic](M) >= observed * (1 - TIE)
 
     slow = (
-        f"the bases of {X.shape[1]} + {Y.shape[1]} columns in {n} rows take longer. Pass fewer columns, or set rows "
-        "aside and test a solution on them (solution=)"
+        f"the bases of {X.shape[1]} + {Y.shape[1]} columns of {U.shape[0]} rows take longer. Pass fewer columns, or set"
+        " rows aside and test a solution on them (solution=)"
     )
     count = made_in_time(permute, permutations, stop, max_seconds, until, slow)
     uncorrected = (1 + exceeded) / (1 + count)
@@ -535,10 +544,12 @@ def null_correlations(
     """
     check_problem(problem, "null_correlations")
     check_count("permutations", permutations, 1)
-    images = on_images(with_equal_rows(problem, "null_correlations"), "null_correlations")
+    problem = with_equal_rows(problem, "null_correlations")
+    free = Exchange.free(int(problem.X.shape[0]))
+    images, exchange = on_images(problem, free, "null_correlations")
     generator = random_generator(rng)
     stop = Request()
-    drawn, _ = values_by_chance(images, solver, options, generator, (permutations, problem.k), stop)
+    drawn, _ = values_by_chance(images, exchange, solver, options, generator, (permutations, problem.k), stop)
     if stop.made:
         warn(
             f"null_correlations: Ctrl-C ended it after {len(drawn)} of {permutations} permutations.",
@@ -550,7 +561,7 @@ def null_correlations(
 # ---- the variates ----------------------------------------------------------------------------------
 
 
-def _variates(problem: CCA, X: Any, Y: Any) -> tuple[Array, Array, HostArray, Device]:
+def _variates(problem: CCA, removal: Removal, X: Any, Y: Any) -> tuple[Array, Array, HostArray, Device]:
     """Orthonormal bases of both column spaces, with the canonical variates first, and the correlations."""
     views = {"X": as_operator(X, "X"), "Y": as_operator(Y, "Y")}
     for name, A in views.items():
@@ -563,9 +574,8 @@ def _variates(problem: CCA, X: Any, Y: Any) -> tuple[Array, Array, HostArray, De
     needed = 8.0 * 4 * views["X"].shape[0] * sum(A.shape[1] for A in views.values())
     remedy = "Set rows aside and test a solution on them (solution=)."
     check_fits(needed, "orthonormal bases of both views", remedy, device.free_memory)
-    vectors = reflections(problem)
-    Ux, Uy = (_basis(name, A, vectors, centred=bool(problem.center)) for name, A in views.items())
-    dimensions = Ux.shape[0] - (problem.center and not vectors)
+    Ux, Uy = (_basis(name, A, removal, centred=bool(problem.center)) for name, A in views.items())
+    dimensions = Ux.shape[0] - removal.directions(centred=bool(problem.center))
     ranks = (Ux.shape[1], Uy.shape[1])
     shared = sum(ranks) - dimensions
     if shared > 0 and min(ranks) > 0:
@@ -579,14 +589,14 @@ def _variates(problem: CCA, X: Any, Y: Any) -> tuple[Array, Array, HostArray, De
     return Ux @ device.asarray(P), Uy @ device.asarray(Qt.T), np.clip(rho, 0.0, 1.0), device
 
 
-def _basis(name: str, A: LinearOperator, vectors: list[HostArray], *, centred: bool) -> Array:
-    """An orthonormal basis of the columns of a view, after centring, or after reflections (`reflected`).
+def _basis(name: str, A: LinearOperator, removal: Removal, *, centred: bool) -> Array:
+    """An orthonormal basis of the columns of a view, after means and confounds are removed.
 
     The columns are scaled to length 1. The basis spans their left singular vectors whose singular values are above the
     fraction `rank_cut` of the largest.
     """
     device = A.device.blocks
-    W, squares, left = reflected(name, A, vectors, centred=centred)
+    W, squares, left = reflected(name, A, removal, centred=centred)
     scales = reciprocal(device.xp.sqrt(squares)) * device.xp.astype(left, W.dtype)
     Q, R = device.xp.linalg.qr(W * scales[None, :], mode="reduced")
     U, s, _ = np.linalg.svd(to_host(R), full_matrices=False)

@@ -60,12 +60,12 @@ from linspec.solving.solver import Solver
 from linspec.solving.stating import with_values
 from linspec.solving.tables import Summary, table_of_columns, table_of_components
 from linspec.studies.held_out.scores import auxiliary
+from linspec.studies.inference.exchange import group_numbers
 from linspec.studies.inference.permutation import check_has_values, values_of
 from linspec.studies.inference.rows import (
     check_rows_are_known,
     drawn_counts,
     frequencies,
-    group_numbers,
     loaded,
 )
 from linspec.workers import brought_here

@@ -3,12 +3,13 @@
 Problem: values of components, such as covariances or correlations of samples, are never zero. Which of them are
 larger than those of data without components?
 Method: the data are permuted, as the matrices of the problem declare (`linspec.matrix`), and the problem is solved
-again with the same solver, ridge and k. Of several matrices the rows of all but the first are permuted, each matrix in
-its own order. The value of each component is compared with the largest value of the permuted rows, or the sum of the
-k − j + 1 values from the j-th component on with the sum of the k − j + 1 largest values of the permuted rows. Of a
-single matrix the entries of each column are permuted (`linspec.studies.inference.rows`), and the j-th value is
-compared with the j-th value of the permuted columns (parallel analysis), or with their largest one. A component cannot
-exist without the earlier ones, so the p-value of a component is the largest p-value up to it (closure).
+again with the same solver, ridge and k. `linspec.studies.inference.exchange` says which rows may change places. Of
+several matrices the rows of all but the first do, each matrix in its own order. The value of each component is compared
+with the largest value of the permuted rows, or the sum of the k − j + 1 values from the j-th component on with the sum
+of the k − j + 1 largest values of the permuted rows. Of a single matrix the entries of each column are permuted, and
+the j-th value is compared with the j-th value of the permuted columns (parallel analysis), or with their largest one.
+A component cannot exist without the earlier ones, so the p-value of a component is the largest p-value up to it
+(closure).
 Source: Phipson & Smyth 2010, Stat. Appl. Genet. Mol. Biol. 9:39, doi:10.2202/1544-6115.1585 (p-values (r + 1)/(n +
 1)); Buja & Eyuboglu 1992, doi:10.1207/s15327906mbr2704_2 (columns).
 Where we differ: usually the j-th value of several matrices is compared with the j-th value of the permuted rows. That
@@ -31,7 +32,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -48,20 +49,29 @@ from linspec.errors import (
 from linspec.process.interrupts import NothingYet, Request, first_interrupt, repeated
 from linspec.process.plurals import count_of
 from linspec.registry.options import is_number
-from linspec.solving.checks import check_count, check_fraction
+from linspec.solving.checks import check_choice, check_fraction
 from linspec.solving.problem import Problem
 from linspec.solving.select import chosen_solver
 from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
 from linspec.solving.tables import some_of, table_of_components
-from linspec.studies.inference.rows import (
+from linspec.studies.inference.exchange import (
+    Exchange,
+    check_can_move,
     check_entries,
+    checked_number,
+    permuted,
+)
+from linspec.studies.inference.rows import (
+    WEIGHTS,
     check_rows_are_known,
+    frequencies,
     loaded,
     on_images,
-    permuted,
     with_equal_rows,
 )
+
+P = TypeVar("P", bound=Problem[Any])
 
 OF_ROWS, OF_COLUMNS = ("largest", "sum"), ("ranked", "largest")
 """The statistics for permuted rows and for permuted columns; the first is the default."""
@@ -147,9 +157,9 @@ class Tested:
         >>> import numpy as np
         >>> import linspec as ls
         >>> X = np.random.default_rng(0).standard_normal((40, 2))
-        >>> row = ls.permutation_test(ls.CCA(X, X[:, :1]), permutations=9, rng=0).table()[0]
+        >>> row = ls.permutation_test(ls.CCA(X, X[:, :1]), permutations=19, rng=0).table()[0]
         >>> list(row), row["p value"]
-        (['component', 'canonical correlation', 'p value', 'uncorrected'], 0.1)
+        (['component', 'canonical correlation', 'p value', 'uncorrected'], 0.05)
         """
         values = {self.described.layout.value_label: self.values}
         columns = {**values, "p value": self.p_values, "uncorrected": self.uncorrected}
@@ -193,11 +203,53 @@ class ComponentTest(Tested):
         return self.solution
 
 
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """What the user says of the rows: which may change places, how often they do, and what weights mean."""
+
+    permutations: Any
+    groups: Any
+    blocks: Any
+    sign_flips: bool
+    weights: str
+
+    def exchange_of(self, problem: P) -> tuple[P, Exchange, int]:
+        """Return the problem without weights that count rows, how its rows change places, and how often.
+
+        Warns
+        -----
+        ConvergenceWarning
+            There are too few permutations for a p-value of 5 %.
+        """
+        check_choice("weights", self.weights, WEIGHTS)
+        count, orders = checked_number(self.permutations)
+        problem.check_labels({"groups": self.groups, "blocks": self.blocks})
+        n = next(iter(problem.matrices.values())).shape[0]
+        exchange = Exchange.of(int(n), self.groups, self.blocks, flips=self.sign_flips, orders=orders)
+        if self.weights == "counts":
+            exchange = exchange.repeated(frequencies(problem, "permutation_test permutes rows"))
+            problem = with_equal_rows(problem, "permutation_test")
+        check_can_move(problem, exchange)
+        least = max(1 / (1 + count), math.exp(-exchange.log_count))
+        if least > USUAL:
+            warn(
+                f"permutation_test: no p-value can be below {least:.2g} with {count_of(count, 'permutation')}"
+                f"{'' if least == 1 / (1 + count) else ' of so few units'}, so nothing is significant at 5 %. Ask for "
+                "999, or pass more groups.",
+                ConvergenceWarning,
+            )
+        return problem, exchange, count
+
+
+USUAL = 0.05
+"""The level that tests are made for; fewer permutations than reach it are warned of."""
+
+
 def permuted_solves(
     problem: Problem[Any],
     solver: str | Solver,
+    rows: Rows,
     *,
-    permutations: int,
     statistic: str | None,
     max_seconds: float,
     rng: Any,
@@ -205,21 +257,30 @@ def permuted_solves(
 ) -> ComponentTest:
     """Test the components of a problem by solving it on permuted data; `linspec.permutation_test` explains it."""
     until = time.perf_counter() + checked_seconds(max_seconds)
-    check_count("permutations", permutations, 1)
-    _check(problem)
+    check_has_values(problem, "permutation_test")
+    check_can_be_permuted(problem)
     statistic = _chosen(statistic, problem)
     problem = loaded(problem)
     for name in _of_columns(problem):
         check_entries(name, problem.matrices[name])
-    problem = with_equal_rows(problem, "permutation_test")
-    images = on_images(problem, "permutation_test")
+    problem, exchange, permutations = rows.exchange_of(problem)
+    images, exchange = on_images(problem, exchange, "permutation_test")
     generator = random_generator(rng)
     solver, options = chosen_solver(problem, solver, options)
     solution = solve(problem, solver, rng=generator, **options)
     values = values_of(solution if images is problem else solve(images, solver, rng=generator, **options))
     stop, slow = Request(), f"one solve took {solution.seconds:.3g} s"
     drawn, unconverged = values_by_chance(
-        images, solver, options, generator, (permutations, len(values)), stop, max_seconds, until, slow
+        images,
+        exchange,
+        solver,
+        options,
+        generator,
+        (permutations, len(values)),
+        stop,
+        max_seconds,
+        until,
+        slow,
     )
     count = len(drawn)
     # column j of the sums has that of the k − j largest values
@@ -242,6 +303,7 @@ def permuted_solves(
 
 def values_by_chance(  # noqa: PLR0913, PLR0917
     problem: Problem[Any],
+    exchange: Exchange,
     solver: str | Solver,
     options: dict[str, Any],
     generator: np.random.Generator,
@@ -256,7 +318,7 @@ def values_by_chance(  # noqa: PLR0913, PLR0917
 
     def permute(number: int) -> None:
         nonlocal unconverged
-        solution = solve(permuted(problem, generator), solver, rng=generator, **options)
+        solution = solve(permuted(problem, exchange, generator, number), solver, rng=generator, **options)
         if stop.made:  # the result of an interrupted solve does not count
             raise NothingYet
         unconverged += not solution.converged
@@ -311,13 +373,11 @@ def _chosen(statistic: str | None, problem: Problem[Any]) -> str:
     return known[0] if statistic is None else statistic
 
 
-def _check(problem: Problem[Any]) -> None:
+def check_can_be_permuted(problem: Problem[Any]) -> None:
     """Raise an error if the argument is not a problem that can be solved on permuted data.
 
-    The problem must have a matrix whose columns are permuted, or two or more whose rows can be selected, and its
-    solutions must declare the values of their components.
+    The problem must have a matrix whose columns are permuted, or two or more whose rows can be selected.
     """
-    check_has_values(problem, "permutation_test")
     if len(problem.matrices) < len("XY") and not _of_columns(problem):
         raise InvalidProblem(
             f"permutation_test pairs the rows of two or more matrices at random; {type(problem).__name__} has one, "

@@ -1,45 +1,40 @@
-"""Rows in another order, rows that are drawn, and rows from which confounds are removed, of any problem.
+"""Rows that are drawn, and rows from which means and confounds are removed before they change places, of any problem.
 
 Problem: a permutation test pairs the rows of several matrices at random, and a bootstrap draws rows. Data in files
 should not be read again for each of several hundred solves.
 Method: data that are not in memory, and fit, are read once. Means are subtracted and columns scaled once, which
-permutations do not change. Weights must be integers; a row of weight 3 is three equal rows. Residuals of confounds
-are not exchangeable: n rows of rank n − s. So all matrices are multiplied by Qᵀ for a matrix Q with orthonormal
-columns that are orthogonal to the constant and the confounds, and the n − s rows of the products are permuted (Huh &
-Jhun 2001, Commun. Stat. Theory Methods 30:2023, doi:10.1081/STA-100106060). Qᵀ is the last n − s rows of s
-Householder reflections. Gram and cross matrices of these rows are those of the residuals.
+permutations do not change. Weights count equal rows: a row of weight 3 is three rows. Weights of a survey stay with the
+rows of the first matrix; a draw takes rows, and multiplies their weights.
 
-Problem: the components of one matrix, such as principal components, have values larger than zero in data without any
-structure, too. How large are they then?
-Method: parallel analysis by permutation. The entries of each column are permuted over the rows, each column in an order
-of its own. Means and lengths of the columns stay, and nothing relates the columns any more. Sparse data stay sparse:
-the stored entries of a column get random rows, all different, since zeros are exchangeable as other entries are.
-Source: Horn 1965, Psychometrika 30:179, doi:10.1007/BF02289447; Buja & Eyuboglu 1992, Multivariate Behav. Res.
-27:509, doi:10.1207/s15327906mbr2704_2.
-Where we differ: Horn draws normal numbers; permutations keep the distribution of each column.
+Problem: what confounds leave of rows is not exchangeable as the rows were: n rows have rank n − s.
+Method: three cases. First, if the span of the constant and the confounds is the same after every exchange, residuals
+change places as rows do: confounds that are constant within blocks, say. Second, if all rows may change places, the
+matrices are multiplied by Qᵀ for a matrix Q with orthonormal columns that are orthogonal to the constant and the
+confounds, and the n − s rows of the products change places (Huh & Jhun). Third, if whole groups of one size change
+places, and confounds are constant within groups, the same is done with groups for rows, at each position in the groups
+by itself. Everything else is refused. Qᵀ is the last n − s rows of s Householder reflections.
+Source: Huh & Jhun 2001, Commun. Stat. Theory Methods 30:2023, doi:10.1081/STA-100106060.
+Where we differ: the third case, which subtracts the effects of the confounds at each position.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import scipy.sparse
 
 from linspec.arrays import Array, HostArray, column_magnitudes, reciprocal, to_host
 from linspec.blocks.units import check_sizes
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.operators import LinearOperator, as_operator
-from linspec.operators.derived import chosen_rows
 from linspec.process import machine
 from linspec.rows import EXPLAINED, Preprocessing, check_products
 from linspec.solving.problem import Problem
 from linspec.solving.select import check_fits
 from linspec.solving.stating import with_values
-from linspec.studies.held_out.folds import entries_of_labels
+from linspec.studies.inference.exchange import Exchange
 
 P = TypeVar("P", bound=Problem[Any])
 
@@ -89,6 +84,10 @@ def _read(A: LinearOperator) -> Any:
     return np.array(W) if isinstance(W, np.ndarray) else W  # no map of a file
 
 
+WEIGHTS = ("counts", "survey")
+"""What weights of rows mean: so many equal rows, or so many others that a row of a survey stands for."""
+
+
 def frequencies(problem: Problem[Any], purpose: str) -> HostArray | None:
     """Check that the weights of the problem are integers, and return them (or None)."""
     w: HostArray | None = problem.sample_weight
@@ -96,7 +95,8 @@ def frequencies(problem: Problem[Any], purpose: str) -> HostArray | None:
         at = int(np.argmax(w != np.round(w)))
         raise InvalidProblem(
             f"{purpose}, so sample_weight must say how many equal rows each stands for; got {w[at]:g} for row {at}. "
-            "Round the weights, or leave them out."
+            'Round the weights, leave them out, or for those of a survey pass weights="survey" to '
+            "linspec.bootstrap and linspec.permutation_test."
         )
     return w
 
@@ -121,65 +121,116 @@ def with_equal_rows(problem: P, function: str) -> P:
     return with_values(twin, sample_weight=None)
 
 
-# ---- permutations ---------------------------------------------------------------------------------
+# ---- means and confounds ---------------------------------------------------------------------------------
 
 
-def permuted(problem: Problem[Any], generator: np.random.Generator) -> Problem[Any]:
-    """Return the problem with matrices by chance, each as its field declares.
+class Removal(NamedTuple):
+    """How means and confounds are removed from the rows of a matrix, before these change places.
 
-    The rows of every matrix but the first get a random order, each matrix its own; or the entries of each column do,
-    each column its own.
+    Attributes
+    ----------
+    vectors : list of numpy.ndarray of shape (n,)
+        Unit vectors v of s Householder reflections I − 2vvᵀ, which map the span of the confounds, and of the constant
+        if the problem centres, to the span of the first s unit vectors. Without any, means alone are subtracted.
+    groups : numpy.ndarray of shape (number of groups, rows of a group), or None
+        The rows of groups; the reflections are of groups then.
+    stay : bool
+        Whether there are n rows of residuals afterwards, and not n − s rows.
     """
-    matrices = {}
-    for i, (name, A) in enumerate(problem.matrices.items()):
-        if problem.stated.permutes_columns(name):
-            matrices[name] = with_columns_permuted(A, generator)
-        elif i > 0:
-            matrices[name] = chosen_rows(A, generator.permutation(A.shape[0]))
-    return problem.with_matrices(matrices)
+
+    vectors: list[HostArray]
+    groups: HostArray | None = None
+    stay: bool = False
+
+    def directions(self, *, centred: bool) -> int:
+        """The number of dimensions that the rows have less than there are rows."""
+        return len(self.vectors) if self.stay else int(centred and not self.vectors)
 
 
-def on_images(problem: Problem[Any], function: str) -> Problem[Any]:
-    """Return a problem with the same component values, whose matrices need no adjustment by the solver.
-
-    Means and confounds are subtracted from the columns, and columns are scaled, once. Permutations of the rows change
-    neither means nor scales, so permuted problems need not compute them again.
-
-    With confounds each matrix is replaced by a dense matrix of n − s rows, its product with Qᵀ (see the header). Here s
-    is the rank of the confounds, together with the constant if the problem centres. Without confounds, dense float64
-    matrices in memory are copied and adjusted. The problem itself is returned, without confounds, if some matrix is not
-    such a matrix, nothing is centred or scaled, or solutions have no column means for some of the matrices.
+def removal_of(problem: Problem[Any], exchange: Exchange, function: str) -> tuple[Removal, Exchange]:
+    """Return how means and confounds are removed, and how the rows that are left change places.
 
     Raises
     ------
     InvalidProblem
-        Confounds are removed from some of the matrices only.
+        What confounds leave is not exchangeable.
+    """
+    Z = problem.confounds
+    if Z is None and not (exchange.flips and problem.center):
+        return Removal([]), exchange
+    n = exchange.count
+    L = Preprocessing.of(center=bool(problem.center), confounds=Z).taken(n)
+    if exchange.keeps(L):
+        return Removal(reflections(L), stay=True), exchange
+    s = L.shape[1]
+    if exchange.is_free:
+        return Removal(reflections(L)), Exchange.free(n - s, flips=exchange.flips)
+    groups = exchange.units[0]
+    size = groups.shape[1]
+    alike = exchange.orders is None and len(exchange.units) == 1 and size > 1
+    if not alike or np.ptp(L[groups], axis=1).max() > SAME:
+        raise InvalidProblem(
+            f"{function}: what confounds leave of the rows is exchangeable in these ways only if confounds have the "
+            "same values wherever rows change places, or groups have one size, and confounds one value in each group; "
+            f"got {'others' if Z is not None else 'none, and means to subtract'}. Subtract their effect beforehand, "
+            "leave them out, or set center=False."
+        )
+    left = np.arange((len(groups) - s) * size).reshape(-1, size)
+    of_groups = L[groups[:, 0]] * np.sqrt(size)
+    return Removal(reflections(of_groups), groups), Exchange(left.size, (left,), exchange.flips)
+
+
+SAME = 1e-9
+"""Largest difference of entries of unit vectors that counts as rounding."""
+
+
+def on_images(problem: Problem[Any], exchange: Exchange, function: str) -> tuple[Problem[Any], Exchange]:
+    """Return a problem with the same component values, whose matrices need no adjustment, and its exchange.
+
+    Means and confounds are subtracted from the columns, and columns are scaled, once. Permutations of the rows change
+    neither means nor scales, so permuted problems need not compute them again.
+
+    With confounds, or signs that change beside means, each matrix is replaced by a dense one (`Removal`). Otherwise
+    dense float64 matrices in memory are copied and adjusted. The problem itself is returned if some matrix is not such
+    a matrix, nothing is centred or scaled, or solutions have no column means for some of the matrices.
+
+    Raises
+    ------
+    InvalidProblem
+        Confounds are removed from some of the matrices only, or what they leave is not exchangeable.
     MissingCapability, NonFiniteData, NoSuitableSolver
         Entries cannot be read, are not finite, or do not fit into memory.
     """
-    Z = problem.confounds
-    if Z is None and not _are_dense(problem):
-        return problem
+    if problem.sample_weight is not None:  # of a survey
+        if problem.confounds is not None or exchange.flips:
+            raise InvalidProblem(
+                f"{function}: what means and confounds with weights leave is not exchangeable; got weights of a survey "
+                "beside confounds or sign_flips. Leave out one of them."
+            )
+        return problem, exchange
+    removal, exchange = removal_of(problem, exchange, function)
+    if not removal.vectors and not _are_dense(problem):
+        return problem, exchange
     layout, field_of = problem.solution.layout, problem.stated.field_of
     fixed = [name for name in problem.matrices if field_of(name) not in layout.means]
-    if fixed and Z is None:
-        return problem
+    if fixed and not removal.vectors:
+        return problem, exchange
     if fixed:
         raise InvalidProblem(
             f"{function} permutes what confounds leave of all matrices, and this problem removes nothing from "
             f"{fixed[0]}; got confounds. Subtract their effect from all matrices beforehand, or leave them out."
         )
-    if Z is not None:
+    if removal.vectors:
         _check_images_fit(problem, function)
-    vectors, images = reflections(problem), {}
+    images = {}
     for name, A in problem.matrices.items():
-        W, squares, left = reflected(name, A, vectors, centred=bool(problem.center))
+        W, squares, left = reflected(name, A, removal, centred=bool(problem.center))
         factors = A.device.blocks.xp.astype(left, W.dtype)  # columns that the confounds explain become zero
         if problem.scale and field_of(name) in layout.scaled:
             factors = factors * reciprocal(A.device.blocks.xp.sqrt(squares / A.shape[0]))
         images[name] = as_operator(W * factors[None, :], name).with_names_of(A)
     twin = problem.with_matrices(images)
-    return with_values(twin, center=False, scale=False, confounds=None, row_names=None)
+    return with_values(twin, center=False, scale=False, confounds=None, row_names=None), exchange
 
 
 def _are_dense(problem: Problem[Any]) -> bool:
@@ -193,16 +244,9 @@ def _are_dense(problem: Problem[Any]) -> bool:
     )
 
 
-def reflections(problem: Problem[Any]) -> list[HostArray]:
-    """Return the unit vectors v of s Householder reflections I − 2vvᵀ; none without confounds.
-
-    The product of the reflections maps the span of the confounds, and of the constant if the problem centres, to the
-    span of the first s unit vectors.
-    """
-    Z = problem.confounds
-    if Z is None:
-        return []
-    L, vectors = Preprocessing.of(center=bool(problem.center), confounds=Z).taken(len(Z)), []
+def reflections(basis: HostArray) -> list[HostArray]:
+    """Return the unit vectors of reflections that map the span of orthonormal columns to the first unit vectors."""
+    L, vectors = basis, []
     for j in range(L.shape[1]):
         v = np.concatenate([np.zeros(j), L[j:, j]])
         v[j] += np.copysign(np.linalg.norm(v), v[j])
@@ -212,26 +256,24 @@ def reflections(problem: Problem[Any]) -> list[HostArray]:
     return vectors
 
 
-def reflected(
-    name: str, A: LinearOperator, vectors: list[HostArray], *, centred: bool
-) -> tuple[Array, Array, Array]:
-    """Return Qᵀ A: A after s Householder reflections, without the first s of its n rows.
+def reflected(name: str, A: LinearOperator, removal: Removal, *, centred: bool) -> tuple[Array, Array, Array]:
+    """Return what is left of a matrix without means and confounds.
 
     Parameters
     ----------
     name : str
         The name of the matrix, for errors.
     A : LinearOperator of shape (n, p)
-    vectors : list of numpy.ndarray of shape (n,)
-        The unit vectors of the reflections, from `reflections`. Without any, all rows are returned.
+    removal : Removal
     centred : bool
         Whether the column means are subtracted first.
 
     Returns
     -------
-    QtA : array of shape (n - s, p)
+    rest : array of shape (m, p)
+        QᵀA, or the residuals.
     squares : array of shape (p,)
-        The squared lengths of the columns of Qᵀ A.
+        The squared lengths of its columns.
     left : array of shape (p,), of bool
         False for a column that the confounds explain: only rounding of it is left.
 
@@ -240,7 +282,7 @@ def reflected(
     NonFiniteData, DataOutOfRange
         An entry of A is not finite, or all are too small or too large to be squared.
     """
-    device = A.device.blocks
+    device, vectors = A.device.blocks, removal.vectors
     xp = device.xp
     W = device.asarray(A.dense())
     check_sizes(name, to_host(column_magnitudes(W)))
@@ -249,13 +291,26 @@ def reflected(
             W = W - W[:1, :]
             W = W - xp.mean(W, axis=0)[None, :]
         before = xp.sum(W * W, axis=0)
+        if removal.groups is not None:  # a row for each group, with the columns of each position
+            order = xp.asarray(removal.groups.ravel(), device=A.device.native)
+            W = xp.reshape(xp.take(W, order, axis=0), (len(removal.groups), -1))
         for vector in vectors:
-            v = device.asarray(vector)
-            W = W - (2 * v)[:, None] * (v @ W)[None, :]
-        W = W[len(vectors) :, :]
+            W = _mirrored(W, device.asarray(vector))
+        s = len(vectors)
+        if removal.stay:
+            W = xp.concat([xp.zeros_like(W[:s, :]), W[s:, :]])
+            for vector in reversed(vectors):
+                W = _mirrored(W, device.asarray(vector))
+        else:
+            W = xp.reshape(W[s:, :], (-1, A.shape[1]))
         squares = xp.sum(W * W, axis=0)
     check_products(squares, A.in_blocks(name), name)
     return W, squares, squares > EXPLAINED * before
+
+
+def _mirrored(W: Array, v: Array) -> Array:
+    """(I − 2vvᵀ) W."""
+    return W - (2 * v)[:, None] * (v @ W)[None, :]
 
 
 def _check_images_fit(problem: Problem[Any], function: str) -> None:
@@ -271,21 +326,6 @@ def _check_images_fit(problem: Problem[Any], function: str) -> None:
 
 
 # ---- draws ----------------------------------------------------------------------------------------
-
-
-def group_numbers(groups: Any, n: float) -> HostArray | None:
-    """Number the groups from 0, and return the number of each row's group; None without groups."""
-    if groups is None:
-        return None
-    labels = entries_of_labels(groups, "groups")
-    if labels.shape != (n,):
-        raise InvalidProblem(
-            f"groups must have shape ({n:g},), a label for each row; got {tuple(labels.shape)}."
-        )
-    names, numbers = np.unique(labels, return_inverse=True)
-    if len(names) < 2:
-        raise InvalidProblem("groups must have at least two labels; got one, so there is nothing to draw.")
-    return np.asarray(numbers)
 
 
 def drawn_counts(generator: np.random.Generator, counted: HostArray, numbers: HostArray | None) -> HostArray:
@@ -305,32 +345,3 @@ def drawn_counts(generator: np.random.Generator, counted: HostArray, numbers: Ho
         return w if w.any() else drawn_counts(generator, counted, numbers)
     total = int(counted.sum())
     return generator.multinomial(total, counted / total).astype(np.float64)
-
-
-def check_entries(name: str, A: LinearOperator) -> None:
-    """Raise an error if entries of A cannot be permuted."""
-    if A.access != "rows" or (A.sparse and not A.device.on_host):
-        raise MissingCapability(
-            f"permutation_test permutes the entries of each column of {name}, which must be rows in memory, and sparse "
-            f"ones of SciPy; got {A!r}. Pass an array, a sparse matrix or a file."
-        )
-
-
-def with_columns_permuted(A: LinearOperator, generator: np.random.Generator) -> LinearOperator:
-    """Return the matrix with the entries of each column in a random order, each column in its own."""
-    held = A.rows(slice(0, A.shape[0]))
-    if scipy.sparse.issparse(held.stored_array):
-        return as_operator(_sparse(held.stored_array, generator))
-    n, p = A.shape
-    orders = generator.permuted(np.tile(np.arange(n), (p, 1)), axis=1).T
-    xp, device = A.device.xp, A.device.native
-    return as_operator(xp.take_along_axis(held.dense(), xp.asarray(orders, device=device), axis=0))
-
-
-def _sparse(matrix: Any, generator: np.random.Generator) -> Any:
-    columns = scipy.sparse.csc_array(matrix, copy=True)
-    columns.sum_duplicates()  # two stored numbers of one entry move together
-    n, rows, edges = columns.shape[0], np.empty(columns.nnz, dtype=np.intp), columns.indptr
-    for a, b in pairwise(edges.tolist()):
-        rows[a:b] = generator.choice(n, b - a, replace=False)
-    return scipy.sparse.csc_array((columns.data, rows, columns.indptr), shape=columns.shape).tocsr()

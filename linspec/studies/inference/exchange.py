@@ -1,0 +1,320 @@
+"""Which rows may change places in a permutation test, and matrices whose rows have changed places or signs.
+
+Problem: a permutation test compares an answer with those of rows in other orders, which are as likely as the order
+seen if no matrix is related to another one. Not all orders are: runs of one subject are alike, and sites differ.
+Method: rows belong to units, which move as a whole, each row to the same position in another unit. A unit takes the
+place of a unit of as many rows in the same block. Without groups each row is a unit, and without blocks all rows are
+one block. A unit may change its sign instead, if errors are symmetric about zero. Or the user lists orders.
+
+Problem: the components of one matrix, such as principal components, have values larger than zero in data without any
+structure, too. How large are they then?
+Method: parallel analysis. The entries of each column are permuted over the rows, or change their signs, each column by
+itself. Lengths of the columns stay, and nothing relates the columns any more. Sparse data stay sparse: the stored
+entries of a column get random rows, all different, since zeros are exchangeable as other entries are.
+Source: Winkler, Webster, Vidaurre, Nichols & Smith 2015, NeuroImage 123:253, doi:10.1016/j.neuroimage.2015.05.092
+(blocks, whole and within; signs); Horn 1965, Psychometrika 30:179, doi:10.1007/BF02289447; Buja & Eyuboglu 1992,
+Multivariate Behav. Res. 27:509, doi:10.1207/s15327906mbr2704_2; Hong, Sheng & Dobriban 2020, arXiv:2012.02985 (signs).
+Where we differ: Horn draws normal numbers; permutations keep the distribution of each column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from scipy.special import gammaln
+
+from linspec.arrays import HostArray
+from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
+from linspec.operators import LinearOperator, as_operator
+from linspec.operators.derived import chosen_rows
+from linspec.registry.options import is_number
+from linspec.solving.checks import check_count
+from linspec.solving.problem import Problem
+from linspec.studies.held_out.folds import entries_of_labels
+
+
+class Draw(NamedTuple):
+    """Rows that have changed places: row i of the result is row `order[i]`, times `signs[i]` unless they are None."""
+
+    order: HostArray
+    signs: HostArray | None
+
+
+@dataclass(frozen=True, eq=False)
+class Exchange:
+    """The ways in which rows change places.
+
+    Attributes
+    ----------
+    count : int
+        The number of rows.
+    units : tuple of numpy.ndarray of shape (number of units, rows of a unit)
+        Numbers of rows. Each array has units that may take each other's place.
+    flips : bool
+        Whether units change their signs, and not their places.
+    orders : numpy.ndarray of shape (permutations, orders, count) or None
+        Listed orders, one for each matrix after the first.
+    """
+
+    count: int
+    units: tuple[HostArray, ...]
+    flips: bool = False
+    orders: HostArray | None = None
+
+    @classmethod
+    def free(cls, count: int, *, flips: bool = False) -> Exchange:
+        """All rows may change places, or signs."""
+        return cls(count, (np.arange(count)[:, None],), flips)
+
+    @classmethod
+    def of(cls, n: int, groups: Any, blocks: Any, *, flips: bool, orders: HostArray | None) -> Exchange:
+        """Check labels of groups and blocks, and listed orders of n rows.
+
+        Raises
+        ------
+        InvalidProblem
+            Labels or orders do not fit the rows, a group is in several blocks, or no unit has a place to go to.
+        InvalidOption
+            Arguments exclude each other.
+        """
+        if orders is not None and (flips or groups is not None or blocks is not None):
+            raise InvalidOption(
+                "permutations= lists orders of the rows, so groups, blocks and sign_flips have no meaning beside it; "
+                "got one of them. Leave it out."
+            )
+        if flips and blocks is not None:
+            raise InvalidOption(
+                "blocks= says which rows change places, and with sign_flips=True none does; got both. Leave one out: "
+                "groups= are rows that change their signs together."
+            )
+        if orders is not None:
+            return cls(n, (np.arange(n)[:, None],), orders=_checked(orders, n))
+        within = group_numbers(blocks, n, "blocks")
+        units = group_numbers(groups, n)
+        if units is None:
+            split = [np.arange(n)] if within is None else _rows_of(within)
+            return cls(n, tuple(rows[:, None] for rows in split), flips)._checked_places()
+        alike: dict[tuple[int, int], list[HostArray]] = {}
+        for rows in _rows_of(units):
+            block = 0 if within is None else within[rows]
+            if np.ptp(block) > 0:
+                raise InvalidProblem(
+                    f"groups move as a whole within blocks; got the group of row {rows[0]} in several blocks. Give all "
+                    "rows of a group the same block."
+                )
+            alike.setdefault((int(np.max(block)), len(rows)), []).append(rows)
+        return cls(n, tuple(np.array(some) for some in alike.values()), flips)._checked_places()
+
+    def _checked_places(self) -> Exchange:
+        """Refuse units without any other one to change places with."""
+        if not self.flips and all(len(some) == 1 for some in self.units):
+            raise InvalidProblem(
+                "no two groups of one block have the same number of rows, so none can take the place of another; got "
+                f"{len(self.units)} of different sizes. Leave out rows to make sizes equal, or pass blocks= alone."
+            )
+        return self
+
+    @property
+    def is_free(self) -> bool:
+        """Whether each row may take any place, in no listed order."""
+        return self.orders is None and len(self.units) == 1 and self.units[0].shape[1] == 1
+
+    @property
+    def log_count(self) -> float:
+        """The logarithm of the number of different results; listed orders count as often as they are listed."""
+        if self.orders is not None:
+            return float(np.log(1 + len(self.orders)))
+        sizes = np.array([len(some) for some in self.units], dtype=np.float64)
+        return float(np.sum(sizes * np.log(2) if self.flips else gammaln(sizes + 1)))
+
+    def repeated(self, counts: HostArray | None) -> Exchange:
+        """The exchange of rows that are repeated so often; None for rows that are not."""
+        if counts is None:
+            return self
+        if not self.is_free:
+            raise InvalidProblem(
+                "weights that count equal rows make units of different sizes, which have no place to go to; got them "
+                'beside groups, blocks or listed orders. Repeat the rows and their labels, or pass weights="survey".'
+            )
+        return Exchange.free(int(counts.sum()), flips=self.flips)
+
+    def draws(self, generator: np.random.Generator, number: int, several: int) -> list[Draw]:
+        """The places or signs of permutation `number`, independent for `several` matrices."""
+        if self.orders is not None:
+            return [Draw(order, None) for order in self.orders[number]]
+        return [self._drawn(generator) for _ in range(several)]
+
+    def _drawn(self, generator: np.random.Generator) -> Draw:
+        order = np.arange(self.count)
+        signs = np.ones(self.count) if self.flips else None
+        for some in self.units:
+            if signs is not None:
+                signs[some] = generator.choice((-1.0, 1.0), len(some))[:, None]
+            else:
+                order[some] = some[generator.permutation(len(some))]
+        return Draw(order, signs)
+
+    def keeps(self, basis: HostArray) -> bool:
+        """Whether the span of orthonormal columns is the same after each of some draws, or each listed order."""
+        generator, tries = np.random.default_rng(0), TRIES if self.orders is None else len(self.orders)
+        for number in range(tries):
+            for order, signs in self.draws(generator, number, 1):
+                moved = basis[order] if signs is None else basis * signs[:, None]
+                if np.abs(moved - basis @ (basis.T @ moved)).max() > SAME:
+                    return False
+        return True
+
+
+TRIES = 30
+"""So many random draws keep a span by chance, if not all draws do, with a probability of at most 2⁻³⁰."""
+
+SAME = 1e-9
+"""Largest entry of the part of a unit vector that counts as rounding."""
+
+
+def _checked(orders: Any, n: int) -> HostArray:
+    """Listed orders of n rows as an array with three dimensions."""
+    listed = np.asarray(orders)
+    if listed.ndim == len("mn"):
+        listed = listed[:, None, :]
+    if listed.ndim != len("mon") or listed.shape[2] != n or listed.dtype.kind not in "iu":
+        raise InvalidProblem(
+            f"permutations must be a number, or integers of shape (permutations, {n}), each row an order of all rows; "
+            f"got {np.asarray(orders).shape} of {listed.dtype}. Count rows from 0."
+        )
+    wrong = np.flatnonzero((np.sort(listed, axis=2) != np.arange(n)).any(axis=(1, 2)))
+    if len(wrong):
+        raise InvalidProblem(
+            f"permutations must have each row from 0 to {n - 1} once in each order; got something else in order "
+            f"{wrong[0]}."
+        )
+    return listed
+
+
+def checked_number(permutations: Any) -> tuple[int, HostArray | None]:
+    """Return the number of permutations, and the listed orders unless the argument is a number."""
+    if is_number(permutations) or isinstance(permutations, str) or np.ndim(permutations) == 0:
+        check_count("permutations", permutations, 1)
+        return permutations, None
+    return len(permutations), permutations
+
+
+def group_numbers(groups: Any, n: float, name: str = "groups") -> HostArray | None:
+    """Number the groups from 0, and return the number of each row's group; None without groups."""
+    if groups is None:
+        return None
+    labels = entries_of_labels(groups, name)
+    if labels.shape != (n,):
+        raise InvalidProblem(
+            f"{name} must have shape ({n:g},), a label for each row; got {tuple(labels.shape)}."
+        )
+    names, numbers = np.unique(labels, return_inverse=True)
+    if len(names) < 2:
+        raise InvalidProblem(f"{name} must have at least two labels; got one, so there is nothing to draw.")
+    return np.asarray(numbers)
+
+
+def _rows_of(numbers: HostArray) -> list[HostArray]:
+    """The rows of each group, in order."""
+    ends = np.cumsum(np.bincount(numbers))[:-1]
+    return np.split(np.argsort(numbers, kind="stable"), ends)
+
+
+# ---- matrices ---------------------------------------------------------------------------------------
+
+
+def permuted(
+    problem: Problem[Any], exchange: Exchange, generator: np.random.Generator, number: int = 0
+) -> Problem[Any]:
+    """Return the problem with matrices by chance, each as its field declares.
+
+    The rows of every matrix but the first change places or signs, each matrix by itself; or the entries of each column
+    do, each column by itself.
+    """
+    matrices, draws = {}, iter(exchange.draws(generator, number, len(problem.matrices) - 1))
+    for i, (name, A) in enumerate(problem.matrices.items()):
+        if problem.stated.permutes_columns(name):
+            matrices[name] = with_columns_permuted(A, exchange, generator)
+        elif i > 0:
+            matrices[name] = _moved(A, next(draws))
+    return problem.with_matrices(matrices)
+
+
+def _moved(A: LinearOperator, draw: Draw) -> LinearOperator:
+    """The matrix with its rows in other places, or with other signs."""
+    if draw.signs is None:
+        return chosen_rows(A, draw.order)
+    return as_operator(A.dense() * A.device.asarray(draw.signs, A.dtype)[:, None])
+
+
+def check_entries(name: str, A: LinearOperator) -> None:
+    """Raise an error if entries of A cannot be permuted."""
+    if A.access != "rows" or (A.sparse and not A.device.on_host):
+        raise MissingCapability(
+            f"permutation_test permutes the entries of each column of {name}, which must be rows in memory, and sparse "
+            f"ones of SciPy; got {A!r}. Pass an array, a sparse matrix or a file."
+        )
+
+
+def check_can_move(problem: Problem[Any], exchange: Exchange) -> None:
+    """Raise if matrices cannot change places or signs as asked."""
+    columns = [name for name in problem.matrices if problem.stated.permutes_columns(name)]
+    if exchange.orders is not None and columns:
+        raise InvalidProblem(
+            f"the entries of each column of {columns[0]} are permuted in an order of its own; got listed orders of "
+            "rows, which leave the columns as related as they are. Pass a number of permutations."
+        )
+    others = len(problem.matrices) - 1
+    if exchange.orders is not None and exchange.orders.shape[1] != others:
+        raise InvalidProblem(
+            f"permutations must list an order for each of {others} matrices after the first: shape (permutations, "
+            f"{others}, {exchange.count}); got {exchange.orders.shape[1]} for each permutation."
+        )
+    for name, A in problem.matrices.items():
+        if exchange.flips and (A.sparse or not A.readable):
+            raise MissingCapability(
+                f"sign_flips needs dense rows, because means are subtracted first; got {A!r} for {name}. Permute rows, "
+                f"or pass a dense array."
+            )
+
+
+def with_columns_permuted(
+    A: LinearOperator, exchange: Exchange, generator: np.random.Generator
+) -> LinearOperator:
+    """Return the matrix with the entries of each column in other places or with other signs, each column by itself."""
+    held, (n, p) = A.rows(slice(0, A.shape[0])), A.shape
+    sparse = scipy.sparse.issparse(held.stored_array)
+    if exchange.is_free and not exchange.flips:
+        if sparse:
+            return as_operator(_sparse(held.stored_array, generator))
+        orders = generator.permuted(np.tile(np.arange(n), (p, 1)), axis=1).T
+    else:
+        draws = exchange.draws(generator, 0, p)
+        if exchange.flips:
+            signs = np.column_stack([draw.signs for draw in draws])
+            return as_operator(held.dense() * A.device.asarray(signs, A.dtype))
+        orders = np.column_stack([draw.order for draw in draws])
+        if sparse:
+            return as_operator(_in_places(held.stored_array, np.argsort(orders, axis=0)))
+    xp, device = A.device.xp, A.device.native
+    return as_operator(xp.take_along_axis(held.dense(), xp.asarray(orders, device=device), axis=0))
+
+
+def _in_places(matrix: Any, places: HostArray) -> Any:
+    """Move the entry of row i and column j of a sparse matrix to row `places[i, j]`."""
+    entries = scipy.sparse.coo_array(matrix)
+    i, j = entries.coords
+    return scipy.sparse.csr_array((entries.data, (places[i, j], j)), shape=entries.shape)
+
+
+def _sparse(matrix: Any, generator: np.random.Generator) -> Any:
+    columns = scipy.sparse.csc_array(matrix, copy=True)
+    columns.sum_duplicates()  # two stored numbers of one entry move together
+    n, rows, edges = columns.shape[0], np.empty(columns.nnz, dtype=np.intp), columns.indptr
+    for a, b in pairwise(edges.tolist()):
+        rows[a:b] = generator.choice(n, b - a, replace=False)
+    return scipy.sparse.csc_array((columns.data, rows, columns.indptr), shape=columns.shape).tocsr()
