@@ -295,7 +295,7 @@ def with_columns_permuted(
     else:
         draws = exchange.draws(generator, 0, p)
         if exchange.flips:
-            signs = np.column_stack([draw.signs for draw in draws])
+            signs = np.column_stack([draw.signs for draw in draws if draw.signs is not None])
             return as_operator(held.dense() * A.device.asarray(signs, A.dtype))
         orders = np.column_stack([draw.order for draw in draws])
         if sparse:

@@ -230,12 +230,13 @@ class Rows:
             exchange = exchange.repeated(frequencies(problem, "permutation_test permutes rows"))
             problem = with_equal_rows(problem, "permutation_test")
         check_can_move(problem, exchange)
-        least = max(1 / (1 + count), math.exp(-exchange.log_count))
-        if least > USUAL:
+        units = math.exp(-exchange.log_count)
+        least = max(1 / (1 + count), units)
+        if least > USUAL + TIE:
             warn(
                 f"permutation_test: no p-value can be below {least:.2g} with {count_of(count, 'permutation')}"
-                f"{'' if least == 1 / (1 + count) else ' of so few units'}, so nothing is significant at 5 %. Ask for "
-                "999, or pass more groups.",
+                f"{' of so few units' * (units > USUAL + TIE)}, so nothing is significant at 5 %. Ask for 999, or pass "
+                "more groups.",
                 ConvergenceWarning,
             )
         return problem, exchange, count
