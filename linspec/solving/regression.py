@@ -69,7 +69,9 @@ class RegressionSolution(Solution):
         errors, squares = self.target_errors, self.target_squares
         if errors is None or squares is None:
             return None
-        return r_squared(errors.sum(axis=-1), squares.sum()) if together else r_squared(errors, squares)
+        if together:
+            errors, squares = errors.sum(axis=-1), squares.sum()
+        return r_squared(errors, squares)
 
     @property
     @with_device
@@ -88,10 +90,10 @@ class RegressionSolution(Solution):
 
     def facts(self) -> list[tuple[str, str]]:
         """The numbers of rows and columns, R² on the training rows, the intercepts, and the largest coefficients."""
-        facts, scores, total = [], self.r_squared, self._r_squared(together=True)
+        facts, scores, total = super().facts(), self.r_squared, self._r_squared(together=True)
         if self.size is not None:
             facts.append(("rows", f"{self.size[0]:g}, columns {self.size[1]}"))
-        if scores is not None and scores.ndim == 1 and np.isfinite(total):
+        if scores is not None and total is not None and scores.ndim == 1 and np.isfinite(total):
             facts.append(("training R²", f"{total:.6g}"))
             if 1 < len(scores) <= FEW:
                 facts.append(("R² of each target", some_of([f"{value:.6g}" for value in scores])))

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import linspec as ls
-from linspec.arrays import HOST, Array, Device, HostArray, host_dtype, namespace, to_host, with_device
+from linspec.arrays import Array, Device, HostArray, host_dtype, namespace, to_host, with_device
 from linspec.certificates import LinearCertificate, certify_linear
 from linspec.errors import BrokenPlugin
 from linspec.iteration import Certificate
