@@ -38,6 +38,7 @@ _OF_USERS = {
     "SVDSolution": "linspec.families.svd.problem",
     "Selection": "linspec.solving.select",
     "Solution": "linspec.solving.solution",
+    "StandardErrors": "linspec.families.least_squares.standard_errors",
     "Status": "linspec.status",
     "as_operator": "linspec.operators",
     "bootstrap": "linspec.families.inference",
@@ -67,6 +68,7 @@ _OF_USERS = {
     "significance": "linspec.families.cca.significance",
     "solve": "linspec.solving.solve",
     "solvers": "linspec.registry.queries",
+    "standard_errors": "linspec.families.least_squares.standard_errors",
     "targets": "linspec.targets",
     "test_matrices": "linspec.registry.queries",
 }

@@ -20,6 +20,8 @@ from linspec.families.inference import bootstrap as bootstrap
 from linspec.families.inference import permutation_test as permutation_test
 from linspec.families.least_squares.problem import LeastSquares as LeastSquares
 from linspec.families.least_squares.problem import LeastSquaresSolution as LeastSquaresSolution
+from linspec.families.least_squares.standard_errors import StandardErrors as StandardErrors
+from linspec.families.least_squares.standard_errors import standard_errors as standard_errors
 from linspec.families.svd.problem import SVD as SVD
 from linspec.families.svd.problem import SVDSolution as SVDSolution
 from linspec.iteration import Certificate as Certificate

@@ -59,6 +59,12 @@ HostArray = np.ndarray[Any, DType]
 P = ParamSpec("P")
 R = TypeVar("R")
 
+INDICATORS = (
+    "Convert it to float64. If it holds classes, pass an indicator column for each: numpy.reshape(labels, (-1, 1)) == "
+    "numpy.unique(labels); or see linspec.Discriminant."
+)
+"""What is said of texts."""
+
 LEAST_SQUARE = 1e-280
 """Sum of squares below which digits may be lost by underflow."""
 
@@ -356,7 +362,8 @@ def working_dtype(dtype: Any, what: str = "data") -> DType:
             f"{what} must be real; got dtype {dtype}. Pass the real and imaginary parts as columns."
         )
     if dtype.kind not in "fiub":
-        raise UnsupportedData(f"{what} must hold numbers; got dtype {dtype}. Convert it to float64.")
+        remedy = INDICATORS if dtype.kind in "OSU" else "Convert it to float64."
+        raise UnsupportedData(f"{what} must hold numbers; got dtype {dtype}. {remedy}")
     if dtype.kind == "f":
         return np.dtype(np.float32 if dtype.itemsize <= 4 else np.float64)
     return np.dtype(np.float32 if dtype.itemsize <= 2 else np.float64)

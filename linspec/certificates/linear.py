@@ -98,6 +98,8 @@ class LinearCertificate:
         Whether rounding leaves no more digits.
     source : str
         "recomputed" from rows, "from-gram" or "in-pass", from the triangle of the rows.
+    lengths : numpy.ndarray of shape (w,)
+        ‖b - Ax‖ of each column of x.
     """
 
     residual: float
@@ -110,6 +112,7 @@ class LinearCertificate:
     rank: int
     rounded: bool
     source: str
+    lengths: HostArray
 
     @property
     def words(self) -> str:
@@ -189,6 +192,7 @@ def certify_linear(
         rank=rank,
         rounded=bool(rounded.all()),
         source=products.source,
+        lengths=r,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import HostArray, check_bare
+from linspec.arrays import INDICATORS, HostArray, check_bare
 from linspec.errors import InvalidProblem, UnsupportedData, one_line
 from linspec.frames import index_of, numbers_of
 from linspec.operators.base import LinearOperator
@@ -69,8 +69,8 @@ def array_of_list(data: Sequence[Any]) -> HostArray:
             "Fill or drop rows."
         ) from error
     if array.dtype.kind not in "biufc" or not array.size:
+        remedy = INDICATORS if array.dtype.kind in "SU" else "Leave out what is none."
         raise UnsupportedData(
-            f"data must hold numbers; got a {type(data).__name__} of shape {array.shape}, {array.dtype}. Leave "
-            "out what is none."
+            f"data must hold numbers; got a {type(data).__name__} of shape {array.shape}, {array.dtype}. {remedy}"
         )
     return array

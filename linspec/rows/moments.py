@@ -34,6 +34,7 @@ from linspec.arrays import (
     host_dtype,
     is_array,
     on_device,
+    reciprocal,
     to_host,
 )
 from linspec.blocks import ByProducts
@@ -41,7 +42,7 @@ from linspec.blocks.base import MULTIPLY_RATE, STORED_RATE, Block, LinearOperato
 from linspec.blocks.sparse_loops import SparseMinusThin
 from linspec.blocks.units import check_sizes, fits_single
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
-from linspec.linalg import EPS, rank_cut
+from linspec.linalg import EPS, rank_cut, varies
 from linspec.process.log import LOG, tells
 from linspec.rows.cells import Cell, Cells
 from linspec.rows.executor import Executor, Reduction, executor_of
@@ -56,6 +57,7 @@ from linspec.rows.reductions import (
     Images,
     ImageTriangle,
     LongStep,
+    Meat,
     Products,
     Residuals,
     RowData,
@@ -88,6 +90,9 @@ EXPLAINED = 1e3
 
 LEAST_SQUARES, MOST_SQUARES = 1e-270, 1e300
 """Sums of squares of columns above the first have lost no digits to underflow; infinite ones count as the second."""
+
+HIDDEN = 1 - 1e-7
+"""The share of the squares about 0 that is the mean's from which on squares about the mean are not known from these."""
 
 ROUNDED_PRODUCT = 4
 """Rounding of eigenvalues of XᵀX from float32 products, in units of float32; .7 was the largest that was measured."""
@@ -247,6 +252,21 @@ class Moments:
             G = self.held[i][i]
             return to_host(G).diagonal() if is_array(G) else G.diagonal()
         return self.fitted[i].squares if self.operators[i].readable else None
+
+    def variation(self, i: int) -> HostArray:
+        """Sums of squares of the columns about their means, as they came: not scaled, and with what confounds explain.
+
+        0 for a column that does not vary; NaN where products alone have told about them, and where the mean hides them.
+        """
+        f, A = self.fitted[i], self.operators[i]
+        squares = f.squares if f.factors is None else f.squares * reciprocal(f.factors) ** 2
+        about = squares if f.slopes is None else squares + (f.slopes**2).sum(axis=1)
+        of_means = f.total * f.average**2
+        if self.pre.center:
+            about = np.where(varies(about, about + of_means), about, 0.0)
+        else:
+            about = np.where(of_means < HIDDEN * about, about - of_means, np.nan)
+        return about if A.readable or self.held is not None else np.full_like(about, np.nan)
 
     def least_value(self, i: int = 0) -> float:
         """The fraction of the largest singular value below which singular values are rounding of the entries."""
@@ -662,6 +682,27 @@ class Moments:
         self._take([i])
         self.passes.columns += reduction.multiplied
         return (self.executor or executor_of([A])).kept([A], reduction, self.passes.look)
+
+    def meat(self, V: HostArray, fit: HostArray, power: float, by_row: tuple[Any, ...]) -> list[HostArray]:
+        """Return the total of `Meat` for two matrices, in one pass once these are learnt.
+
+        Parameters
+        ----------
+        V : numpy.ndarray of shape (p, p)
+            Makes the columns of the first matrix orthonormal.
+        fit, power
+            As for `Meat`.
+        by_row : tuple of numpy.ndarray or None
+            The same without what is taken out of columns.
+        """
+        scores = []
+        for i, v in enumerate((V, np.eye(self.widths[1]))):
+            A = self.operators[i]
+            block = self._scaled(i, A.device.blocks.asarray(v))
+            terms = self._terms(i, block)
+            scores.append(Scores(self.data, A, block, terms, np.float64, self.names[i]))
+        arrays = self.pre.taken(len(by_row[0])), *by_row
+        return self._pass(lambda: Meat(scores, fit, power, arrays))[0]
 
     def _terms(self, i: int, V: Array) -> dict[str, Array]:
         """What is taken out of the rows of XᵢV, if these are about the mean."""

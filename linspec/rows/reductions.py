@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec.arrays import Array, all_finite, cast, to_host, triangle_below
+from linspec.arrays import Array, HostArray, all_finite, cast, to_host, triangle_below
 from linspec.blocks.base import Block, LinearOperator, Rows, rows_per_block
 from linspec.blocks.dense import DenseBlock
 from linspec.blocks.sparse import SparseBlock
@@ -40,6 +40,9 @@ TALLEST = 512
 SIGNS, GROUP = 8, 4096
 """Entries of a column of a sketch, and rows that share a stream of random numbers."""
 
+ALONE = 1e-10
+"""What is left of a row that no other helps to fit: 1 − leverage."""
+
 __all__ = [
     "AboutRows",
     "AdjointImages",
@@ -47,6 +50,7 @@ __all__ = [
     "ImageTriangle",
     "Images",
     "LongStep",
+    "Meat",
     "Products",
     "Residuals",
     "RowData",
@@ -534,6 +538,60 @@ def _scores(of: Any, block: Block, rows: slice) -> tuple[Array, Array | None]:
         u = u - B @ of.terms["along"]
     root = None if w is None else device.xp.sqrt(w)[:, None]
     return (u if root is None else u * root), root
+
+
+class Meat(Reduction):
+    """Σ u² q qᵀ over rows for each column of residuals, or of clusters the sums of their rows u q.
+
+    The rows q are those of √D XV, with the first column of `taken` before them if means are subtracted. The residuals e
+    are those of √D Y less √D XV times `fit`, and u = e a / (1 − h a²)^power for the a of a row and its leverage h, to
+    which all columns of `taken` belong. The total also counts the rows of which almost nothing is left, 1 − h a².
+
+    Parameters
+    ----------
+    scores : sequence of Scores
+        √D XV and √D Y.
+    fit : numpy.ndarray of shape (k, m)
+    power : float
+    by_row : tuple of numpy.ndarray or None
+        `taken` of shape (n, s), a of shape (n,), and the number of the cluster of each row, if there are clusters.
+    """
+
+    wide = True
+
+    def __init__(
+        self, scores: Sequence[Scores], fit: HostArray, power: float, by_row: tuple[Any, ...]
+    ) -> None:
+        self.scores, self.fit, self.power = scores, fit, power
+        self.taken, self.alone, self.clusters = by_row
+        self.columns = sum(part.columns for part in scores)
+        self.multiplied = float(self.columns)
+
+    @property
+    def by_row(self) -> list[Any]:
+        return [self.taken, self.alone, self.clusters]
+
+    def zero(self) -> list[Any]:
+        width, m = self.fit.shape
+        width += self.scores[0].data.pre.center
+        height = width if self.clusters is None else int(self.clusters.max()) + 1
+        return [np.zeros((m, height, width)), np.zeros(1)]
+
+    def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
+        pairs = zip(self.scores, blocks, strict=True)
+        Q, e = [to_host(_scores(part, block, rows)[0]) for part, block in pairs]
+        e = e - Q @ self.fit
+        T, a = self.taken[rows], self.alone[rows]
+        left = 1 - ((Q**2).sum(axis=1) + (T**2).sum(axis=1)) * a**2
+        total[1] += np.count_nonzero(left < ALONE)
+        e = e * (a / np.maximum(left, ALONE) ** self.power)[:, None]
+        Q = np.hstack([T[:, : total[0].shape[2] - Q.shape[1]], Q])
+        for sums, residuals in zip(total[0], e.T, strict=True):
+            products = Q * residuals[:, None]
+            if self.clusters is None:
+                sums += products.T @ products
+            else:
+                np.add.at(sums, self.clusters[rows], products)
 
 
 class LongStep(Reduction):

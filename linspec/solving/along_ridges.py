@@ -15,13 +15,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray, is_array, namespace, to_host, with_device
+from linspec.arrays import Array, HostArray, is_array, namespace, with_device
 from linspec.errors import InvalidProblem, shown
 from linspec.solving.checks import finite_array
 from linspec.solving.prediction_score import score_of_predictions
 from linspec.solving.problem import Problem, S_co
-from linspec.solving.solution import Solution
-from linspec.solving.tables import ridge_labels, table_of_rows
+from linspec.solving.regression import RegressionSolution
+from linspec.solving.tables import ridge_labels
 from linspec.workers import BlockOperator, brought_here
 
 
@@ -114,7 +114,7 @@ class WithRidges(Problem[S_co]):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class RidgesSolution(Solution):
+class RidgesSolution(RegressionSolution):
     """Base class of answers with a column for each target, and for each ridge of a path.
 
     The leading field of a derived class is the array with these columns.
@@ -142,7 +142,6 @@ class RidgesSolution(Solution):
     residuals: HostArray
     path: bool = False
 
-    targets: ClassVar[str]
     per_ridge: ClassVar[tuple[str, ...]] = ()  # further fields whose first axis counts the ridges of a path
 
     @property
@@ -154,7 +153,11 @@ class RidgesSolution(Solution):
         return f"{self.layout.leading[0]} {tuple(self._columns.shape)}"
 
     def _per_component(self) -> dict[str, Any]:
-        return {"ridge": self.ridge, "residual": self.residuals} if self.path else {}
+        if not self.path:
+            return {}
+        total = self._r_squared(together=True)
+        known = {} if total is None or np.isnan(total).any() else {"training R²": total}
+        return {"ridge": self.ridge, "residual": self.residuals, **known}
 
     def _by_name(self, values: HostArray, unnamed: str) -> dict[str, HostArray]:
         """Return the last axis of values, which counts targets, by name; for a path the first axis, too."""
@@ -172,7 +175,7 @@ class RidgesSolution(Solution):
         """Return the names of targets, for each ridge of a path; `unnamed` and a number if they have none."""
         shape = self._columns.shape[1:] if self.path else self._columns.shape
         count = shape[1] if len(shape) > 1 else 1
-        names = self.column_names.get(self.targets) or tuple(f"{unnamed}{i + 1}" for i in range(count))
+        names = self._named(unnamed, count)
         ends = [f", ridge {label}" for label in ridge_labels(self.ridge)] if self.path else [""]
         return [f"{name}{end}" for end in ends for name in names]
 
@@ -184,7 +187,9 @@ class RidgesSolution(Solution):
         solutions = []
         for i, residual in enumerate(self.residuals):
             names = [
-                name for name in (self.layout.leading[0], *self.per_ridge) if getattr(self, name) is not None
+                name
+                for name in (self.layout.leading[0], "target_errors", *self.per_ridge)
+                if getattr(self, name) is not None
             ]
             fields = {name: getattr(self, name)[i, ...] for name in (*names, "residuals")}
             fields |= {
@@ -223,6 +228,5 @@ class RidgesSolution(Solution):
             )
         return score_of_predictions(self, rows, truth, **options).total
 
-    def _table_of_predictions(self, predictions: Any, data: Any, library: str | None) -> Any:
-        """Make a table of predictions for rows, with the names of the targets and the labels of the rows."""
-        return table_of_rows(self, self._by_name(to_host(brought_here(predictions)), "target"), data, library)
+    def _by_target(self, values: HostArray) -> dict[str, HostArray]:
+        return self._by_name(values, "target")

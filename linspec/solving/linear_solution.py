@@ -37,6 +37,7 @@ from linspec.solving.checks import check_device
 from linspec.solving.fields import view_names
 from linspec.solving.new_rows import NewRows
 from linspec.solving.prediction_score import score_of_predictions
+from linspec.solving.regression import RegressionSolution
 from linspec.solving.solution import Solution, weights_by_matrix
 from linspec.solving.tables import check_columns, table_of_columns, table_of_rows
 
@@ -416,7 +417,7 @@ See `linspec.studies.held_out.scores`.
 """
 
 
-class ComponentRegressionSolution(LinearSolution):
+class ComponentRegressionSolution(RegressionSolution, LinearSolution):
     """Base class of answers that predict Y from components of X.
 
     A class that derives from it has the fields that `linspec.field` declares for X and Y, a field `vector`, which
@@ -434,6 +435,11 @@ class ComponentRegressionSolution(LinearSolution):
     """
 
     vector: bool
+
+    @property
+    def target_names(self) -> list[str]:
+        """The names of the columns of Y, or "target1" and so on."""
+        return self._named("target", int(self._factors()[1].shape[0]))
 
     @abstractmethod
     def _factors(self) -> tuple[Array, Array]:
@@ -482,6 +488,27 @@ class ComponentRegressionSolution(LinearSolution):
         return predictions[:, 0] if self.vector and is_array(predictions) else predictions
 
     @with_device
+    def predictions_table(
+        self, X: Any, *, k: int | None = None, confounds: Any = None, library: str | None = None
+    ) -> Any:
+        """Make a table of the predictions of `predict`, with the names of the targets and the labels of the rows.
+
+        Parameters
+        ----------
+        X, k, confounds
+            As for `predict`, like the errors.
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `weights_table`; by default the library of the rows.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            A row for each row of X, and a column for each column of Y, named "target1", "target2" and so on if the
+            training data have no names for them.
+        """
+        return self._table_of_predictions(self.predict(X, k=k, confounds=confounds), X, library)
+
+    @with_device
     def score(
         self, X: Any, Y: Any, *, k: int | None = None, confounds: Any = None, sample_weight: Any = None
     ) -> float:
@@ -502,6 +529,10 @@ class ComponentRegressionSolution(LinearSolution):
             At most 1.
         """
         return score_of_predictions(self, X, Y, k=k, confounds=confounds, sample_weight=sample_weight).total
+
+    def _few_coefficients(self, count: int) -> HostArray:
+        R, Q = map(to_host, self._factors())
+        return R @ Q[:count].T
 
     def _coefficients(self, k: int | None) -> Array:
         """R Qᵀ of the first k components, with a column for a vector Y."""

@@ -12,6 +12,7 @@ from linspec.errors import BrokenPlugin, OutOfMemory
 from linspec.iteration import Certificate
 from linspec.rows import Moments, Passes, Preprocessing
 from linspec.solving.fields import parts_of
+from linspec.solving.regression import RegressionSolution
 from linspec.solving.stating import in_field, least_ridges
 from linspec.solving.verdict import about_constant, lost_digits, nearly_explained, underflowing_columns
 from linspec.status import Status
@@ -92,6 +93,9 @@ def certified(
     notes: list[Any] = [*certificate.notes, *_lost(problem, moments)]
     deficient = any(status is Status.RANK_DEFICIENT for status, _ in notes)
     fields = {**certificate.fields, **_fields_of_preprocessing(problem, moments)}
+    if issubclass(problem.solution, RegressionSolution):
+        fields["size"] = moments.fitted[0].total, moments.widths[0]
+        fields["target_squares"] = moments.variation(1)
     if complete and not moments.holds:
         notes.append((None, "It is not shown that no component is missing: rows cannot be read again."))
     hidden = [(Status.INCONSISTENT, text) for text in moments.contradictions]

@@ -25,7 +25,13 @@ from linspec.errors import BrokenPlugin, InvalidProblem, shown
 from linspec.iteration import Certificate, Context
 from linspec.linalg import ratio
 from linspec.rows import Moments
-from linspec.solving import NewRows, score_of_predictions, table_of_components, table_of_rows
+from linspec.solving import (
+    NewRows,
+    RegressionSolution,
+    score_of_predictions,
+    table_of_components,
+    table_of_rows,
+)
 from linspec.studies import folds_of
 from linspec_many_targets.candidates import checked_bands, checked_ridges, checked_weights
 from linspec_many_targets.choice import DIGITS, Choice, blocks_of
@@ -33,7 +39,7 @@ from linspec_many_targets.kernel import band_kernels, preprocessed, rows_of, sum
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target", score="R²"):
+class RidgeManyTargetsSolution(RegressionSolution, vector="target", component="target", score="R²"):
     """The chosen ridge and weights of bands of each target, and the coefficients.
 
     Attributes
@@ -98,12 +104,12 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
     def facts(self) -> list[tuple[str, str]]:
         """The means of the weights of bands, if there are several bands."""
         if len(self.band_names) < len("ab"):
-            return []
+            return super().facts()
         means = (
             f"{name} {mean:.3f}"
             for name, mean in zip(self.band_names, self.band_weights.mean(0), strict=True)
         )
-        return [("mean weights of bands", ", ".join(means))]
+        return [*super().facts(), ("mean weights of bands", ", ".join(means))]
 
     def _per_component(self) -> dict[str, Any]:
         return {"ridge": self.ridges, "held-out R²": self.scores}
@@ -113,8 +119,7 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
     @property
     def target_names(self) -> list[str]:
         """The names of the targets: those of the columns of Y, or "target1" and so on."""
-        names = self.column_names.get("Y")
-        return list(names) if names else [f"target{i + 1}" for i in range(len(self.ridges))]
+        return self._named("target", len(self.ridges))
 
     def _numbers(self, targets: Any) -> HostArray:
         """The numbers of targets that are given by numbers, by names, or by None for all."""
@@ -184,6 +189,9 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
         gammas = self.band_weights[some].T[self.band_of]
         product = self.weights @ _picked(self.mixing, some)
         return product * Device.of(self.weights).asarray(gammas, host_dtype(self.weights))
+
+    def _few_coefficients(self, count: int) -> HostArray:
+        return to_host(self.coefficients(range(min(count, len(self.ridges)))))
 
     def _named_vectors(self, matrix: str) -> dict[str, HostArray]:
         return dict(zip(self.target_names, to_host(self.coefficients()).T, strict=True))
@@ -560,13 +568,14 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         W = f.unscaled(HOST.asarray(returned))  # what is certified is what is returned
         SW = to_host(moments.products(asarray(W), None, onto=(0,))[0][0])
         C = to_host(moments.cross())
-        lengths = np.empty((3, len(ridges)))
+        lengths, errors = np.empty((3, len(ridges))), moments.fitted[1].squares.copy()
         for block in blocks_of(len(ridges), len(W)):
             d = np.sqrt(gammas[block]).T[self.band_of]
             w = W[:, block] * np.where(d > 0, reciprocal(d), 1.0)
             gap = d * (C[:, block] - SW[:, block]) - ridges[block] * w
             lengths[:, block] = [np.linalg.norm(V, axis=0) for V in (gap, w, d * C[:, block])]
-        return {"weights": returned}, lengths
+            errors[block] += np.einsum("ij,ij->j", W[:, block], SW[:, block] - 2 * C[:, block])
+        return {"weights": returned, "target_errors": errors}, lengths
 
     def _by_rows(
         self, moments: Moments, arrays: Mapping[str, HostArray], ridges: HostArray, gammas: HostArray
@@ -576,7 +585,7 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         X, Y = (preprocessed(moments, i, rows) for i, rows in enumerate(rows_of(moments)))
         mixing = asarray(arrays["mixing"], self.X.dtype)
         fields = {"weights": asarray(moments.fitted[0].scaled(X.T), self.X.dtype), "mixing": mixing}
-        duals, lengths = HOST.asarray(mixing), np.empty((3, len(ridges)))
+        duals, lengths, errors = HOST.asarray(mixing), np.empty((3, len(ridges))), np.empty(len(ridges))
         kernels = band_kernels(X, X, self.band_of, len(self.band_names))
         settings, numbers = np.unique(gammas, axis=0, return_inverse=True)
         for number, gamma in enumerate(settings):
@@ -587,7 +596,8 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
                 e = y - K @ a - ridges[some] * a
                 squares = [np.einsum("ij,ij->j", V, K @ V) for V in (e, a, y)]
                 lengths[:, some] = np.sqrt(np.maximum(squares, 0.0))
-        return fields, lengths
+                errors[some] = ((y - K @ a) ** 2).sum(axis=0)
+        return {**fields, "target_errors": errors}, lengths
 
     def _floor(self, moments: Moments) -> HostArray:
         """Estimate the rounding of Xᵀy for each target: a product below it is zero."""

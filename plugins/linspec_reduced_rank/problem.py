@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import linspec as ls
-from linspec.arrays import Array, HostArray, reciprocal
+from linspec.arrays import HOST, Array, HostArray, reciprocal
 from linspec.families.discriminant import certify, directions_of
 from linspec.iteration import Certificate
 from linspec.rows import Moments
@@ -189,14 +189,18 @@ class ReducedRankRegression(ls.Problem[ReducedRankRegressionSolution]):
         W = moments.fitted[0].unscaled(known.device.asarray(certificate.fields["weights"]))
         values, device = certificate.fields["eigenvalues"], known.device
         sigma, Vs = np.sqrt(values), known.C.T @ W
-        squares = moments.squares(1)
+        squares, f = moments.squares(1), moments.fitted[1]
+        loadings = HOST.asarray(f.unscaled(Vs))
+        lengths = f.unscaled(np.sqrt(f.squares)[:, None])[:, 0]
+        shrunk = float(self.ridge) * (HOST.asarray(W) @ loadings.T) ** 2
         fields = {
             name: value for name, value in certificate.fields.items() if name not in ("eigenvalues", "rank")
         }
         fields |= {
             "y_weights": Vs * device.asarray(reciprocal(sigma))[None, :],
             "singular_values": sigma,
-            "y_loadings": self.Y.device.asarray(moments.fitted[1].unscaled(Vs), self.Y.dtype),
+            "y_loadings": self.Y.device.asarray(loadings, self.Y.dtype),
+            "target_errors": lengths**2 - (loadings**2).sum(axis=1) - shrunk.sum(axis=0),
             "next_singular_value": math.sqrt(fields.pop("next")),
             "total_squares": None if squares is None else float(squares.sum()),
             "vector": self.vector,

@@ -9,7 +9,7 @@ import pytest
 from planted import orthonormal
 
 import linspec as ls
-from linspec.errors import InvalidProblem
+from linspec.errors import InvalidProblem, UnsupportedData
 
 PLS, PLSRegression = ls.get_problem("pls"), ls.get_problem("pls-regression")
 
@@ -256,3 +256,44 @@ def test_the_planted_rank_is_chosen_and_errors_that_are_rounding_are_marked() ->
 def test_the_rank_is_at_most_the_number_of_right_hand_sides() -> None:
     with pytest.raises(InvalidProblem, match="k must be between 1 and 8"):
         ReducedRankRegression(*data(), 9)
+
+
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_vip_and_what_components_explain(scale: bool, weighted: bool) -> None:
+    """By NumPy from the scores, and where nothing is weighted by the formula with the attributes of scikit-learn."""
+    X, Y = views(60, 9, 2)
+    X[:, 4] = 2.5
+    w = np.random.default_rng(1).integers(0, 3, 60).astype(float) if weighted else None
+    found = ls.solve(PLSRegression(X, Y, k=3, scale=scale, sample_weight=w))
+    root = np.ones((60, 1)) if w is None else np.sqrt(w)[:, None]
+    T = root * found.transform(X)
+    for M, explained in ((X, found.x_explained), (Y, found.y_explained)):
+        M = root * (M - np.average(M, axis=0, weights=w))
+        lengths = np.linalg.norm(M, axis=0)
+        M = M / np.where(lengths > 1e-9, lengths, 1) if scale else M
+        gone = [np.linalg.norm(M - np.outer(t, t @ M) / (t @ t)) ** 2 for t in T.T]
+        np.testing.assert_allclose(explained, 1 - np.array(gone) / np.linalg.norm(M) ** 2, atol=1e-12)
+    assert (found.vip**2).mean() == pytest.approx(1)
+    assert found.vip_table()[4] == {"column": 4, "VIP": 0.0}
+    assert [*found.summary()[0]] == ["component", "covariance", "X explained", "Y explained"]
+    if w is None:
+        peers = pytest.importorskip("sklearn.cross_decomposition")
+        peer = peers.PLSRegression(3, scale=scale, tol=1e-22, max_iter=10000).fit(X, Y)
+        shares = (peer.x_scores_**2).sum(0) * (peer.y_loadings_**2).sum(0)
+        wanted = np.sqrt(9 * (peer.x_weights_**2 @ shares) / shares.sum())
+        np.testing.assert_allclose(found.vip, wanted, atol=1e-8)
+        np.testing.assert_allclose(found.predict(X), peer.predict(X), atol=1e-8)
+        np.testing.assert_allclose(X @ found.coefficients() + found.intercept, peer.predict(X), atol=1e-8)
+
+
+def test_classes_are_indicator_columns_as_the_error_says() -> None:
+    labels = np.array(list("abc") * 10)
+    X = np.random.default_rng(0).standard_normal((30, 6)) + 3 * (labels[:, None] == np.array(list("abcabc")))
+    for texts in (labels, list(labels), labels.astype(object)):
+        with pytest.raises(UnsupportedData, match=r"== numpy.unique\(labels\); or see linspec.Discriminant"):
+            PLSRegression(X, texts, k=2)
+        classes = np.unique(texts)
+        Y = np.reshape(texts, (-1, 1)) == classes
+        found = ls.solve(PLSRegression(X, Y, k=2)).predict(X)
+        assert np.mean(classes[found.argmax(axis=1)] == labels) > 0.9

@@ -95,3 +95,83 @@ def test_scores_that_cannot_be_computed_are_refused(lda: Any) -> None:
     with pytest.raises(MissingCapability, match=r"classifier\(X, y\)"):
         opls.score(A, CLASS)
     assert opls.classifier(A, CLASS).score(A, CLASS) > 0.5
+
+
+def regressions(X: Any, Y: Any, **options: Any) -> list[Any]:
+    """An answer of each class that predicts, by different solvers, also the parts of a path of ridges."""
+    least = ls.LeastSquares(X, Y, ridge=[0.5, 10.0], **options)
+    problems = [
+        (ls.LeastSquares(X, Y, ridge=0.5, **options), ("direct", "cg", "lsqr", "sketch-precondition")),
+        (ls.PLSRegression(X, Y, k=2, **options), ("gram", "nipals")),
+        (ls.ReducedRankRegression(X, Y, k=1, ridge=2.0, **options), ("direct", "two-stage")),
+        (ls.RidgeManyTargets(X, Y, **options), ("gram", "kernel")),
+    ]
+    if options.get("confounds") is None and not options["scale"]:
+        common = {name: options[name] for name in ("center", "sample_weight")}
+        kernel = ls.KernelRidge(X, Y, ridge=[0.5, 1.0], **common)
+        problems += [(ls.KernelRidge(X, Y, ridge=0.5, **common), ("direct",))]
+        least = [*ls.solve(least).along_path(), *ls.solve(kernel).along_path()]
+    else:
+        least = ls.solve(least).along_path()
+    return [*least, *(ls.solve(problem, name, rng=0) for problem, names in problems for name in names)]
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("scale", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("confounded", [True, False])
+@pytest.mark.parametrize("vector", [True, False])
+def test_answers_keep_their_r_squared(center, scale, weighted, confounded, vector) -> None:
+    """It is that of the predictions for the training rows, and costs no pass."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 5)) * np.geomspace(0.1, 10, 5) + 3
+    Y = X[:, :3] @ rng.standard_normal((3, 3)) + rng.standard_normal((60, 3)) * [1, 2, 3] + 5
+    Y = Y[:, 0] if vector else Y
+    w = rng.integers(0, 4, 60).astype(float) if weighted else np.ones(60)
+    Z = {"confounds": rng.standard_normal((60, 2)) + 1} if confounded else {}
+    answers = regressions(X, Y, center=center, scale=scale, sample_weight=w if weighted else None, **Z)
+    for answer in answers:
+        errors = w @ ((Y - answer.predict(X, **Z)).reshape(60, -1) ** 2)
+        squares = w @ ((Y - np.average(Y, axis=0, weights=w)).reshape(60, -1) ** 2)
+        np.testing.assert_allclose(answer.r_squared, 1 - errors / squares, rtol=0, atol=1e-10)
+        assert answer.size == (w.sum(), 5)
+        facts = dict(answer.summary().facts)
+        assert float(facts["training R²"]) == pytest.approx(1 - errors.sum() / squares.sum(), rel=1e-5)
+        if center and answer.problem != "kernel-ridge":
+            at_zero = {"confounds": np.average(Z["confounds"], axis=0, weights=w)[None]} if Z else {}
+            np.testing.assert_allclose(answer.intercept, answer.predict(np.zeros((1, 5)), **at_zero)[0])
+        assert (answer.intercept is None) != center
+
+
+def test_summaries_name_the_largest_coefficients(tmp_path: Any) -> None:
+    """In an answer that is read from a file, too; what is not known is left out."""
+    rng = np.random.default_rng(1)
+    X = ls.labelled(rng.standard_normal((50, 12)), columns=[f"x{i}" for i in range(12)])
+    Y = ls.labelled(
+        X.dense() @ np.diag([*range(12, 0, -1)])[:, ::6] + 7, columns=["price of it", "\x1b[1mred"]
+    )
+    for problem in (
+        ls.LeastSquares(X, Y, center=True),
+        ls.PLSRegression(X, Y, k=12),
+        ls.ReducedRankRegression(X, Y, k=2),
+        ls.RidgeManyTargets(X, Y, ridges=[1e-9]),
+    ):
+        answer = ls.solve(problem)
+        answer.save(tmp_path / "answer.npz")
+        again = ls.load_solution(tmp_path / "answer.npz")
+        assert again.summary().facts == answer.summary().facts
+        facts = again.summary().facts
+        names = [name for name, _ in facts]
+        at = names.index("largest coefficients")
+        assert "price of it" in facts[at][1]
+        assert "\x1b" not in facts[at][1]
+        assert names[at + 1 : at + 3] == ["  x0", "  x6"]
+        assert facts[at + 1][1].split()[0] == "12"
+        assert sum(name.startswith("  x") for name in names) == 10
+        assert dict(facts)["intercept"].split() == ["7", "7"]
+        predicted = answer.predictions_table(X)[0]
+        assert predicted["price of it"] == pytest.approx(Y.dense()[0, 0])
+    once = ls.solve(ls.LeastSquares(iter([X.dense()]), Y.dense(), center=True))
+    np.testing.assert_allclose(once.r_squared, 1, rtol=1e-12)
+    far = ls.solve(ls.LeastSquares(X, Y.dense()[:, 0] + 1e9))  # the mean hides the variation
+    assert "training R²" not in dict(far.summary().facts)

@@ -10,13 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 import linspec as ls
-from linspec.arrays import HOST, Array, Device, HostArray, host_dtype, namespace, to_host, with_device
+from linspec.arrays import Array, Device, HostArray, host_dtype, namespace, to_host, with_device
 from linspec.certificates import LinearCertificate, certify_linear
 from linspec.errors import BrokenPlugin
 from linspec.iteration import Certificate
 from linspec.rows import Moments
 from linspec.solving import NewRows, RidgesSolution, WithRidges
-from linspec.solving.tables import some_of
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -68,16 +67,8 @@ class LeastSquaresSolution(
 
     targets: ClassVar[str] = "B"
 
-    def facts(self) -> list[tuple[str, str]]:
-        """The norm of the coefficients, and the intercepts; of a path, see those of each ridge."""
-        if self.path:
-            return []
-        norm = float(np.linalg.norm(HOST.asarray(self.x)))
-        facts = [("coefficients", f"{' x '.join(map(str, self.x.shape))}, norm {norm:.6g}")]
-        if self.intercept is None:
-            return facts
-        intercepts = to_host(self.intercept).reshape(-1)
-        return [*facts, ("intercept", some_of([f"{value:.6g}" for value in intercepts.tolist()]))]
+    def _few_coefficients(self, count: int) -> HostArray:
+        return to_host(self._as_block(self.x))[:, :count]
 
     def _named_vectors(self, matrix: str) -> dict[str, HostArray]:
         """The coefficients by the name of the right-hand side, and for a path also by the ridge."""
@@ -354,6 +345,8 @@ class LeastSquares(WithRidges[LeastSquaresSolution]):
         decided = arrays.get("rank") if 0 in self.ridges else None
         rank = certificate.rank if decided is None else min(certificate.rank, int(decided))
         fields |= {"residuals": certificate.residuals, "accuracy": certificate.words}
+        errors = certificate.lengths**2
+        fields["target_errors"] = errors.reshape(len(self.ridges), -1) if self.path else errors
         notes = self._findings(certificate, rank, tol)
         return Certificate(certificate.residual, notes, fields, certificate.source, least=certificate.least)
 

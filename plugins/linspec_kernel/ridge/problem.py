@@ -30,6 +30,7 @@ from linspec.arrays import HOST, Array, HostArray, reciprocal, to_host, with_dev
 from linspec.features import FeatureMap
 from linspec.iteration import Certificate
 from linspec.kernels import Kernel, Points
+from linspec.linalg import squares_about_means
 from linspec.rows import Passes, check_products
 from linspec.solving import RidgesSolution, WithRidges, check_columns, table_of_training_rows
 from linspec_kernel.moments import Fitted, KernelMoments
@@ -101,6 +102,7 @@ class KernelRidgeSolution(
     def facts(self) -> list[tuple[str, str]]:
         """The kernel with all its numbers, and the bound of the errors."""
         return [
+            *super().facts(),
             ("kernel", str(self.kernel)),
             ("error of a function, at most", f"{float(np.max(self.bounds)):.2g}"),
         ]
@@ -290,6 +292,7 @@ class KernelRidge(OfKernels[KernelRidgeSolution], WithRidges[KernelRidgeSolution
         Mb, means = op.product(b)
         gap = device.concat([targets.unit] * count) - Mb - b * device.asarray(ridges)
         gaps = device.column_norms(gap)
+        errors = (device.column_norms(gap + b * device.asarray(ridges)) * lengths) ** 2
         residuals = np.max(np.reshape(gaps, (count, -1)), axis=1, initial=0.0)
         bounds = gaps * lengths / (2 * np.sqrt(ridges))
         fields: dict[str, Any] = {
@@ -297,6 +300,9 @@ class KernelRidge(OfKernels[KernelRidgeSolution], WithRidges[KernelRidgeSolution
             "residuals": residuals,
             "bounds": self._shaped_numbers(bounds),
             "path": self.path,
+            "size": (moments.count, self.X.shape[1]),
+            "target_squares": targets.squares,
+            "target_errors": errors.reshape(count, -1) if self.path else errors,
             "kernel_map": Fitted(op.map(), op.kernel),
         }
         if self.center:
@@ -325,11 +331,14 @@ class Targets(NamedTuple):
         The lengths of the columns of H S Y.
     means : numpy.ndarray of shape (m,)
         The means of the targets that centring subtracts; zeros without centring.
+    squares : numpy.ndarray of shape (m,)
+        The sums of squares of the targets about their means.
     """
 
     unit: Array
     lengths: HostArray
     means: HostArray
+    squares: HostArray
 
 
 class KernelSystem(KernelMoments):
@@ -363,7 +372,8 @@ class KernelSystem(KernelMoments):
         lengths = device.column_norms(T)
         rounding = CONSTANT * float(np.finfo(Y.dtype).eps) * least * op.center
         lengths = np.where(lengths > rounding, lengths, 0.0)
-        return Targets(T * device.asarray(reciprocal(lengths)), lengths * units, means * units)
+        squares = squares_about_means(to_host(read), to_host(op.roots) ** 2)
+        return Targets(T * device.asarray(reciprocal(lengths)), lengths * units, means * units, squares)
 
     def unweighted(self, V: Array) -> Array:
         """S⁻¹V; rows of weight 0 become 0."""

@@ -10,11 +10,16 @@ import numpy as np
 
 import linspec as ls
 from linspec import Status
-from linspec.arrays import HOST, Array, Device, HostArray
+from linspec.arrays import HOST, Array, Device, HostArray, reciprocal, to_host
 from linspec.iteration import Certificate
 from linspec.linalg import inner_products, ratio, signs_of_columns, unit_columns
 from linspec.rows import Moments
-from linspec.solving import COMPONENT_SCORES, ComponentRegressionSolution, fewer_than_asked
+from linspec.solving import (
+    COMPONENT_SCORES,
+    ComponentRegressionSolution,
+    fewer_than_asked,
+    table_of_columns,
+)
 from linspec_pls.regression.components import ROUNDING, Components, deflated
 
 
@@ -36,6 +41,9 @@ class PLSRegressionSolution(ComponentRegressionSolution, vector="component", sco
         P and Q: the coefficients of the columns of X and of Y on the scores.
     covariances : numpy.ndarray of shape (k,)
         The singular values to which `x_weights` and `y_weights` belong. They need not decrease.
+    x_explained, y_explained : numpy.ndarray of shape (k,) or None
+        The share of ‖X‖² and of ‖Y‖² that each component explains in the training rows, after means, confounds and
+        scales; None where the rows cannot be read.
     vector : bool
         Whether Y was a vector.
     x_mean, y_mean : array of shape (p,), (q,), or None
@@ -65,6 +73,8 @@ class PLSRegressionSolution(ComponentRegressionSolution, vector="component", sco
     x_loadings: Array = ls.field(rows_of="X")
     y_loadings: Array = ls.field(rows_of="Y")
     covariances: HostArray = ls.field(shape="k")
+    x_explained: HostArray | None = ls.field(None, shape="k")
+    y_explained: HostArray | None = ls.field(None, shape="k")
     vector: bool = False
     x_mean: Array | None = None
     y_mean: Array | None = None
@@ -78,7 +88,37 @@ class PLSRegressionSolution(ComponentRegressionSolution, vector="component", sco
         return f"{self.x_rotations.shape[1]} components"
 
     def _per_component(self) -> dict[str, Any]:
-        return {"covariance": self.covariances}
+        shares = {"X explained": self.x_explained, "Y explained": self.y_explained}
+        known = {name: share for name, share in shares.items() if share is not None}
+        return {"covariance": self.covariances, **known}
+
+    @property
+    def vip(self) -> HostArray | None:
+        """The importance of each column of X in the projection, of shape (p,); None where shares of Y are not known.
+
+        √(p Σ wₐ² eₐ / Σ eₐ) over the components, with the weights wₐ of the column in `x_weights` and the shares eₐ of
+        `y_explained` (Wold, Sjöström & Eriksson 2001). The mean of the squares over all columns is 1.
+        """
+        if self.y_explained is None:
+            return None
+        squares = to_host(self.x_weights) ** 2
+        shares = self.y_explained * reciprocal(self.y_explained.sum())
+        return np.asarray(np.sqrt(len(squares) * (squares @ shares)))
+
+    def vip_table(self, *, library: str | None = None) -> Any:
+        """Make a table of `vip`, with the names of the columns of X.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `weights_table`.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            A row for each column, with the column "VIP".
+        """
+        return table_of_columns(self, "X", {"VIP": self.vip}, library)
 
     def _factors(self) -> tuple[Array, Array]:
         return self.x_rotations, self.y_loadings
@@ -192,9 +232,21 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
             "x_loadings": moments.fitted[0].unscaled(components.P),
             "y_loadings": moments.fitted[1].unscaled(components.Q),
         }
+        f, loadings = moments.fitted, HOST.asarray(factors["y_loadings"])
+        lengths = f[1].unscaled(np.sqrt(f[1].squares)[:, None])[:, 0]
+        totals = [moments.squares(i) for i in (0, 1)]
+        shares = [
+            None
+            if total is None
+            else components.tau * HOST.asarray(M * M).sum(axis=0) * reciprocal(total.sum())
+            for total, M in zip(totals, (components.P, components.Q), strict=True)
+        ]
         fields = {
             **{name: self.X.device.asarray(A, self.X.dtype) for name, A in factors.items()},
             "covariances": components.covariances,
+            "x_explained": shares[0],
+            "y_explained": shares[1],
+            "target_errors": lengths**2 - loadings**2 @ components.tau,
             "vector": self.vector,
         }
         return Certificate(

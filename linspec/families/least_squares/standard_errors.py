@@ -1,0 +1,363 @@
+"""Standard errors of least-squares coefficients: classical, robust against unequal variances, and by clusters.
+
+Problem: how much would the coefficients of a regression change with other rows from the same source, without drawing
+rows? The data may be in files, and the intercept and the confounds count as columns, too.
+Method: R of the QR factorisation of the preprocessed rows [A B], from one pass (`linspec.rows.Moments.triangle`), gives
+the coefficients and squared residuals without a product AᵀA. With its columns R_A of A, the rows q = [1/√Σw, a R_A⁻¹]
+of the preprocessed rows a are those of a matrix with orthonormal columns, and coefficients are L Qᵀ√D b, where
+
+    L = [[1/√Σw, −āᵀR_A⁻¹], [0, R_A⁻¹]],    covariance L M Lᵀ.    (1)
+
+The first row of L is that of the intercept. Classical: M = σ² I. Otherwise a second pass sums M = Σ u² q qᵀ over rows
+of residuals e, or over clusters g of the sums of their rows:
+
+    HC0, HC1: u = e,    HC2, HC3: u = e / (1 − h)^½, e / (1 − h),    clustered: M = Σ_g s_g s_gᵀ,  s_g = Σ_{i in g} e q,
+
+where the leverage h = ‖q‖² has the part of confounds. The rows that a weight counts are equal, so each has the leverage
+h of its own; weights that are no counts multiply e and q by their roots.
+Source: MacKinnon & White 1985, J. Econometrics 29:305, doi:10.1016/0304-4076(85)90158-7 (HC1 to HC3); Liang & Zeger
+1986, Biometrika 73:13 (clusters); Frisch & Waugh 1933 and Lovell 1963 (confounds are columns of the regression).
+Where we differ: M is summed in orthonormal coordinates, so that units, large means and correlated columns cost no more
+digits than the coefficients themselves lose.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
+from linspec.arrays import HostArray, reciprocal, with_device
+from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, shown
+from linspec.families.least_squares.problem import LeastSquares
+from linspec.frames import table
+from linspec.linalg import r_squared
+from linspec.rows import Moments, Passes
+from linspec.solving.checks import check_choice, check_fraction
+from linspec.solving.on_rows import moments_of
+from linspec.solving.select import check_fits
+from linspec.solving.tables import Summary, some_of
+from linspec.studies.held_out.folds import entries_of_labels
+
+POWERS = {"HC0": 0.0, "HC1": 0.0, "HC2": 0.5, "HC3": 1.0, "clustered": 0.0}
+"""Residuals of a kind are divided by these powers of 1 − leverage."""
+
+LABELS = ("coefficient", "standard error", "t", "p-value", "lower", "upper")
+"""The columns of tables."""
+
+DEPENDENT = 1e-12
+"""Columns depend on each other if a singular value of columns of length 1 is below this share of the largest."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class StandardErrors:
+    """Coefficients with standard errors, t statistics, p-values and intervals.
+
+    The first of c coefficients is the intercept, if the problem centres; the others are those of the columns of A. If B
+    is a matrix with m columns, arrays of shape (c,) have the shape (c, m), and those of shape () the shape (m,).
+
+    Attributes
+    ----------
+    coefficients, errors : numpy.ndarray of shape (c,)
+        The coefficients and their standard errors.
+    df : float
+        Degrees of freedom of the t distribution: rows less coefficients, or the number of clusters less 1.
+    rows : float
+        The number of rows, or the sum of the weights where these are counts.
+    r_squared : numpy.ndarray of shape ()
+        R² of the training rows; NaN where it is not known.
+    kind : str
+    level : float
+        The coverage of `intervals`.
+    names, targets : tuple of str
+        The names of the coefficients and of the right-hand sides.
+    frame_library : str
+        The library of tables by default.
+    basis : numpy.ndarray of shape (c, c)
+        L: the covariance of the coefficients is L M Lᵀ.
+    meat : numpy.ndarray of shape (m, c, c)
+        M of each right-hand side.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A = np.arange(8.0)[:, None]
+    >>> errors = ls.standard_errors(ls.LeastSquares(A, A[:, 0] + [1, -1, 1, -1, 1, -1, 1, -1], center=True))
+    >>> errors.errors.round(4), errors.df
+    (array([0.7237, 0.173 ]), 6.0)
+    """
+
+    coefficients: HostArray
+    errors: HostArray
+    df: float
+    rows: float
+    r_squared: HostArray
+    kind: str
+    level: float
+    names: tuple[str, ...]
+    targets: tuple[str, ...]
+    frame_library: str
+    basis: HostArray
+    meat: HostArray
+
+    @property
+    def t(self) -> HostArray:
+        """The coefficients divided by their standard errors, of shape (c,)."""
+        with np.errstate(divide="ignore", invalid="ignore"):  # an exact fit has no errors
+            return np.asarray(self.coefficients / self.errors)
+
+    @property
+    def p_values(self) -> HostArray:
+        """The two-sided p-value of each coefficient by the t distribution, of shape (c,)."""
+        return np.asarray(2 * stdtr(self.df, -np.abs(self.t)))
+
+    @property
+    def intervals(self) -> HostArray:
+        """The lower and the upper ends of the intervals of the coefficients, of shape (2, c)."""
+        reach = stdtrit(self.df, (1 + self.level) / 2) * self.errors
+        return np.stack([self.coefficients - reach, self.coefficients + reach])
+
+    def covariance(self, target: str | int = 0) -> HostArray:
+        """Compute the covariances of the coefficients of one right-hand side.
+
+        Parameters
+        ----------
+        target : str or int, default 0
+            The name or the number of the right-hand side.
+
+        Returns
+        -------
+        numpy.ndarray of shape (c, c)
+
+        Raises
+        ------
+        InvalidOption
+            There is no such right-hand side.
+        """
+        return np.asarray(self.basis @ self.meat[self._number(target)] @ self.basis.T)
+
+    def table(self, target: str | int = 0, *, library: str | None = None) -> Any:
+        """Make a table with a row for each coefficient of one right-hand side.
+
+        Parameters
+        ----------
+        target : str or int, default 0
+            The name or the number of the right-hand side.
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `Solution.weights_table`.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            The columns "coefficient", "standard error", "t", "p-value", "lower" and "upper".
+
+        Raises
+        ------
+        InvalidOption
+            There is no such right-hand side or library.
+        """
+        number, columns = self._number(target), {}
+        parts = (self.coefficients, self.errors, self.t, self.p_values, *self.intervals)
+        for label, part in zip(LABELS, parts, strict=True):
+            columns[label] = part.reshape(len(part), -1)[:, number]
+        return table("column", self.names, columns, self.frame_library if library is None else library)
+
+    def __repr__(self) -> str:
+        facts = [
+            ("R²", some_of([f"{value:.6g}" for value in self.r_squared.flat])),
+            ("rows", f"{self.rows:g}, degrees of freedom {self.df:g}"),
+        ]
+        title = f"Coefficients of {self.targets[0]}, {self.kind} standard errors, {100 * self.level:g} % intervals"
+        return repr(Summary(self.table(library=""), title, facts))
+
+    def _number(self, target: Any) -> int:
+        """The number of a right-hand side."""
+        if target in self.targets:
+            return self.targets.index(target)
+        if target not in range(len(self.targets)):
+            raise InvalidOption(
+                f"target must be one of {some_of(self.targets)}, or its number; got {shown(target)}."
+            )
+        return int(target)
+
+
+@with_device
+def standard_errors(
+    problem: LeastSquares,
+    kind: str = "classical",
+    *,
+    groups: Any = None,
+    level: float = 0.95,
+    weights: str = "counts",
+) -> StandardErrors:
+    """Compute coefficients of least squares with their standard errors, from two passes over the rows.
+
+    Parameters
+    ----------
+    problem : LeastSquares
+        With ridge 0. Intercept (`center`) and confounds count as coefficients.
+    kind : {"classical", "HC0", "HC1", "HC2", "HC3", "clustered"}, default "classical"
+        "classical" supposes equal variances of independent rows, and takes one pass. HC1 and HC3 hold for unequal
+        variances, HC3 also for few rows. "clustered" holds for rows that depend on each other within `groups`.
+    groups : array of shape (n,), optional
+        A label for each row: its cluster.
+    level : float, default 0.95
+        The coverage of the intervals.
+    weights : {"counts", "survey", "precision"}, default "counts"
+        The meaning of `sample_weight`. "counts": each row stands for so many equal rows. "survey": for more rows of the
+        source by a factor; for robust kinds. "precision": its variance is 1 / weight.
+
+    Returns
+    -------
+    StandardErrors
+
+    Raises
+    ------
+    InvalidProblem
+        There is a ridge, or no degree of freedom; columns depend on each other (they are named); weights are fractions,
+        or classical errors are asked of a survey; `groups` do not fit; a row has leverage 1 (HC2, HC3).
+    InvalidOption
+        `kind`, `level` or `weights` is invalid.
+    MissingCapability
+        Rows can be read once only, and the kind reads them twice, or entries cannot be read.
+    NoSuitableSolver
+        The sums do not fit into memory.
+
+    Notes
+    -----
+    HC1 has the factor n / (n − c), "clustered" G / (G − 1) times (n − 1) / (n − c) for G clusters and c coefficients.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> rng = np.random.default_rng(0)
+    >>> A = ls.labelled(rng.standard_normal((500, 2)), columns=["age", "dose"])
+    >>> b = A.dense()[:, 0] + rng.standard_normal(500) * np.abs(A.dense()[:, 1])
+    >>> ls.standard_errors(ls.LeastSquares(A, b, center=True), "HC3").names
+    ('intercept', 'age', 'dose')
+    """
+    _check(problem, kind, groups, level, weights)
+    moments, w = moments_of(problem, Passes()), problem.sample_weight
+    R, (p, m), center = moments.triangle(), moments.widths, moments.pre.center
+    counts, total = w is None or weights == "counts", moments.fitted[0].total
+    n = total if counts else float(np.count_nonzero(w))
+    free = n - p - moments.pre.directions
+    if free <= 0:
+        raise InvalidProblem(
+            f"standard errors need more rows than coefficients; got {n:g} rows and {n - free:g} coefficients. Pass "
+            "more rows, or fewer columns."
+        )
+    check_fits(16.0 * m * (p + 1) ** 2, "covariances of coefficients", "Pass fewer columns of B, or of A.")
+    R = np.vstack([R, np.zeros((p + m - len(R), p + m))])
+    names = problem.column_names.get("A") or tuple(f"column {i}" for i in range(p))
+    V, fit, squares = _inverse(R[:p, :p], names, moments.least_value(0)), R[:p, p:], (R[p:, p:] ** 2).sum(0)
+    L = moments.fitted[0].kept[:, None] * V
+    coefficients = L @ fit
+    if center:
+        mean, means = (moments.fitted[i].gap(None) for i in (0, 1))
+        coefficients = np.vstack([means - mean @ coefficients, coefficients])
+        L = np.block([[1 / np.sqrt(total), -mean @ L], [np.zeros((p, 1)), L]])
+    df, clusters, factor = free, None, n / free if kind == "HC1" else 1.0
+    if kind == "clustered":
+        clusters, count = _clusters(problem, groups, int(moments.operators[0].shape[0]))
+        df, factor = count - 1.0, count / (count - 1) * (n - 1) / free
+    if kind == "classical":
+        meat = np.multiply.outer(squares / free, np.eye(len(L)))
+    else:
+        meat = factor * _meat(moments, V, fit, kind, counts, clusters)
+    errors, some = np.sqrt(((L @ meat) * L).sum(axis=2)).T, 0 if problem.vector else slice(None)
+    return StandardErrors(
+        coefficients=coefficients[:, some],
+        errors=errors[:, some],
+        df=df,
+        rows=n,
+        r_squared=np.asarray(r_squared(squares, moments.variation(1))[some]),
+        kind=kind,
+        level=level,
+        names=("intercept",) * center + names,
+        targets=problem.column_names.get("B") or tuple(f"target{j + 1}" for j in range(m)),
+        frame_library=problem.frame_library,
+        basis=L,
+        meat=meat,
+    )
+
+
+def _check(problem: Any, kind: str, groups: Any, level: float, weights: str) -> None:
+    """Refuse what has no standard errors, before rows are read."""
+    check_choice("kind", kind, ("classical", *POWERS))
+    check_choice("weights", weights, ("counts", "survey", "precision"))
+    check_fraction("level", level)
+    if not isinstance(problem, LeastSquares) or problem.path or problem.ridges[0] > 0:
+        raise InvalidProblem(
+            f"standard_errors takes a linspec.LeastSquares without a ridge, which biases coefficients; got "
+            f"{shown(problem)}. Leave the ridge out, or see linspec.bootstrap."
+        )
+    if (groups is None) == (kind == "clustered"):
+        raise InvalidProblem(
+            f'groups are the clusters of kind="clustered"; got kind {kind!r} '
+            f"{'without' if groups is None else 'and'} groups. Pass both, or neither."
+        )
+    if kind != "classical" or weights != "counts":
+        problem.check_rows_came(f"kind {kind!r} with weights {weights!r} needs rows as they came")
+    if kind != "classical" and problem.readings == 1:
+        raise MissingCapability(
+            f'kind {kind!r} reads the rows twice; got rows that can be read once. Take kind="classical", or pass a '
+            "function that returns the slices anew."
+        )
+    problem.check_labels({"groups": groups})
+    w = problem.sample_weight
+    fractions = w is not None and (w != np.round(w)).any()
+    if (weights == "counts" and fractions) or (weights == "survey" and kind == "classical"):
+        raise InvalidProblem(
+            'weights="counts" are whole numbers of equal rows, and weights="survey" need a robust kind; got '
+            f"{'fractions' if fractions else 'whole numbers'}, weights {weights!r} and kind {kind!r}. Take "
+            'weights="survey" with "HC1" or "clustered", or weights="precision".'
+        )
+
+
+def _inverse(R: HostArray, names: tuple[str, ...], least: float) -> HostArray:
+    """R⁻¹; columns that depend on each other are refused, by name."""
+    lengths = np.linalg.norm(R, axis=0)
+    unit = R * reciprocal(lengths)
+    _, values, V = np.linalg.svd(unit)
+    if values[-1] <= max(least, DEPENDENT) * values[0]:
+        among = some_of([name for name, part in zip(names, V[-1], strict=True) if abs(part) > 0.01])
+        raise InvalidProblem(
+            "standard errors need columns of A that do not depend on each other, on the intercept or on confounds; got "
+            f"such ones in {among}. Leave one of them out."
+        )
+    return np.asarray(np.linalg.inv(unit) * reciprocal(lengths)[:, None])
+
+
+def _clusters(problem: LeastSquares, groups: Any, n: int) -> tuple[HostArray, int]:
+    """The number of the cluster of each row, and how many clusters have rows that count."""
+    labels, w = entries_of_labels(groups, "groups"), problem.sample_weight
+    names, numbers = np.unique(labels, return_inverse=True)
+    counted = names if w is None or labels.shape != (n,) else labels[w > 0]
+    count = len(np.unique(counted))
+    if labels.shape != (n,) or count < 2:
+        raise InvalidProblem(
+            f"groups must have a label for each of {n} rows, and two different ones; got {count} in shape "
+            f"{labels.shape}. Pass more labels, or take another kind."
+        )
+    return numbers, count
+
+
+def _meat(
+    moments: Moments, V: HostArray, fit: HostArray, kind: str, counts: bool, clusters: HostArray | None
+) -> HostArray:
+    """M of (1) for each right-hand side, but for a factor, in one pass."""
+    w, alone = moments.pre.w, np.ones(int(moments.operators[0].shape[0]))
+    if w is not None and counts and clusters is None:
+        alone = reciprocal(np.sqrt(w))
+    sums, lone = moments.meat(V, fit, POWERS[kind], (alone, clusters))
+    if POWERS[kind] and lone[0]:
+        raise InvalidProblem(
+            f"{kind} divides by 1 - leverage; got {lone[0]:g} rows of leverage 1, which no other row helps to fit. "
+            'Leave them out, or take kind="HC1".'
+        )
+    return sums if clusters is None else np.swapaxes(sums, 1, 2) @ sums
