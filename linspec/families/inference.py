@@ -14,10 +14,8 @@ rows and S* of the rows drawn,
 so one pass over each draw tells all.
 Source: that of the general bootstrap; Beran & Srivastava 1985, Ann. Statist. 13:95, doi:10.1214/aos/1176346579 (the
 bootstrap fails at ties); Fisher 1915, Biometrika 10:507 (the scale t = artanh ρ).
-Where we differ: the interval of a correlation is t − b ± z·e on the scale t = artanh ρ, with the bias b and the root
-mean square e of the differences between the draws and t. The mean square is the variance plus b²: the bias is an
-estimate too, and a corrected correlation varies more than the plain one. Gaps between neighbouring correlations are
-reduced by the share of noise; basic and normal intervals and BCa do not repair the plain draws (measured).
+Where we differ: intervals of correlations are those of components on the scale t = artanh ρ. Basic and normal
+intervals and BCa do not repair the plain draws (measured).
 """
 
 from __future__ import annotations
@@ -35,8 +33,22 @@ from linspec.families.cca.significance import PermutationTest, stepwise_test
 from linspec.solving.linear_solution import Loadings, loadings_of
 from linspec.solving.problem import Problem
 from linspec.solving.solver import Solver
-from linspec.studies.inference.bootstrap import ComponentBootstrap, Draws, Side, drawn_solves, weights_on_host
+from linspec.studies.inference.bootstrap import (
+    FISHER,
+    ComponentBootstrap,
+    Draws,
+    Side,
+    drawn_solves,
+    weights_on_host,
+)
 from linspec.studies.inference.permutation import ComponentTest, Rows, permuted_solves
+from linspec.studies.inference.regression import (
+    DrawnRegressions,
+    RegressionBootstrap,
+    RegressionTest,
+    is_regression,
+    regression_test,
+)
 
 
 @with_device
@@ -54,8 +66,8 @@ def permutation_test(  # noqa: PLR0913
     max_seconds: float = 3600.0,
     rng: Any = None,
     **options: Any,
-) -> PermutationTest | ComponentTest:
-    """Test by permutations how many components are more than chance: of several matrices, or of the columns of one.
+) -> PermutationTest | ComponentTest | RegressionTest:
+    """Test by permutations how many components are more than chance, or which targets a regression predicts.
 
     A CCA without a `solver` is tested *stepwise*: pair by pair, with the earlier pairs removed. A CCA with a `solver`,
     and any other problem, is *solved again* for each permutation. The guide to CCA says which way suits which question.
@@ -63,6 +75,7 @@ def permutation_test(  # noqa: PLR0913
     Parameters
     ----------
     problem : CCA, SVD, or Problem of two or more matrices
+        Components are tested by their values, a regression by R² of each target and by its coefficients.
         Stepwise, k, ridge and scale are not used.
     solver : str or Solver, optional
         As for `linspec.solve`; by default "auto" for all problems but CCA.
@@ -90,8 +103,8 @@ def permutation_test(  # noqa: PLR0913
 
     Returns
     -------
-    PermutationTest or ComponentTest
-        With `values`, `p_values` and `components`.
+    PermutationTest, ComponentTest or RegressionTest
+        With `values`, `p_values` and `table`.
 
     Raises
     ------
@@ -132,7 +145,8 @@ def permutation_test(  # noqa: PLR0913
                 "solution= is for the stepwise test of a CCA on rows set aside; a test by solving fits all rows of "
                 f"{type(problem).__name__} itself; got {shown(solution)}. Leave it out."
             )
-        return permuted_solves(
+        test = regression_test if is_regression(problem) else permuted_solves
+        return test(
             problem,
             "auto" if solver is None else solver,
             rows,
@@ -157,7 +171,7 @@ def permutation_test(  # noqa: PLR0913
 
 
 @with_device
-def bootstrap(
+def bootstrap(  # noqa: PLR0913
     problem: Problem[Any],
     solver: str | Solver = "auto",
     *,
@@ -166,16 +180,17 @@ def bootstrap(
     level: float = 0.95,
     method: str = "corrected",
     groups: Any = None,
+    weights: str = "counts",
     rng: Any = None,
     **options: Any,
-) -> Bootstrap | ComponentBootstrap:
-    """Compute intervals of values and weights, for a CCA also of loadings, from rows drawn with replacement.
+) -> Bootstrap | ComponentBootstrap | RegressionBootstrap:
+    """Compute intervals of values and weights, of loadings of a CCA, or of R² and coefficients, from drawn rows.
 
     Parameters
     ----------
     problem : Problem
         Any problem with `sample_weight` whose solution declares column weights and the values of its components: CCA,
-        SVD, Discriminant, problems of your own. Weights hold whole numbers of equal rows. The data are read many times.
+        SVD, Discriminant, problems of your own. Or a regression. The data are read many times.
     solver : str or Solver, default "auto"
         As for `linspec.solve`. "auto" chooses once. Solvers with the trait "warm-start" begin at the solution.
     solution : Solution, optional
@@ -186,10 +201,13 @@ def bootstrap(
         The coverage of the intervals.
     method : {"corrected", "percentile"}, default "corrected"
         "corrected" subtracts the bias of the sample, which draws have twice, and narrows the gaps between values before
-        loadings and weights are compared. "percentile" takes plain percentiles of the draws.
+        loadings and weights are compared; coefficients are within z standard errors. "percentile" takes plain
+        percentiles of the draws.
     groups : array of shape (n,), optional
         A label for each row. Whole groups are drawn: families, subjects, sites. Rows within a group may depend on each
         other.
+    weights : {"counts", "survey"}, default "counts"
+        Whether sample_weight counts equal rows, or is that of a survey: then a row is drawn with its weight.
     rng : None, int or numpy.random.Generator
         Random numbers for the draws and the solver.
     **options
@@ -197,7 +215,7 @@ def bootstrap(
 
     Returns
     -------
-    Bootstrap or ComponentBootstrap
+    Bootstrap, ComponentBootstrap or RegressionBootstrap
         A ComponentBootstrap; for a CCA a Bootstrap, which is one and has loadings, too.
 
     Raises
@@ -231,12 +249,9 @@ def bootstrap(
     (2, 4, 2)
     """
     settings = {"solution": solution, "draws": draws, "level": level, "method": method, "groups": groups}
-    kind = DrawnPairs if isinstance(problem, CCA) else Draws
+    settings["weights"] = weights
+    kind = DrawnPairs if isinstance(problem, CCA) else DrawnRegressions if is_regression(problem) else Draws
     return drawn_solves(problem, solver, **settings, rng=rng, options=options, kind=kind)
-
-
-LARGEST = 1 - 1e-15
-"""The largest correlation whose artanh is computed; larger ones are set to this."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -332,7 +347,9 @@ class Bootstrap(ComponentBootstrap):
 class DrawnPairs(Draws):
     """The results of the draws so far, rotated to the pairs of all rows."""
 
-    def begun(self) -> list[Side]:
+    scale = FISHER
+
+    def sides_of_all(self) -> list[Side]:
         self.whole = self._related(self.solution, self.problem.sample_weight)
         return [Side(view.lengths) for view in self.whole]
 
@@ -362,7 +379,3 @@ class DrawnPairs(Draws):
             )
         whole = {name: view.correlations for name, view in zip("XY", self.whole, strict=True)}
         return Bootstrap(**self.of_weights(turns), loadings=loadings, solution_loadings=whole, **fields)
-
-    def interval(self, drawn: HostArray, values: HostArray) -> HostArray:
-        t, draws = (np.arctanh(np.clip(a, 0.0, LARGEST)) for a in (values, drawn))
-        return np.asarray(np.tanh(np.maximum(self.ends(draws, t), 0.0)))

@@ -530,7 +530,7 @@ class ComponentRegressionSolution(RegressionSolution, LinearSolution):
         """
         return score_of_predictions(self, X, Y, k=k, confounds=confounds, sample_weight=sample_weight).total
 
-    def _few_coefficients(self, count: int) -> HostArray:
+    def first_coefficients(self, count: int) -> HostArray:
         R, Q = map(to_host, self._factors())
         return R @ Q[:count].T
 

@@ -31,7 +31,7 @@ NARROWEST = 10
 class RegressionSolution(Solution):
     """Base class of answers that predict targets.
 
-    A derived class has `predict` and `target_names`, and `_few_coefficients` if rows have coefficients.
+    A derived class has `predict` and `target_names`, and `first_coefficients` if rows have coefficients.
 
     Attributes
     ----------
@@ -104,13 +104,13 @@ class RegressionSolution(Solution):
             facts.append(("intercept", some_of([f"{value:.6g}" for value in values])))
         return [*facts, *self._largest_coefficients()]
 
-    def _few_coefficients(self, count: int) -> HostArray:  # overridden by answers that have such
+    def first_coefficients(self, count: int) -> HostArray:  # overridden by answers that have such
         """The coefficients of the columns for the first targets, a column for each."""
         return np.zeros((0, count))
 
     def _largest_coefficients(self) -> list[tuple[str, str]]:
         """The columns with the largest coefficients of the first targets, as names and texts; the first has a head."""
-        values = self._few_coefficients(FEW)
+        values = self.first_coefficients(FEW)
         if not len(values):
             return []
         heads = [printable(name) for name in self.target_names[: values.shape[1]]]

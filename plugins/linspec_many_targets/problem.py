@@ -190,7 +190,7 @@ class RidgeManyTargetsSolution(RegressionSolution, vector="target", component="t
         product = self.weights @ _picked(self.mixing, some)
         return product * Device.of(self.weights).asarray(gammas, host_dtype(self.weights))
 
-    def _few_coefficients(self, count: int) -> HostArray:
+    def first_coefficients(self, count: int) -> HostArray:
         return to_host(self.coefficients(range(min(count, len(self.ridges)))))
 
     def _named_vectors(self, matrix: str) -> dict[str, HostArray]:

@@ -67,7 +67,7 @@ class LeastSquaresSolution(
 
     targets: ClassVar[str] = "B"
 
-    def _few_coefficients(self, count: int) -> HostArray:
+    def first_coefficients(self, count: int) -> HostArray:
         return to_host(self._as_block(self.x))[:, :count]
 
     def _named_vectors(self, matrix: str) -> dict[str, HostArray]:

@@ -13,8 +13,20 @@ Where we differ: vectors that are only rotated onto those of all rows, as is usu
 covariances with 60 and 300 rows, their intervals of 95 % covered weights in 31 to 94 %, those with matched signs in 76
 to 96 %. So the gaps between neighbouring values are reduced by the share of noise: before the eigenvectors are
 computed, the values minus values with these gaps are subtracted from the diagonal of M. These intervals covered weights
-in 87 to 96 %. Values of samples are too large, and those of draws are too large once more: by default the interval of a
-value is s − b ± z·e, with the bias b and the root mean square e of the differences between the draws and s.
+in 87 to 96 %.
+
+Problem: values of samples are too large, and those of draws are too large once more. An interval of values needs both
+the bias and how uncertain the bias is.
+Method: on a scale t of the values s, the interval is t − b ± z·e, with the mean b of the differences between the draws
+and t. The bias of a sample falls as the value rises, about as c/s, so a corrected value varies more than s does:
+
+    e² = (d / (1 − β))² + Σ g² / 2,    β = b (ds/dt) / s ≤ 1/2,                                  (1)
+
+with the standard deviation d of the draws, and for each neighbour the half g of what noise has added to the gap.
+Source: that of the general bootstrap; Lawley 1959, Biometrika 46:59 (the bias of canonical correlations).
+Where we differ: (1) is ours. At 90 % it covered the first three values of CCA in 81 to 97 %, of PLS in 87 to 99 % and
+of SVD in 82 to 91 % of 500 sets of 60 to 500 rows; percentiles covered correlations in 0 to 92 %
+(`docs/evidence/measure_inference.py` prints them). Values that are 0, or last of several equal ones, are covered less.
 
 Problem: two values of a sample are further apart than those of the source, because noise separates them. Draws from
 the sample have its gap, so they rotate less within the plane of both vectors than the sample has rotated.
@@ -33,9 +45,10 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -63,6 +76,7 @@ from linspec.studies.held_out.scores import auxiliary
 from linspec.studies.inference.exchange import group_numbers
 from linspec.studies.inference.permutation import check_has_values, values_of
 from linspec.studies.inference.rows import (
+    WEIGHTS,
     check_rows_are_known,
     drawn_counts,
     frequencies,
@@ -255,19 +269,129 @@ class Side:
         return products * reciprocal(lengths * self.lengths), lengths
 
 
-class Draws:
-    """The results of the draws so far, rotated to the components of all rows."""
+class Scale(NamedTuple):
+    """A scale t of values, on which they vary about equally: t(s), s(t) and ds/dt at s."""
 
-    def __init__(self, problem: Problem[Any], solution: Any, level: float, method: str) -> None:
+    of: Callable[[HostArray], HostArray]
+    back: Callable[[HostArray], HostArray]
+    slope: Callable[[HostArray], HostArray]
+
+
+LARGEST = 1 - 1e-15
+"""The largest correlation whose artanh is computed; larger ones are set to this."""
+
+PLAIN = Scale(np.asarray, np.asarray, np.ones_like)
+"""The values themselves."""
+
+FISHER = Scale(lambda s: np.arctanh(np.clip(s, 0.0, LARGEST)), np.tanh, lambda s: 1 - s**2)
+"""t = artanh s, for correlations."""
+
+
+def corrected_ends(
+    values: HostArray, drawn: HostArray, level: float, scale: Scale, gaps: HostArray | None = None
+) -> HostArray:
+    """The ends of corrected intervals of values by (1), with the gaps of the source between neighbours."""
+    t, draws = scale.of(values), scale.of(drawn)
+    b = draws.mean(axis=0) - t
+    center = np.maximum(t - b, 0.0)
+    beta = np.clip(b * scale.slope(scale.back(center)) * reciprocal(scale.back(center)), 0.0, 0.5)  # (1)
+    squares = (draws.std(axis=0, ddof=1) / (1 - beta)) ** 2
+    if gaps is not None and len(gaps):
+        middle = (values[1:] + values[:-1]) / 2
+        halves = (-np.diff(values) - gaps) / 2 * reciprocal(scale.slope(middle))
+        squares[1:] += halves**2 / 2
+        squares[:-1] += halves**2 / 2
+    half = ndtri((1 + level) / 2) * np.sqrt(squares)
+    return np.asarray(scale.back(np.maximum([t - b - half, t - b + half], 0.0)))
+
+
+class Drawn(ABC):
+    """The results of the draws so far."""
+
+    def __init__(
+        self, problem: Problem[Any], solution: Any, weights: HostArray, level: float, method: str
+    ) -> None:
         self.problem, self.solution, self.level, self.method = problem, solution, level, method
         self.count = self.unconverged = 0
-        self.k = len(values_of(solution))
+        self.weights = weights
+        self.begun()
+
+    @classmethod
+    @abstractmethod
+    def check(cls, problem: Problem[Any], draws: int) -> None:
+        """Refuse a problem of which there is nothing to compare."""
+
+    @abstractmethod
+    def begun(self) -> None:
+        """Prepare for the first draw."""
+
+    @property
+    @abstractmethod
+    def warm(self) -> bool:
+        """Whether the solution is a start for the draws."""
+
+    @abstractmethod
+    def kept(self, solution: Any, w: HostArray) -> None:
+        """Keep what is compared of one more draw, whose rows have the weights `w`."""
+
+    @abstractmethod
+    def result(self, *, interrupted: bool) -> Any:
+        """Compute the intervals."""
+
+    def add(self, solution: Any, w: HostArray) -> None:
+        """Add the solution of one more draw."""
+        self.kept(solution, w)
+        self.count += 1
+        self.unconverged += not solution.converged
+
+    def quantiles(self, drawn: HostArray) -> HostArray:
+        """The plain percentiles of the draws."""
+        return np.asarray(np.quantile(drawn, [(1 - self.level) / 2, (1 + self.level) / 2], axis=0))
+
+    @property
+    def z(self) -> float:
+        """The quantile of the normal distribution for the level."""
+        return float(ndtri((1 + self.level) / 2))
+
+    def of_all(self, *, interrupted: bool) -> dict[str, Any]:
+        """What all results say."""
+        return {
+            "solution": self.solution,
+            "level": self.level,
+            "method": self.method,
+            "draws": self.count,
+            "unconverged": self.unconverged,
+            "interrupted": interrupted,
+        }
+
+
+class Draws(Drawn):
+    """The results of the draws so far, rotated to the components of all rows."""
+
+    scale = PLAIN
+
+    @classmethod
+    def check(cls, problem: Problem[Any], draws: int) -> None:
+        check_has_values(problem, "bootstrap")
+        if not problem.solution.layout.weights or not callable(getattr(problem.solution, "transform", None)):
+            raise InvalidProblem(
+                f"bootstrap compares weights by the scores that they give to rows; {problem.solution.__name__}, the "
+                f"answer of {type(problem).__name__}, has none. Derive it from linspec.LinearSolution, and declare the "
+                "weights: linspec.field(rows_of=..., leading=True)."
+            )
+
+    @property
+    def warm(self) -> bool:
+        return self.k > 0
+
+    def begun(self) -> None:
+        self.k = len(values_of(self.solution))
         self.values: list[HostArray] = []
         self.components: list[int] = []  # the number of components of each draw, at most k
         self.crossings: list[HostArray] = []  # the matrices M
-        self.sides = self.begun()
+        self.sides = self.sides_of_all()
 
-    def begun(self) -> list[Side]:
+    def sides_of_all(self) -> list[Side]:
         """The sides, without a draw."""
         scores = self._scores(self.solution)
         weights = [self.problem.weights_of(name) for name in weights_by_matrix(self.solution)]
@@ -289,17 +413,13 @@ class Draws:
         blocks = {name: W[:, : self.k] for name, W in weights_on_host(solution).items()}
         return [self.sides[0].add(self.scores.T @ V, V.T @ (V * self.row_weights), blocks)]
 
-    def add(self, solution: Any, w: HostArray) -> None:
-        """Add the solution of one more draw, whose rows have the weights `w`."""
+    def kept(self, solution: Any, w: HostArray) -> None:
         values, rotations = values_of(solution)[: self.k], self.rotated(solution, w)
         self.crossings.append((rotations[0] * values) @ rotations[-1].T)
         self.components.append(len(values))
         self.values.append(np.pad(values, (0, self.k - len(values))))
-        self.count += 1
-        self.unconverged += not solution.converged
 
     def result(self, *, interrupted: bool) -> ComponentBootstrap:
-        """Compute the intervals."""
         drawn = np.array(self.values)
         values = values_of(self.solution)
         M = np.array(self.crossings)
@@ -315,19 +435,14 @@ class Draws:
         turns = [turn * signs for turn in turns]
         return self.result_of(
             turns,
-            solution=self.solution,
-            values=self.interval(drawn, values) if corrected else self.quantiles(drawn),
+            values=self.interval(values, drawn, gaps) if corrected else self.quantiles(drawn),
             bias=drawn.mean(axis=0) - values,
             errors=drawn.std(axis=0, ddof=1),
             drawn=drawn,
             gaps=gaps,
             ties=ties,
             agreement=np.minimum(cosines.mean(axis=0), 1.0),
-            level=self.level,
-            method=self.method,
-            draws=self.count,
-            unconverged=self.unconverged,
-            interrupted=interrupted,
+            **self.of_all(interrupted=interrupted),
         )
 
     def vectors(self, M: HostArray) -> list[HostArray]:
@@ -351,20 +466,11 @@ class Draws:
             "weight_errors": {name: block.std(axis=0, ddof=1) for name, block in weights.items()},
         }
 
-    def quantiles(self, drawn: HostArray) -> HostArray:
-        """The plain percentiles of the draws."""
-        return np.asarray(np.quantile(drawn, [(1 - self.level) / 2, (1 + self.level) / 2], axis=0))
-
-    def interval(self, drawn: HostArray, values: HostArray) -> HostArray:
+    def interval(self, values: HostArray, drawn: HostArray, gaps: HostArray) -> HostArray:
         """Corrected intervals, within the range that the values may have."""
         most = self.solution.layout.at_most
-        return np.asarray(np.clip(self.ends(drawn, values), 0.0, math.inf if most is None else most))
-
-    def ends(self, drawn: HostArray, values: HostArray) -> list[HostArray]:
-        """The ends s − b ± z·e of corrected intervals."""
-        center = 2 * values - drawn.mean(axis=0)
-        half = ndtri((1 + self.level) / 2) * np.sqrt(np.mean((drawn - values) ** 2, axis=0))
-        return [center - half, center + half]
+        ends = corrected_ends(values, drawn, self.level, self.scale, gaps)
+        return np.asarray(np.clip(ends, 0.0, math.inf if most is None else most))
 
 
 def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
@@ -376,33 +482,40 @@ def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
     level: float,
     method: str,
     groups: Any,
+    weights: str,
     rng: Any,
     options: dict[str, Any],
-    kind: type[Draws] = Draws,
+    kind: type[Drawn] = Draws,
 ) -> Any:
     """Compute intervals by solving a problem on drawn rows; `linspec.bootstrap` explains it."""
     _check(problem, draws, level, method)
-    counted = frequencies(problem, "bootstrap draws rows")
+    kind.check(problem, draws)
+    check_choice("weights", weights, WEIGHTS)
     problem.check_labels({"groups": groups})
     problem = loaded(problem)
     n = next(iter(problem.matrices.values())).shape[0]
-    counted, numbers = np.ones(n) if counted is None else counted, group_numbers(groups, n)
+    stated = np.ones(n) if problem.sample_weight is None else problem.sample_weight
+    counted, each, numbers = stated, np.ones(n), group_numbers(groups, n)
+    if weights == "survey":  # a row is drawn with its weight
+        counted, each = (stated > 0).astype(np.float64), stated
+    else:
+        frequencies(problem, "bootstrap draws rows")
     generator = random_generator(rng)
     solver, options = chosen_solver(problem, solver, options)
     if solution is None:
         solution = solve(problem, solver, rng=generator, **options)
     check_solution(solution, problem)
-    if has_trait(problem, solver, "warm-start") and len(values_of(solution)):
-        options = {"start": solution, **options}
     matrices = list(problem.matrices)
-    into, stop = kind(problem, solution, level, method), Request()
+    into, stop = kind(problem, solution, stated, level, method), Request()
+    if has_trait(problem, solver, "warm-start") and into.warm:
+        options = {"start": solution, **options}
 
     def draw(_: int) -> None:
-        w = drawn_counts(generator, counted, numbers)
+        w = each * drawn_counts(generator, counted, numbers)
         while not all(np.any(with_values(problem, sample_weight=w).weights_of(name)) for name in matrices):
-            w = drawn_counts(generator, counted, numbers)  # some matrix had none of these rows
+            w = each * drawn_counts(generator, counted, numbers)  # some matrix had none of these rows
         # groups of other sizes: values may grow with the number of rows
-        w = np.asarray(w * (float(counted.sum()) / w.sum()))
+        w = np.asarray(w * (float(stated.sum()) / w.sum()))
         drawn = solve(with_values(problem, sample_weight=w), solver, rng=generator, **options)
         if stop.made:  # the result of an interrupted solve does not count
             raise NothingYet
@@ -436,18 +549,15 @@ def weights_on_host(solution: Any) -> dict[str, HostArray]:
 
 
 def _check(problem: Any, draws: Any, level: Any, method: Any) -> None:
-    check_has_values(problem, "bootstrap")
     kind = type(problem).__name__
-    if all(field.name != "sample_weight" for field in dataclasses.fields(problem)):
+    if not isinstance(problem, Problem):
+        raise InvalidProblem(
+            f"bootstrap takes a problem such as linspec.CCA(X, Y, k); got {kind}. Pass a problem."
+        )
+    if all(field.name != "sample_weight" for field in dataclasses.fields(problem)):  # type: ignore[arg-type]  # it is one
         raise InvalidProblem(
             f"bootstrap passes draws of rows as sample_weight; {kind} has none, because its rows are not adjusted. Use "
             "linspec.permutation_test or linspec.cross_validate."
-        )
-    if not problem.solution.layout.weights or not callable(getattr(problem.solution, "transform", None)):
-        raise InvalidProblem(
-            f"bootstrap compares weights by the scores that they give to rows; {problem.solution.__name__}, the answer "
-            f"of {kind}, has none. Derive it from linspec.LinearSolution, and declare the weights: "
-            "linspec.field(rows_of=..., leading=True)."
         )
     check_rows_are_known(problem, "bootstrap draws rows")
     check_count("draws", draws, 2)

@@ -329,13 +329,18 @@ def values_by_chance(  # noqa: PLR0913, PLR0917
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         count = made_in_time(permute, shape[0], stop, max_seconds, until, slow)
+    warn_unconverged(unconverged, count)
+    return drawn[:count].copy(), unconverged
+
+
+def warn_unconverged(unconverged: int, count: int) -> None:
+    """Warn of permutations whose solutions have not converged."""
     if unconverged:
         warn(
             f"{unconverged} of {count_of(count, 'permutation')} have not converged, so their values "
             "may be too small, and p-values, too. Raise max_iterations, or choose a direct solver.",
             ConvergenceWarning,
         )
-    return drawn[:count].copy(), unconverged
 
 
 def made_in_time(

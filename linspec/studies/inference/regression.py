@@ -1,0 +1,389 @@
+"""Permutation tests and bootstrap intervals of regressions: R² of each target, and the coefficients of columns.
+
+Problem: how much would R² and the coefficients of an answer change with other rows, and are they more than chance?
+Method: targets change places, or rows are drawn, as for components, and each problem is solved again. A permutation
+test compares the residuals of each target, and the size of each coefficient, with those of targets by chance. Intervals
+of R² are those of R = √R² on Fisher's scale (`linspec.studies.inference.bootstrap`); those of a coefficient x are x ±
+z·e, with its standard deviation e over the draws. The rows that a draw leaves out are predicted by its answer: their
+squared errors, added over all draws, give R² of rows that were not fitted.
+Source: Anderson & Robinson 2001, Aust. N. Z. J. Stat. 43:75 (permutation of what confounds leave); Westfall & Young
+1993, Resampling-Based Multiple Testing (the largest statistic of all targets); Efron & Tibshirani 1993, chapter 9
+(rows are drawn, and not residuals), chapter 17 (rows that a draw leaves out).
+Where we differ: a shrunk coefficient, of a ridge or of few components, is an estimate of a shrunk coefficient. Its
+interval holds what the same answer would be for all rows of the source, and not the coefficient without shrinkage.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import HostArray, random_generator, to_host
+from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem, MissingCapability, shown
+from linspec.linalg import r_squared, squares_about_means
+from linspec.process.interrupts import NothingYet, Request
+from linspec.process.plurals import count_of
+from linspec.solving.problem import Problem
+from linspec.solving.regression import RegressionSolution
+from linspec.solving.select import check_fits, chosen_solver
+from linspec.solving.solve import solve
+from linspec.solving.solver import Solver
+from linspec.solving.tables import Summary, table_of_columns, table_of_components
+from linspec.studies.held_out.scores import auxiliary
+from linspec.studies.inference.bootstrap import FISHER, Drawn, corrected_ends
+from linspec.studies.inference.exchange import permuted
+from linspec.studies.inference.permutation import (
+    TIE,
+    Rows,
+    check_can_be_permuted,
+    checked_seconds,
+    made_in_time,
+    warn_unconverged,
+)
+from linspec.studies.inference.rows import loaded, on_images
+from linspec.workers import brought_here
+
+
+def is_regression(problem: Any) -> bool:
+    """Whether the answers of a problem predict targets."""
+    return isinstance(problem, Problem) and issubclass(problem.solution, RegressionSolution)
+
+
+def check_one_ridge(problem: Problem[Any], function: str) -> None:
+    """Refuse a path of ridges."""
+    if getattr(problem, "path", False):
+        raise InvalidProblem(f"{function} takes one ridge; got a path. Choose one: linspec.cross_validate.")
+
+
+class OfTargets:
+    """Tables of what is known of the R² of each target and of the coefficients of each column."""
+
+    solution: Any
+
+    def _table_of_targets(self, columns: dict[str, HostArray], library: str | None) -> Any:
+        """A row for each target."""
+        return table_of_components(self.solution, columns, library, self.solution.target_names)
+
+    def _table_of_columns(self, parts: dict[str, HostArray], library: str | None) -> Any:
+        """A row for each column of the first matrix; for each target and part a column."""
+        names = self.solution.target_names
+        columns = {
+            f"{name}{part}": numbers[:, j] for j, name in enumerate(names) for part, numbers in parts.items()
+        }
+        return table_of_columns(self.solution, next(iter(self.solution.layout.means)), columns, library)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class RegressionTest(OfTargets):
+    """R² of the targets of a regression, and its coefficients, with p-values by permutation.
+
+    Attributes
+    ----------
+    values : numpy.ndarray of shape (m,)
+        R² of each target on the rows, after confounds.
+    p_values : numpy.ndarray of shape (m,)
+        For each target, the probability of a false finding among all targets: R² is compared with the largest one of
+        the permuted targets.
+    uncorrected : numpy.ndarray of shape (m,)
+        The p-value of each target by itself.
+    coefficients : numpy.ndarray of shape (p, m) or None
+        The coefficients; None if columns have none, as those of kernels.
+    coefficient_p_values : numpy.ndarray of shape (p, m) or None
+        The p-value of the size of each coefficient by itself, if no column is related to the target.
+    drawn : numpy.ndarray of shape (permutations, m)
+        R² of the permuted targets.
+    solution : Solution
+    permutations : int
+    unconverged : int
+        The number of permutations whose solutions have not converged; they are used as well.
+    interrupted : bool
+        Whether Ctrl-C ended the test.
+    """
+
+    values: HostArray
+    p_values: HostArray
+    uncorrected: HostArray
+    coefficients: HostArray | None
+    coefficient_p_values: HostArray | None
+    drawn: HostArray
+    solution: Any
+    permutations: int
+    unconverged: int = 0
+    interrupted: bool = False
+
+    statistic = "R²"
+
+    def table(self, *, library: str | None = None) -> Any:
+        """Make a table with a row for each target: R², its p-value among all targets, and that by itself.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `Solution.weights_table`.
+        """
+        columns = {"R²": self.values, "p value": self.p_values, "uncorrected": self.uncorrected}
+        return self._table_of_targets(columns, library)
+
+    def coefficients_table(self, *, library: str | None = None) -> Any:
+        """Make a table with a row for each column: for each target its coefficient and the p-value.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `Solution.weights_table`.
+
+        Raises
+        ------
+        MissingCapability
+            Columns have no coefficients.
+        """
+        values, p_values = with_coefficients(self.coefficients, self.coefficient_p_values)
+        return self._table_of_columns({"": values, " p value": p_values}, library)
+
+    def __repr__(self) -> str:
+        title = f"<{type(self).__name__}, {count_of(self.permutations, 'permutation')}"
+        return repr(Summary(self.table(library=""), f"{title}{', interrupted' * self.interrupted}>", ()))
+
+
+def with_coefficients(*arrays: HostArray | None) -> list[HostArray]:
+    """Return the arrays; refuse those of an answer without coefficients."""
+    present = [array for array in arrays if array is not None]
+    if len(present) < len(arrays):
+        raise MissingCapability(
+            "the columns have no coefficients, because the answer is a function of a kernel. See R² of each target: "
+            "table()."
+        )
+    return present
+
+
+def coefficients_of(solution: Any, count: int) -> HostArray | None:
+    """The coefficients of all columns and targets, on the host; None if there are none."""
+    values = np.asarray(solution.first_coefficients(count), dtype=np.float64)
+    return values if len(values) else None
+
+
+def errors_of(solution: Any) -> HostArray:
+    """The squared errors of each target on the training rows."""
+    if solution.target_errors is None:
+        raise MissingCapability(
+            f"residuals are compared, and {solution.solver} does not know those of {type(solution).__name__}. Choose "
+            "another solver."
+        )
+    return np.asarray(solution.target_errors, dtype=np.float64)
+
+
+def regression_test(
+    problem: Problem[Any],
+    solver: str | Solver,
+    rows: Rows,
+    *,
+    statistic: str | None,
+    max_seconds: float,
+    rng: Any,
+    options: dict[str, Any],
+) -> RegressionTest:
+    """Test a regression by solving it with permuted targets; `linspec.permutation_test` explains it."""
+    until = time.perf_counter() + checked_seconds(max_seconds)
+    if statistic is not None:
+        raise InvalidOption(
+            f"a regression is tested by R² alone; got statistic={shown(statistic)}. Leave it out."
+        )
+    check_one_ridge(problem, "permutation_test")
+    check_can_be_permuted(problem)
+    problem, exchange, permutations = rows.exchange_of(loaded(problem))
+    images, exchange = on_images(problem, exchange, "permutation_test")
+    generator, stop = random_generator(rng), Request()
+    solver, options = chosen_solver(problem, solver, options)
+    solution = solve(problem, solver, rng=generator, **options)
+    observed = solution if images is problem else solve(images, solver, rng=generator, **options)
+    m, whole = len(errors_of(observed)), None
+    if images is not problem:  # whose rows need not have mean 0
+        whole = np.sum(to_host(images.matrices[solution.targets].dense()) ** 2, axis=0)
+    sizes, drawn = coefficients_of(observed, m), np.zeros((permutations, m))
+    exceeded, unconverged = np.zeros(() if sizes is None else sizes.shape), 0
+
+    def score(answer: Any) -> HostArray:
+        """R² of each target."""
+        return r_squared(errors_of(answer), answer.target_squares if whole is None else whole)
+
+    def permute(number: int) -> None:
+        nonlocal unconverged
+        answer = solve(permuted(images, exchange, generator, number), solver, rng=generator, **options)
+        if stop.made:  # the result of an interrupted solve does not count
+            raise NothingYet
+        unconverged += not answer.converged
+        drawn[number] = score(answer)
+        values = coefficients_of(answer, m)
+        if sizes is not None and values is not None:
+            exceeded[...] += np.abs(values) >= np.abs(sizes) * (1 - TIE)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        slow = f"one solve took {solution.seconds:.3g} s"
+        count = made_in_time(permute, permutations, stop, max_seconds, until, slow)
+    warn_unconverged(unconverged, count)
+    drawn, values = drawn[:count].copy(), score(observed)
+    largest = np.max(drawn, axis=1, keepdims=True, initial=-math.inf)
+    corrected, alone = ((1 + np.sum(by >= values - TIE, axis=0)) / (1 + count) for by in (largest, drawn))
+    return RegressionTest(
+        values=values,
+        p_values=corrected,
+        uncorrected=alone,
+        coefficients=coefficients_of(solution, m),
+        coefficient_p_values=None if sizes is None else (1 + exceeded) / (1 + count),
+        drawn=drawn,
+        solution=solution,
+        permutations=count,
+        unconverged=unconverged,
+        interrupted=stop.made,
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class RegressionBootstrap(OfTargets):
+    """Intervals of R² and of the coefficients; the first axis of each holds lower ends, then upper ends.
+
+    Attributes
+    ----------
+    solution : Solution
+        The solution for all rows.
+    values : numpy.ndarray of shape (2, m)
+        Intervals of R² of each target.
+    bias, errors : numpy.ndarray of shape (m,)
+        The mean of R² over the draws minus that of all rows, and its standard error.
+    left_out : numpy.ndarray of shape (m,)
+        R² of rows that draws have left out, predicted by the answers of these draws: of new rows.
+    coefficients : numpy.ndarray of shape (2, p, m) or None
+        Intervals of the coefficients; None if columns have none.
+    coefficient_errors : numpy.ndarray of shape (p, m) or None
+        The standard errors of the coefficients.
+    drawn : numpy.ndarray of shape (draws, m)
+        R² of each draw.
+    level : float
+    method : {"corrected", "percentile"}
+    draws : int
+        The number of draws; fewer than requested after Ctrl-C.
+    unconverged : int
+        The number of draws whose solutions have not converged; they are used as well.
+    interrupted : bool
+    """
+
+    solution: Any
+    values: HostArray
+    bias: HostArray
+    errors: HostArray
+    left_out: HostArray
+    coefficients: HostArray | None
+    coefficient_errors: HostArray | None
+    drawn: HostArray
+    level: float
+    method: str
+    draws: int
+    unconverged: int = 0
+    interrupted: bool = False
+
+    def table(self, *, library: str | None = None) -> Any:
+        """Make a table with a row for each target: R², its interval, bias and standard error, and R² of rows left out.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `Solution.weights_table`.
+        """
+        columns = {"R²": self.solution.r_squared, "lower": self.values[0], "upper": self.values[1]}
+        columns |= {"bias": self.bias, "standard error": self.errors, "rows left out": self.left_out}
+        return self._table_of_targets(columns, library)
+
+    def coefficients_table(self, *, library: str | None = None) -> Any:
+        """Make a table with a row for each column: for each target its coefficient, interval and standard error.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `Solution.weights_table`.
+
+        Raises
+        ------
+        MissingCapability
+            Columns have no coefficients.
+        """
+        ends, errors = with_coefficients(self.coefficients, self.coefficient_errors)
+        values = coefficients_of(self.solution, len(self.bias))
+        parts = {"": values, " lower": ends[0], " upper": ends[1], " standard error": errors}
+        return self._table_of_columns(parts, library)
+
+    def __repr__(self) -> str:
+        title = (
+            f"<{type(self).__name__} of {count_of(self.draws, 'draw')}{', interrupted' * self.interrupted}, "
+        )
+        title += f"{self.method}, {100 * self.level:g} %>"
+        return repr(Summary(self.table(library=""), title, ()))
+
+
+class DrawnRegressions(Drawn):
+    """R² and coefficients of the draws so far."""
+
+    @classmethod
+    def check(cls, problem: Problem[Any], draws: int) -> None:
+        check_one_ridge(problem, "bootstrap")
+        p, m = (A.shape[1] for A in problem.matrices.values())
+        remedy = "Ask for fewer draws, or pass fewer targets."
+        check_fits(8.0 * draws * p * m, f"coefficients of {draws} draws", remedy)
+
+    def begun(self) -> None:
+        self.scores: list[HostArray] = []
+        self.coefficients: list[HostArray] = []
+        (self.of, A), (self.by, B) = self.problem.matrices.items()
+        self.rows, self.targets = A, np.asarray(to_host(brought_here(B.dense())), dtype=np.float64)
+        self.sums = np.zeros((2, self.targets.shape[1]))
+
+    @property
+    def warm(self) -> bool:
+        return True
+
+    def kept(self, solution: Any, w: HostArray) -> None:
+        errors = errors_of(solution)
+        self.scores.append(r_squared(errors, solution.target_squares))
+        values = coefficients_of(solution, len(errors))
+        if values is not None:
+            self.coefficients.append(values)
+        self._predict_left_out(solution, np.flatnonzero((w == 0) & (self.weights > 0)))
+
+    def _predict_left_out(self, solution: Any, left: HostArray) -> None:
+        """Add the squares of errors, and of targets, of rows that a draw leaves out."""
+        if len(left) < len("two"):
+            return
+        confounds = {name: Z[left] for name, Z in auxiliary(self.problem).items()}
+        predicted = to_host(brought_here(solution.predict(self.rows.rows(left), **confounds)))
+        Y, w = self.targets[left], self.weights[left]
+        self.sums[0] += w @ (Y - np.reshape(predicted, Y.shape)) ** 2
+        self.sums[1] += squares_about_means(Y, w)
+
+    def result(self, *, interrupted: bool) -> RegressionBootstrap:
+        drawn, values = np.array(self.scores), np.asarray(self.solution.r_squared)
+        whole = coefficients_of(self.solution, len(values))
+        corrected, errors, intervals = self.method == "corrected", None, None
+        if whole is not None:
+            blocks = np.array(self.coefficients)
+            errors = blocks.std(axis=0, ddof=1)
+            normal = np.array([whole - self.z * errors, whole + self.z * errors])
+            intervals = normal if corrected else self.quantiles(blocks)
+        ends = self.quantiles(drawn)
+        if corrected:
+            R, of_draws = (np.sqrt(np.maximum(part, 0.0)) for part in (values, drawn))
+            ends = corrected_ends(R, of_draws, self.level, FISHER) ** 2
+        return RegressionBootstrap(
+            values=ends,
+            bias=drawn.mean(axis=0) - values,
+            errors=drawn.std(axis=0, ddof=1),
+            left_out=r_squared(*self.sums),
+            coefficients=intervals,
+            coefficient_errors=errors,
+            drawn=drawn,
+            **self.of_all(interrupted=interrupted),
+        )
