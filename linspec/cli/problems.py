@@ -183,7 +183,10 @@ class Request:
     @property
     def inputs(self) -> list[str]:
         """Every file that the command reads, which it must not overwrite."""
-        return [*self.files.values(), *filter(None, self.some(*ROW_FILES, "groups", "start").values())]
+        return [
+            *self.files.values(),
+            *filter(None, self.some(*ROW_FILES, "groups", "blocks", "start").values()),
+        ]
 
     def values(self, *varied: str) -> list[dict[str, Any]]:
         """Return the values of the problem's options by name: of options with several values, each combination.

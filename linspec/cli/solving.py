@@ -21,9 +21,11 @@ from linspec.process.progress import report_progress
 from linspec.registry import options as solver_options
 from linspec.solving import checkpoints
 from linspec.solving.linear_solution import as_several
+from linspec.solving.regression import RegressionSolution
 from linspec.solving.solution import weights_by_matrix
 from linspec.studies.comparison import measured, solvers_to_compare, split
 from linspec.studies.held_out.scores import auxiliary
+from linspec.studies.inference.regression import OfTargets
 
 LARGEST, VECTORS = 5, 3
 """Numbers of columns with the largest weights of each sign, and of vectors whose columns are named."""
@@ -260,10 +262,10 @@ def _study(
     """Read the files, compute a study, show it, and write its rows; what is asked of it stands in the file, too."""
     out = output.check_target("--out", request["out"], (".csv", ".json"), request.inputs)
     options = request.options(request.solver, request["options"])
-    matrices, rows = request.read("groups")
-    groups = {"groups": data.as_array(rows.pop("groups"))} if "groups" in rows else {}
+    matrices, rows = request.read("groups", "blocks")
+    labels = {name: data.as_array(rows.pop(name)) for name in ("groups", "blocks") if name in rows}
     problem = request.state(values, matrices, rows)
-    result = compute(problem, rng=request["seed"], **groups, **options)
+    result = compute(problem, rng=request["seed"], **labels, **options)
     with output.finishing(result):
         fixed = {name: value for name, value in values.items() if f"{name}s" not in settings}
         show_facts(request.facts(problem))
@@ -276,7 +278,8 @@ def _of_components(request: Request, needed: str = "") -> tuple[Values, bool]:
     """Return the values of a problem whose answers have values of components, and whether a ridge is above 0."""
     (values,) = request.values()
     why = "" if not needed or needed in values else "come from rows without weights"
-    why = why if request.cls.solution.layout.value else "have no values of components"
+    known = request.cls.solution.layout.value or issubclass(request.cls.solution, RegressionSolution)
+    why = why if known else "have no values of components"
     refuse(why, f"answers to {request.name} {why}; `linspec cross-validate` holds out rows of any problem.")
     return values, bool(values.get("ridge") or values.get("ridge_y"))
 
@@ -329,18 +332,21 @@ def _ridges(setting: Any) -> Any:
 def _permute(request: Request) -> None:
     values, ridge = _of_components(request)
     solver = None if request.solver == AUTO and not request["options"] and not ridge else request.solver
-    settings = request.some("permutations", "statistic", "max_seconds")
+    settings = request.some("permutations", "statistic", "max_seconds", "weights", "sign_flips")
 
     def report(result: Any) -> Report:
         table = result.table(library="")
         echo(f"\n{result}")
+        about = {"permutations": result.permutations, "statistic": result.statistic}
+        if isinstance(result, OfTargets):
+            return result.coefficients_table(library="") if result.coefficients is not None else table, about
         show_table(table, values.get("k") or output.SHOWN)
-        return table, {"permutations": result.permutations, "statistic": result.statistic}
+        return table, about
 
     def compute(problem: Any, **more: Any) -> Any:
         return linspec.permutation_test(problem, solver, **settings, **more)
 
-    _study(request, values, settings, compute, report)
+    _study(request, values, settings | request.some("groups", "blocks"), compute, report)
 
 
 # ---- bootstrap ----------------------------------------------------------------------------------
@@ -352,14 +358,23 @@ def _bootstrap(request: Request) -> None:
     def report(result: Any) -> Report:
         rows = []
         echo(f"\n{result}")
+        about = {"values": result.table(library=""), "draws": result.draws, "level": result.level}
+        if isinstance(result, OfTargets):
+            return result.coefficients_table(library="") if result.coefficients is not None else [], about
         for matrix in weights_by_matrix(result.solution):
             rows += [{"matrix": matrix, **row} for row in result.weights_table(matrix, library="")]
-        return rows, {"values": result.table(library=""), "draws": result.draws, "level": result.level}
+        return rows, about
 
-    study = partial(linspec.bootstrap, solver=request.solver, **request.some("draws", "level"))
-    _study(request, values, request.some("draws", "level", "groups"), study, report)
+    study = partial(linspec.bootstrap, solver=request.solver, **request.some("draws", "level", "weights"))
+    _study(request, values, request.some("draws", "level", "groups", "weights"), study, report)
 
 
+WEIGHTS = option(
+    "--weights",
+    type=click.Choice(["counts", "survey"]),
+    default="counts",
+    help="Whether the weights count equal rows, or are those of a survey.",
+)
 COMMANDS = {
     "solve": (SOLVE, _solve, ""),
     "compare": (
@@ -414,12 +429,18 @@ confounds are those of the fitted rows.""",
                 default=3600.0,
                 help="Time after which no permutation is begun.",
             ),
-            *_out("the p-values"),
+            option(
+                "--groups", help="A file with a label for each row; whole groups change places: subjects."
+            ),
+            option("--blocks", help="A file with a label for each row; rows change places within: sites."),
+            option("--sign-flips", is_flag=True, help="Rows or groups change signs, and not places."),
+            WEIGHTS,
+            *_out("the p-values, of a regression those of coefficients,"),
         ],
         _permute,
         """Permute the rows of every matrix but the first, or of a single matrix the entries of each column, and
-compare the values of components with those of permuted data. The rows must be exchangeable: not ordered in time, and
-not from a few families.
+compare the values of components, or R² of targets, with those of permuted data. The rows must be exchangeable, as
+groups and blocks say: not ordered in time.
 
 Canonical correlations without a ridge are tested stepwise, all pairs, without a solve for each permutation. With a
 ridge, a --solver or an option of one, and for other problems, every permutation is solved.""",
@@ -429,7 +450,8 @@ ridge, a --solver or an option of one, and for other problems, every permutation
             option("--draws", type=click.IntRange(min=2), default=500, help="How many draws."),
             option("--level", type=float, default=0.95, help="The coverage of the intervals."),
             GROUPS,
-            *_out("the intervals of all weights, by column,"),
+            WEIGHTS,
+            *_out("the intervals of all weights or coefficients, by column,"),
         ],
         _bootstrap,
         """Draw rows with replacement, solve each draw, and show how much values vary: intervals, and the bias of values

@@ -135,6 +135,7 @@ def table_of_components(
     columns: Mapping[str, HostArray],
     library: str | None = None,
     labels: Sequence[Any] | None = None,
+    head: str = "",
 ) -> Any:
     """Make a table with a row for each component of an answer.
 
@@ -147,6 +148,8 @@ def table_of_components(
         As for `Solution.weights_table`.
     labels : sequence of length k, optional
         The labels of the components; by default numbers from 1.
+    head : str, optional
+        What the labels are, such as "target"; by default the word of the answer for components.
 
     Examples
     --------
@@ -158,7 +161,7 @@ def table_of_components(
     """
     if labels is None:
         labels = range(1, len(next(iter(columns.values()))) + 1)
-    return table(solution.layout.component, labels, columns, _library(solution, library, None))
+    return table(head or solution.layout.component, labels, columns, _library(solution, library, None))
 
 
 def table_of_rows(solution: Any, values: Any, data: Any, library: str | None = None) -> Any:

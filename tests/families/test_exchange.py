@@ -80,7 +80,9 @@ def test_weights_of_a_survey_that_depend_on_one_matrix_keep_the_level():
         rng = np.random.default_rng(i)
         X, Y = rng.standard_normal((60, 2)), rng.standard_normal((60, 2))
         problem = ls.CCA(X, Y, k=1, sample_weight=np.exp(X[:, 0]))
-        hits += ls.permutation_test(problem, "gram", permutations=39, weights="survey", rng=i).p_values[0] <= 0.05
+        hits += (
+            ls.permutation_test(problem, "gram", permutations=39, weights="survey", rng=i).p_values[0] <= 0.05
+        )
     assert abs(hits / 200 - 0.05) <= 3 * np.sqrt(0.05 * 0.95 / 200)
 
 

@@ -91,7 +91,6 @@ def test_what_cannot_be_tested_is_refused():
     problem, products = MCA(X, Y, k=2), MCA(X, scipy.sparse.linalg.aslinearoperator(Y), k=2)
     with_confounds = ls.Discriminant(X, ls.targets.opls(Y), confounds=X[:, 0])
     for of, named, error, says in (
-        (ls.LeastSquares(X, Y), {}, InvalidProblem, "the answer of LeastSquares, declares none"),
         (MCA(ls.Moments(X, Y, center=True), k=2), {}, InvalidProblem, "got moments, which have none"),
         (with_confounds, {}, InvalidProblem, "removes nothing from H; got confounds"),
         (products, {}, MissingCapability, "needs row slices"),

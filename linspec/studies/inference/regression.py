@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,14 +61,19 @@ def check_one_ridge(problem: Problem[Any], function: str) -> None:
         raise InvalidProblem(f"{function} takes one ridge; got a path. Choose one: linspec.cross_validate.")
 
 
-class OfTargets:
+class OfTargets(ABC):
     """Tables of what is known of the R² of each target and of the coefficients of each column."""
 
     solution: Any
+    coefficients: HostArray | None
+
+    @abstractmethod
+    def coefficients_table(self, *, library: str | None = None) -> Any:
+        """A table with a row for each column."""
 
     def _table_of_targets(self, columns: dict[str, HostArray], library: str | None) -> Any:
         """A row for each target."""
-        return table_of_components(self.solution, columns, library, self.solution.target_names)
+        return table_of_components(self.solution, columns, library, self.solution.target_names, "target")
 
     def _table_of_columns(self, parts: dict[str, HostArray], library: str | None) -> Any:
         """A row for each column of the first matrix; for each target and part a column."""
