@@ -151,3 +151,12 @@ def test_what_cannot_be_tested_is_refused():
             function(path)
     with pytest.raises(InvalidOption, match="tested by R² alone; got statistic='sum'"):
         ls.permutation_test(ls.LeastSquares(X, Y), statistic="sum")
+
+
+def test_a_constant_target_is_not_significant():
+    X, Y = rows()
+    Y = np.column_stack([Y[:, 0], np.full(60, 2.0)])
+    test = ls.permutation_test(ls.LeastSquares(X, Y, center=True), permutations=39, rng=0)
+    np.testing.assert_array_equal(test.p_values, [1 / 40, 1.0])
+    assert np.isnan(test.values[1])
+    np.testing.assert_array_equal(test.coefficient_p_values[:, 1], 1.0)

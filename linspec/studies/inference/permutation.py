@@ -224,7 +224,12 @@ class Rows:
         check_choice("weights", self.weights, WEIGHTS)
         count, orders = checked_number(self.permutations)
         problem.check_labels({"groups": self.groups, "blocks": self.blocks})
-        n = next(iter(problem.matrices.values())).shape[0]
+        n = min(A.shape[0] for A in problem.matrices.values())
+        if not math.isfinite(n):
+            raise InvalidProblem(
+                "permutation_test must know how many rows there are; got rows that come slice by slice. Pass an array, "
+                "a sparse matrix or a file."
+            )
         exchange = Exchange.of(int(n), self.groups, self.blocks, flips=self.sign_flips, orders=orders)
         if self.weights == "counts":
             exchange = exchange.repeated(frequencies(problem, "permutation_test permutes rows"))

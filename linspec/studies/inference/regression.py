@@ -234,8 +234,11 @@ def regression_test(
         count = made_in_time(permute, permutations, stop, max_seconds, until, slow)
     warn_unconverged(unconverged, count)
     drawn, values = drawn[:count].copy(), score(observed)
-    largest = np.max(drawn, axis=1, keepdims=True, initial=-math.inf)
-    corrected, alone = ((1 + np.sum(by >= values - TIE, axis=0)) / (1 + count) for by in (largest, drawn))
+    reached, of_chance = (np.nan_to_num(part, nan=-math.inf) for part in (values, drawn))  # constant targets
+    largest = np.max(of_chance, axis=1, keepdims=True)
+    corrected, alone = (
+        (1 + np.sum(by >= reached - TIE, axis=0)) / (1 + count) for by in (largest, of_chance)
+    )
     return RegressionTest(
         values=values,
         p_values=corrected,

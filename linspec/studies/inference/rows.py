@@ -162,11 +162,15 @@ def removal_of(problem: Problem[Any], exchange: Exchange, function: str) -> tupl
     L = Preprocessing.of(center=bool(problem.center), confounds=Z).taken(n)
     if exchange.keeps(L):
         return Removal(reflections(L), stay=True), exchange
-    s = L.shape[1]
+    s, groups = L.shape[1], exchange.units[0]
+    size = groups.shape[1]
+    if len(groups) - s < len("ab"):
+        raise InvalidProblem(
+            f"{function}: confounds and means explain {s} of {len(groups)} rows or groups, so fewer than two are left "
+            "to change places. Pass fewer confounds, or more rows."
+        )
     if exchange.is_free:
         return Removal(reflections(L)), Exchange.free(n - s, flips=exchange.flips)
-    groups = exchange.units[0]
-    size = groups.shape[1]
     alike = exchange.orders is None and len(exchange.units) == 1 and size > 1
     if not alike or np.ptp(L[groups], axis=1).max() > SAME:
         raise InvalidProblem(
