@@ -31,7 +31,17 @@ from linspec.errors import (
     shown,
     warn,
 )
-from linspec.frames import RowNames, check_order, column_names_of, is_frame, is_series, without_column
+from linspec.frames import (
+    RowNames,
+    check_order,
+    column_names_of,
+    index_of,
+    is_data_array,
+    is_frame,
+    is_series,
+    row_names_of,
+    without_column,
+)
 from linspec.operators.base import (
     LinearOperator,
 )
@@ -66,6 +76,8 @@ def as_operator(
           same memory.
         - Frames and series of pandas, polars and pyarrow, and lists of rows. They are copied into one array, except
           pandas frames of one NumPy dtype. Sparse columns of pandas stay sparse.
+        - A DataArray of xarray with two dimensions, rows and columns: the array that it holds, which may be one of
+          dask. Its coordinates are the labels.
         - Slices of rows: dense arrays, SciPy sparse matrices or frames with equally many columns. An iterator of slices
           is read once. A list of slices, and a callable that takes no arguments and returns a new iterator, can be
           read several times. The first slice is read by this function, and kept for the first pass. For an iterator
@@ -83,7 +95,7 @@ def as_operator(
     Returns
     -------
     LinearOperator
-        For a frame it has `column_names` and, if pandas has an index, `row_names`.
+        For a frame it has `column_names` and, if pandas has an index, `row_names`; for a DataArray both.
 
     Raises
     ------
@@ -215,6 +227,8 @@ def _borrowed(data: Any, name: str, rows: int | None) -> LinearOperator:
 def _operator_of(data: Any, name: str, rows: int | None) -> LinearOperator:
     if is_frame(data) or is_series(data):
         return of_frame(data, name)
+    if is_data_array(data):
+        return _of_data_array(data, name)
     if isinstance(data, list | tuple):
         return _of_list(data, name, rows)
     if isinstance(data, str | os.PathLike):
@@ -232,6 +246,21 @@ def _operator_of(data: Any, name: str, rows: int | None) -> LinearOperator:
             f"rmatmat, or an iterator of row slices; got {type(data).__module__}.{type(data).__qualname__}. "
             "Pass its values, `.to_numpy()`, or numpy.asarray(...) of it."
         )
+    return operator
+
+
+def _of_data_array(data: Any, name: str) -> LinearOperator:
+    """Make the operator of the array that a DataArray of xarray holds, with the labels of both axes."""
+    if data.ndim not in (1, 2):
+        rest = ", ".join(map(repr, data.dims[1:]))
+        raise InvalidProblem(
+            f"{name} must have two dimensions, rows and columns; got a DataArray with {shown(data.dims)}. Stack all "
+            f"but one of them: {name}.stack(column=({rest})); `unstack` takes what `to_xarray` returns apart again."
+        )
+    values = data.data[:, None] if data.ndim == 1 else data.data
+    operator = as_operator(values, name)
+    operator.column_names = column_names_of(data)
+    operator.row_names, operator.row_index = row_names_of(data), index_of(data)
     return operator
 
 
@@ -340,9 +369,9 @@ def labelled(data: Any, rows: Any = None, *, columns: Any = None) -> LinearOpera
     >>> import linspec as ls
     >>> A = ls.labelled(np.diag([3.0, 2.0]), rows=["ann", "bob"], columns=["height", "weight"])
     >>> solution = ls.solve(ls.SVD(A, k=1))
-    >>> solution.scores_table(A)
+    >>> solution.scores_table(A, library="")
     [{'row': 'ann', 'component1': 3.0}, {'row': 'bob', 'component1': 0.0}]
-    >>> solution.weights_table()
+    >>> solution.weights_table(library="")
     [{'column': 'height', 'component1': 1.0}, {'column': 'weight', 'component1': 0.0}]
     """
     name = ""

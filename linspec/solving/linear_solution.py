@@ -110,7 +110,7 @@ class LinearSolution(Solution):
         list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table, or a tuple of them for several matrices
             A column for each component. The index of a pandas frame labels the rows.
         """
-        passed = self._passed("scores_table", rows, named)
+        passed = self._operators("scores_table", rows, named)
         scores = self.transform(**passed, **({} if confounds is None else {"confounds": confounds}))
         pairs = zip(as_several(scores), passed.values(), strict=True)
         return single_or_several([table_of_rows(self, part, data, library) for part, data in pairs])
@@ -195,7 +195,7 @@ class LinearSolution(Solution):
         list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table, or a tuple of them for several matrices
             A row for each column of the matrix, and a column for each component.
         """
-        passed = self._passed("loadings_table", rows, named)
+        passed = self._operators("loadings_table", rows, named)
         loadings = self.loadings(
             sample_weight=sample_weight, **passed, **({} if confounds is None else {"confounds": confounds})
         )

@@ -287,7 +287,7 @@ class SVDSolution(
         --------
         >>> import numpy as np
         >>> import linspec as ls
-        >>> ls.solve(ls.SVD(np.diag([3.0, 2.0]), k=1)).loadings_table()
+        >>> ls.solve(ls.SVD(np.diag([3.0, 2.0]), k=1)).loadings_table(library="")
         [{'column': 0, 'component1': 1.0}, {'column': 1, 'component1': 0.0}]
         """
         correlations = self.loadings(A, confounds=confounds, sample_weight=sample_weight)
