@@ -96,9 +96,9 @@ def is_series(x: Any) -> bool:
     return _kind(x)[1] == "series"
 
 
-def is_data_array(x: Any) -> bool:
-    """Whether `x` is a DataArray of xarray, which has a name for each dimension, and labels along some of them."""
-    return _kind(x) == ("xarray", "labelled")
+def is_labelled(x: Any) -> bool:
+    """Whether `x` is a DataArray of xarray, or an AnnData: an array of any kind with labels along its axes."""
+    return _kind(x)[1] == "labelled"
 
 
 def _kind(x: Any) -> tuple[str, str]:
@@ -238,14 +238,14 @@ def row_names_of(native: Any) -> Any:
 
 def _labels_along(native: Any, axis: int) -> Any:
     """The index along the rows (axis 0) or the columns of a labelled array; None if it has none."""
-    if not is_data_array(native):
+    if _kind(native)[0] == "anndata":
         return native.var_names if axis else native.obs_names
     return native.indexes.get(native.dims[axis]) if axis < native.ndim else None
 
 
 def _names_along_columns(native: Any) -> tuple[str, ...] | None:
     """The names of the columns of a labelled array; None if they only count, or do not tell the columns apart."""
-    if is_data_array(native) and native.ndim == 1:
+    if getattr(native, "ndim", 2) == 1:
         return None if native.name is None else (str(native.name),)
     labels = _labels_along(native, 1)
     if labels is None or _counts(labels):
@@ -436,6 +436,32 @@ def _array(column: Any, nw: Any) -> HostArray:
         if array.dtype.kind in "biuf"
         else np.asarray(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
     )
+
+
+# ---- labelled arrays -------------------------------------------------------------------------------
+
+
+def values_of_labelled(data: Any, what: str) -> Any:
+    """The matrix that a DataArray of xarray holds, which may be one of dask, or X of an AnnData; a vector as a column.
+
+    Raises
+    ------
+    InvalidProblem
+        A DataArray has more than two dimensions, or an AnnData has no X.
+    """
+    if _kind(data)[0] == "anndata":
+        if data.X is None:
+            raise InvalidProblem(
+                f"{what} must be an AnnData with X; got none. Pass a layer, or an embedding of obsm."
+            )
+        return data.X
+    if data.ndim not in (1, 2):
+        raise InvalidProblem(
+            f"{what} must have two dimensions, rows and columns; got a DataArray with {shown(data.dims)}. Stack all "
+            f"but one of them: {what}.stack(column={shown(data.dims[1:])}); `unstack` takes what `to_xarray` returns "
+            "apart again."
+        )
+    return data.data[:, None] if data.ndim == 1 else data.data
 
 
 # ---- labels ----------------------------------------------------------------------------------------

@@ -36,10 +36,11 @@ from linspec.frames import (
     check_order,
     column_names_of,
     index_of,
-    is_data_array,
     is_frame,
+    is_labelled,
     is_series,
     row_names_of,
+    values_of_labelled,
     without_column,
 )
 from linspec.operators.base import (
@@ -227,8 +228,8 @@ def _borrowed(data: Any, name: str, rows: int | None) -> LinearOperator:
 def _operator_of(data: Any, name: str, rows: int | None) -> LinearOperator:
     if is_frame(data) or is_series(data):
         return of_frame(data, name)
-    if is_data_array(data):
-        return _of_data_array(data, name)
+    if is_labelled(data):
+        return _of_labelled(data, name)
     if isinstance(data, list | tuple):
         return _of_list(data, name, rows)
     if isinstance(data, str | os.PathLike):
@@ -244,21 +245,14 @@ def _operator_of(data: Any, name: str, rows: int | None) -> LinearOperator:
         raise UnsupportedData(
             f"{name} must be an array, a sparse matrix, a frame, a .npy file, an object with shape, dtype, matmat and "
             f"rmatmat, or an iterator of row slices; got {type(data).__module__}.{type(data).__qualname__}. "
-            "Pass its values, `.to_numpy()`, or numpy.asarray(...) of it."
+            "Pass its values, `.to_numpy()`, or numpy.asarray(...) of it; of a Dataset of xarray, one variable."
         )
     return operator
 
 
-def _of_data_array(data: Any, name: str) -> LinearOperator:
-    """Make the operator of the array that a DataArray of xarray holds, with the labels of both axes."""
-    if data.ndim not in (1, 2):
-        rest = ", ".join(map(repr, data.dims[1:]))
-        raise InvalidProblem(
-            f"{name} must have two dimensions, rows and columns; got a DataArray with {shown(data.dims)}. Stack all "
-            f"but one of them: {name}.stack(column=({rest})); `unstack` takes what `to_xarray` returns apart again."
-        )
-    values = data.data[:, None] if data.ndim == 1 else data.data
-    operator = as_operator(values, name)
+def _of_labelled(data: Any, name: str) -> LinearOperator:
+    """Make the operator of the array that a DataArray or an AnnData holds, with the labels of both axes."""
+    operator = as_operator(values_of_labelled(data, name), name)
     operator.column_names = column_names_of(data)
     operator.row_names, operator.row_index = row_names_of(data), index_of(data)
     return operator
