@@ -407,6 +407,10 @@ def _sparse_values(native: Any, dtypes: Sequence[Any], what: str, names: tuple[s
     for j, kind in enumerate(kinds):
         if getattr(kind, "kind", "O") not in "biuf":
             raise _no_numbers(what, names, j, dtypes[j])
+    native = native.copy(deep=False)
+    for j, dtype in enumerate(dtypes):
+        if getattr(dtype, "fill_value", 0) != 0:  # pandas 2 would take the fill value for 0, also NaN
+            native.isetitem(j, native.iloc[:, j].sparse.to_dense())
     common = np.result_type(*kinds)
     return scipy.sparse.csr_array(native.astype(pd.SparseDtype(common, common.type(0))).sparse.to_coo())
 
