@@ -600,7 +600,8 @@ def _check_pair(what: str, index: Any, of: str, reference: Any) -> str:
     raise InvalidProblem(
         f"the rows of {what} and {of} must be in the same order; got the same labels in another order: row {at} is "
         f"{shown(row_labels[at])} in {what} and {shown(wanted[at])} in {of}. Align them by label, "
-        f"{what}.loc[{of}.index], or pair them by position, {what}.set_axis({of}.index)."
+        f"{what}.loc[{of}.index], or pair them by position, {what}.set_axis({of}.index); of AnnData "
+        f"{what}[{of}.obs_names], of xarray {what}.sel."
     )
 
 
@@ -639,7 +640,9 @@ def table(index: str, labels: Any, columns: Mapping[str, HostArray], library: st
     index = index if index_name in (None, "") else str(index_name)
     while index in columns:
         index += "_"
-    names = {} if labels is None else {index: list(labels)}
+    names = {}
+    if labels is not None:  # only pandas has labels of several levels
+        names = {index: [_name(label) if isinstance(label, tuple) else label for label in labels]}
     if not library:
         whole = {**names, **{name: values.tolist() for name, values in columns.items()}}
         return [dict(zip(whole, row, strict=True)) for row in zip(*whole.values(), strict=True)]

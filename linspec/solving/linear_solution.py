@@ -259,10 +259,9 @@ class LinearSolution(Solution):
         passed = self._passed("write_to", annotated, named)
         rows = annotated_rows(self, passed, layer)
         names, values = self._annotation(key or self.problem.replace("-", "_"))
-        parts = self._parts(rows, confounds)
-        for (matrix, annotated_), part in zip(passed.items(), parts, strict=True):
-            write_annotated(annotated_, names, part, rows[matrix])
-            annotated_.uns[names["values"]] = dict(values)
+        for matrix, part in zip(rows, self._parts(rows, confounds), strict=True):
+            write_annotated(passed[matrix], names, part, rows[matrix])
+            passed[matrix].uns[names["values"]] = dict(values)
 
     @with_device
     def to_xarray(self, *rows: Any, confounds: Any = None, **named: Any) -> Any:
@@ -317,8 +316,8 @@ class LinearSolution(Solution):
 
     def _parts(self, rows: Mapping[str, LinearOperator], confounds: Any) -> list[dict[str, Array]]:
         """Return scores, loadings and weights of each of the passed matrices, by these names."""
-        beside = {} if confounds is None else {"confounds": confounds}
-        scores, loadings = (as_several(make(**rows, **beside)) for make in (self.transform, self.loadings))
+        auxiliary = {} if confounds is None else {"confounds": confounds}
+        scores, loadings = (as_several(make(**rows, **auxiliary)) for make in (self.transform, self.loadings))
         known, parts = weights_by_matrix(self), []
         for matrix, *arrays in zip(rows, scores, loadings, strict=True):
             part = dict(zip(("scores", "loadings"), arrays, strict=True))

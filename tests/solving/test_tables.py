@@ -99,6 +99,21 @@ def test_labels_of_any_kind_are_saved(labels: Any, wanted: list[Any], tmp_path: 
     assert [row["row"] for row in again.scores_table(library="")] == wanted
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow", ""])
+def test_labels_of_several_levels_are_one_text_outside_of_pandas(library: str) -> None:
+    pytest.importorskip("narwhals", reason="frames are read by narwhals")
+    pd = pytest.importorskip("pandas", reason="no pandas")
+    pytest.importorskip(library or "pandas", reason=f"no {library}")
+    index = pd.MultiIndex.from_product([range(10), list("xyz")], names=["year", "site"])
+    frame = pd.DataFrame(DATA, columns=COLUMNS, index=index)
+    table = ls.solve(ls.SVD(frame, k=1)).scores_table(frame, library=library)
+    if library == "pandas":
+        assert table.index.equals(index)
+    else:
+        labels = [row["row"] for row in table] if not library else [*table["row"].to_numpy()]
+        assert labels[:2] == ["0, x", "0, y"]
+
+
 def test_tables_without_a_frame_are_of_pandas_where_it_is_imported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
