@@ -258,7 +258,7 @@ class LinearSolution(Solution):
         """
         passed = self._passed("write_to", annotated, named)
         rows = annotated_rows(self, passed, layer)
-        names, values = self._annotation(key or self.problem.replace("-", "_"))
+        names, values = self._annotation(key)
         for matrix, part in zip(rows, self._parts(rows, confounds), strict=True):
             write_annotated(passed[matrix], names, part, rows[matrix])
             passed[matrix].uns[names["values"]] = dict(values)
@@ -311,6 +311,7 @@ class LinearSolution(Solution):
 
     def _annotation(self, key: str) -> tuple[dict[str, str], dict[str, Any]]:
         """Return the names of the parts of the answer in an AnnData, and the values of its components."""
+        key = key or self.problem.replace("-", "_")
         names = {"scores": f"X_{key}", "weights": f"{key}_weights", "loadings": f"{key}_loadings"}
         return {**names, "values": key}, self._values
 

@@ -62,6 +62,8 @@ def test_principal_components_go_where_scanpy_looks(wrap: Any) -> None:
     np.testing.assert_allclose(adata.uns["pca"]["variance_ratio"], S[:3] ** 2 / (S**2).sum())
     loadings = np.corrcoef(COUNTS.T, adata.obsm["X_pca"].T)[:6, 6:]
     np.testing.assert_allclose(adata.varm["pca_loadings"], loadings, atol=1e-10)
+    solution.write_to(adata, key="svd")
+    np.testing.assert_array_equal(adata.varm["svd_weights"], adata.varm["PCs"])
     table = solution.scores_table(adata)
     assert list(table.index) == CELLS
     assert list(solution.weights_table().index) == GENES

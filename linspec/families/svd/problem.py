@@ -169,7 +169,7 @@ class SVDSolution(
         """Principal components have the names that scanpy gives them."""
         if self.mean is None:
             return super()._annotation(key)
-        names, _ = super()._annotation("pca" if key == "svd" else key)
+        names, _ = super()._annotation(key or "pca")
         return {**names, "weights": "PCs" if names["values"] == "pca" else names["weights"]}, {
             "singular_value": self.S,
             "variance": self.explained_variance,
