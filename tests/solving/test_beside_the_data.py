@@ -153,7 +153,7 @@ def test_maps_of_a_stacked_field(xr: Any) -> None:
     np.testing.assert_allclose(maps.loadings, loadings, atol=1e-10)
     table = solution.scores_table(rows)
     assert (table.index.name, list(table.index[:2])) == ("time", [1980, 1981])
-    assert solution.column_names["A"][0] == "-30.0, 0.0"
+    assert solution.column_names["A"] == tuple(f"{lat}, {lon}" for lat, lon in rows.indexes["place"])
 
 
 def test_a_field_on_dask_is_computed_by_dask(xr: Any) -> None:
