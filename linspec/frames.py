@@ -605,8 +605,8 @@ def _check_pair(what: str, index: Any, of: str, reference: Any) -> str:
     raise InvalidProblem(
         f"the rows of {what} and {of} must be in the same order; got the same labels in another order: row {at} is "
         f"{shown(row_labels[at])} in {what} and {shown(wanted[at])} in {of}. Align them by label, "
-        f"{what}.loc[{of}.index], or pair them by position, {what}.set_axis({of}.index); of AnnData "
-        f"{what}[{of}.obs_names], of xarray {what}.sel."
+        f"{what}.loc[{of}.index], or pair them by position, {what}.set_axis({of}.index). An AnnData is "
+        f"aligned by {what}[{of}.obs_names], a DataArray by {what}.sel."
     )
 
 
