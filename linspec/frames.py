@@ -5,7 +5,9 @@ and may have missing values, and results should show `petal length`, not `column
 Method: narwhals reads all three libraries by one interface. A frame becomes one array with the common dtype of its
 columns; a pandas frame with sparse columns becomes a sparse matrix. A column that holds no numbers is an error, which
 names it; missing values become NaN, which the first pass refuses. Names are kept beside the numbers: an operator has
-`column_names` and `row_names`, a solution has `column_names`, and its tables are frames of the library of the data.
+`column_names` and `row_names`, a solution has `column_names`. Tables are frames of the library of the data; of pandas
+for other data where pandas is imported already, because whoever has imported it wants to see frames. A DataArray of
+xarray and an AnnData are read as the arrays that they hold, and only their labels come from here.
 Source: the rule for the names of new data is that of scikit-learn (SLEP 007, `feature_names_in_`): other names, or the
 same names in another order, are errors. If one side has no names, only the number of columns is compared.
 Where we differ: scikit-learn warns if one side has no names; linspec does not.
@@ -15,6 +17,7 @@ Where we differ: scikit-learn warns if one side has no names; linspec does not.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -52,8 +55,13 @@ _KINDS = {
     "pyarrow.Array": "series",
     "pyarrow.ChunkedArray": "series",
     "polars.LazyFrame": "lazy",
+    "xarray.DataArray": "labelled",
+    "anndata.AnnData": "labelled",
 }
-"""The kind of objects by library and name of a class, which is their own or one of its base classes."""
+"""The kind of objects by library and name of a class, which is their own or one of its base classes.
+
+Labelled arrays have names beside numbers of any kind, dense, sparse or lazy, which linspec takes as they are.
+"""
 
 
 @dataclass(frozen=True)
@@ -88,8 +96,13 @@ def is_series(x: Any) -> bool:
     return _kind(x)[1] == "series"
 
 
+def is_labelled(x: Any) -> bool:
+    """Whether `x` is a DataArray of xarray, or an AnnData: an array of any kind with labels along its axes."""
+    return _kind(x)[1] == "labelled"
+
+
 def _kind(x: Any) -> tuple[str, str]:
-    """Return the library and the kind ("frame", "series" or "lazy") of an object; "" and "" for anything else."""
+    """Return library and kind ("frame", "series", "lazy" or "labelled") of an object; "" and "" for anything else."""
     cls: Any = type(x)
     return _kind_of(cls)
 
@@ -163,15 +176,36 @@ def numbers_of(native: Any, what: str = "data") -> Frame:
 
 def library_of(x: Any) -> str:
     """The library of a frame or series, or of the frame from which an operator was made; "" for other data."""
-    known = getattr(x, "frame_library", "")
-    return _kind(x)[0] or (known if isinstance(known, str) else "")
+    known, (library, kind) = getattr(x, "frame_library", ""), _kind(x)
+    if kind:
+        return "" if kind == "labelled" else library
+    return known if isinstance(known, str) else ""
+
+
+def library_for_table(library: str | None, *sources: Any) -> str:
+    """The library of a table, decided when the table is made.
+
+    Parameters
+    ----------
+    library : str or None
+        The requested one, which is taken if it is not None.
+    *sources : data, operator, problem or solution
+        Otherwise it is the library of the first of them that has one. If none has, it is pandas if the process has
+        imported pandas, else "": a list of rows.
+    """
+    if library is not None:
+        return library
+    known = next(filter(None, map(library_of, sources)), "")
+    return known or ("pandas" if sys.modules.get("pandas") else "")
 
 
 def column_names_of(x: Any) -> tuple[str, ...] | None:
-    """The names of the columns of a frame or an operator; None if there are none."""
+    """The names of the columns of a frame, a labelled array or an operator; None if there are none."""
     library, kind = _kind(x)
     if kind == "frame":
         return _column_names(x, library, "data")
+    if kind == "labelled":
+        return _names_along_columns(x)
     known = getattr(x, "column_names", None)
     return known if isinstance(known, tuple) else None
 
@@ -179,28 +213,55 @@ def column_names_of(x: Any) -> tuple[str, ...] | None:
 def index_of(native: Any) -> Any:
     """The row labels of some data.
 
-    For a pandas frame or series: its index, even if this is a RangeIndex, the row numbers. For an operator:
-    `row_index`, or `row_names` if `row_index` is None. `RowNames` are returned unchanged. None for data without labels.
+    For a pandas frame or series: its index, even if this is a RangeIndex, the row numbers. For a labelled array: the
+    index of its rows, if they have labels. For an operator: `row_index`, or `row_names` if `row_index` is None.
+    `RowNames` are returned unchanged. None for data without labels.
     """
     if isinstance(native, RowNames):
         return native
-    if _kind(native)[0]:
-        return getattr(native, "index", None) if _kind(native)[0] == "pandas" else None
+    library, kind = _kind(native)
+    if kind == "labelled":
+        return _labels_along(native, 0)
+    if library:
+        return getattr(native, "index", None) if library == "pandas" else None
     known = getattr(native, "row_index", None)
     return getattr(native, "row_names", None) if known is None else known
 
 
 def row_names_of(native: Any) -> Any:
-    """The index of a pandas frame or series, unless it counts the rows from 0, or the row labels of an operator.
-
-    None for other data.
-    """
-    library = _kind(native)[0]
-    if not library:
+    """The row labels of some data that `index_of` returns, unless they only count the rows from 0; None without."""
+    if not _kind(native)[0]:
         return getattr(native, "row_names", None)
-    if library != "pandas" or not hasattr(native, "index"):
+    index = index_of(native)
+    return None if _counts(index) else index
+
+
+def _labels_along(native: Any, axis: int) -> Any:
+    """The index along the rows (axis 0) or the columns of a labelled array; None if it has none."""
+    if _kind(native)[0] == "anndata":
+        return native.var_names if axis else native.obs_names
+    return native.indexes.get(native.dims[axis]) if axis < native.ndim else None
+
+
+def _names_along_columns(native: Any) -> tuple[str, ...] | None:
+    """The names of the columns of a labelled array; None if they only count, or do not tell the columns apart."""
+    if getattr(native, "ndim", 2) == 1:
+        return None if native.name is None else (str(native.name),)
+    labels = _labels_along(native, 1)
+    if labels is None or _counts(labels):
         return None
-    return None if _counts(native.index) else native.index
+    if getattr(labels, "nlevels", 1) == 1:
+        names = tuple(map(_name, labels))
+    else:  # a text for each entry of a level, of which a map has few, and not for each column
+        pairs = zip(labels.levels, labels.codes, strict=True)
+        texts = [np.array([*map(str, level), "nan"], dtype=object)[codes] for level, codes in pairs]
+        names = tuple(map(", ".join, zip(*texts, strict=True)))
+    return names if len(set(names)) == len(names) else None
+
+
+def _name(label: Any) -> str:
+    """Convert the label of a column to a text; the parts of a label of several levels are joined."""
+    return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
 
 
 def _counts(index: Any) -> bool:
@@ -314,7 +375,7 @@ def _column_names(native: Any, library: str, what: str) -> tuple[str, ...] | Non
     columns = list(native.column_names if library == "pyarrow" else native.columns)
     if library == "pandas" and columns == list(range(len(columns))):
         return None
-    names = tuple(", ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in columns)
+    names = tuple(map(_name, columns))
     twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
         raise InvalidProblem(
@@ -351,6 +412,10 @@ def _sparse_values(native: Any, dtypes: Sequence[Any], what: str, names: tuple[s
     for j, kind in enumerate(kinds):
         if getattr(kind, "kind", "O") not in "biuf":
             raise _no_numbers(what, names, j, dtypes[j])
+    native = native.copy(deep=False)
+    for j, dtype in enumerate(dtypes):
+        if getattr(dtype, "fill_value", 0) != 0:  # pandas 2 would take the fill value for 0, also NaN
+            native.isetitem(j, native.iloc[:, j].sparse.to_dense())
     common = np.result_type(*kinds)
     return scipy.sparse.csr_array(native.astype(pd.SparseDtype(common, common.type(0))).sparse.to_coo())
 
@@ -380,6 +445,32 @@ def _array(column: Any, nw: Any) -> HostArray:
         if array.dtype.kind in "biuf"
         else np.asarray(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
     )
+
+
+# ---- labelled arrays -------------------------------------------------------------------------------
+
+
+def values_of_labelled(data: Any, what: str) -> Any:
+    """The matrix that a DataArray of xarray holds, which may be one of dask, or X of an AnnData; a vector as a column.
+
+    Raises
+    ------
+    InvalidProblem
+        A DataArray has more than two dimensions, or an AnnData has no X.
+    """
+    if _kind(data)[0] == "anndata":
+        if data.X is None:
+            raise InvalidProblem(
+                f"{what} must be an AnnData with X; got none. Pass a layer, or an embedding of obsm."
+            )
+        return data.X
+    if data.ndim not in (1, 2):
+        raise InvalidProblem(
+            f"{what} must have two dimensions, rows and columns; got a DataArray with {shown(data.dims)}. Stack all "
+            f"but one of them: {what}.stack(column={shown(data.dims[1:])}); `unstack` takes what `to_xarray` returns "
+            "apart again."
+        )
+    return data.data[:, None] if data.ndim == 1 else data.data
 
 
 # ---- labels ----------------------------------------------------------------------------------------
@@ -514,7 +605,8 @@ def _check_pair(what: str, index: Any, of: str, reference: Any) -> str:
     raise InvalidProblem(
         f"the rows of {what} and {of} must be in the same order; got the same labels in another order: row {at} is "
         f"{shown(row_labels[at])} in {what} and {shown(wanted[at])} in {of}. Align them by label, "
-        f"{what}.loc[{of}.index], or pair them by position, {what}.set_axis({of}.index)."
+        f"{what}.loc[{of}.index], or pair them by position, {what}.set_axis({of}.index). An AnnData is "
+        f"aligned by {what}[{of}.obs_names], a DataArray by {what}.sel."
     )
 
 
@@ -553,7 +645,9 @@ def table(index: str, labels: Any, columns: Mapping[str, HostArray], library: st
     index = index if index_name in (None, "") else str(index_name)
     while index in columns:
         index += "_"
-    names = {} if labels is None else {index: list(labels)}
+    names = {}
+    if labels is not None:  # only pandas has labels of several levels
+        names = {index: [_name(label) if isinstance(label, tuple) else label for label in labels]}
     if not library:
         whole = {**names, **{name: values.tolist() for name, values in columns.items()}}
         return [dict(zip(whole, row, strict=True)) for row in zip(*whole.values(), strict=True)]

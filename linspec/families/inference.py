@@ -338,7 +338,7 @@ class Bootstrap(ComponentBootstrap):
         >>> rng = np.random.default_rng(0)
         >>> X, Y = ls.labelled(rng.standard_normal((100, 2)), columns=["age", "dose"]), rng.standard_normal((100, 2))
         >>> intervals = ls.bootstrap(ls.CCA(X, Y, k=1), draws=20, rng=0)
-        >>> [row["column"] for row in intervals.loadings_table("X")]
+        >>> [row["column"] for row in intervals.loadings_table("X", library="")]
         ['age', 'dose']
         """
         return self._table_of_columns(matrix, library, self.solution_loadings, self.loadings)

@@ -31,7 +31,18 @@ from linspec.errors import (
     shown,
     warn,
 )
-from linspec.frames import RowNames, check_order, column_names_of, is_frame, is_series, without_column
+from linspec.frames import (
+    RowNames,
+    check_order,
+    column_names_of,
+    index_of,
+    is_frame,
+    is_labelled,
+    is_series,
+    row_names_of,
+    values_of_labelled,
+    without_column,
+)
 from linspec.operators.base import (
     LinearOperator,
 )
@@ -66,6 +77,8 @@ def as_operator(
           same memory.
         - Frames and series of pandas, polars and pyarrow, and lists of rows. They are copied into one array, except
           pandas frames of one NumPy dtype. Sparse columns of pandas stay sparse.
+        - A DataArray of xarray with two dimensions, rows and columns: the array that it holds, which may be one of
+          dask. Its coordinates are the labels.
         - Slices of rows: dense arrays, SciPy sparse matrices or frames with equally many columns. An iterator of slices
           is read once. A list of slices, and a callable that takes no arguments and returns a new iterator, can be
           read several times. The first slice is read by this function, and kept for the first pass. For an iterator
@@ -83,7 +96,7 @@ def as_operator(
     Returns
     -------
     LinearOperator
-        For a frame it has `column_names` and, if pandas has an index, `row_names`.
+        For a frame it has `column_names` and, if pandas has an index, `row_names`; for a DataArray both.
 
     Raises
     ------
@@ -215,6 +228,8 @@ def _borrowed(data: Any, name: str, rows: int | None) -> LinearOperator:
 def _operator_of(data: Any, name: str, rows: int | None) -> LinearOperator:
     if is_frame(data) or is_series(data):
         return of_frame(data, name)
+    if is_labelled(data):
+        return _of_labelled(data, name)
     if isinstance(data, list | tuple):
         return _of_list(data, name, rows)
     if isinstance(data, str | os.PathLike):
@@ -230,8 +245,16 @@ def _operator_of(data: Any, name: str, rows: int | None) -> LinearOperator:
         raise UnsupportedData(
             f"{name} must be an array, a sparse matrix, a frame, a .npy file, an object with shape, dtype, matmat and "
             f"rmatmat, or an iterator of row slices; got {type(data).__module__}.{type(data).__qualname__}. "
-            "Pass its values, `.to_numpy()`, or numpy.asarray(...) of it."
+            "Pass its values, `.to_numpy()`, or numpy.asarray(...) of it; of a Dataset of xarray, one variable."
         )
+    return operator
+
+
+def _of_labelled(data: Any, name: str) -> LinearOperator:
+    """Make the operator of the array that a DataArray or an AnnData holds, with the labels of both axes."""
+    operator = as_operator(values_of_labelled(data, name), name)
+    operator.column_names = column_names_of(data)
+    operator.row_names, operator.row_index = row_names_of(data), index_of(data)
     return operator
 
 
@@ -340,9 +363,9 @@ def labelled(data: Any, rows: Any = None, *, columns: Any = None) -> LinearOpera
     >>> import linspec as ls
     >>> A = ls.labelled(np.diag([3.0, 2.0]), rows=["ann", "bob"], columns=["height", "weight"])
     >>> solution = ls.solve(ls.SVD(A, k=1))
-    >>> solution.scores_table(A)
+    >>> solution.scores_table(A, library="")
     [{'row': 'ann', 'component1': 3.0}, {'row': 'bob', 'component1': 0.0}]
-    >>> solution.weights_table()
+    >>> solution.weights_table(library="")
     [{'column': 'height', 'component1': 1.0}, {'column': 'weight', 'component1': 0.0}]
     """
     name = ""

@@ -33,6 +33,12 @@ from linspec.frames import check_order
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.weights import weights_and_confounds
 from linspec.rows import Moments, Passes, Preprocessing
+from linspec.solving.annotated import (
+    annotated_rows,
+    check_data_arrays,
+    data_set_of,
+    write_annotated,
+)
 from linspec.solving.checks import check_device
 from linspec.solving.fields import view_names
 from linspec.solving.new_rows import NewRows
@@ -111,7 +117,7 @@ class LinearSolution(Solution):
         list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table, or a tuple of them for several matrices
             A column for each component. The index of a pandas frame labels the rows.
         """
-        passed = self._passed("scores_table", rows, named)
+        passed = self._operators("scores_table", rows, named)
         scores = self.transform(**passed, **({} if confounds is None else {"confounds": confounds}))
         pairs = zip(as_several(scores), passed.values(), strict=True)
         return single_or_several([table_of_rows(self, part, data, library) for part, data in pairs])
@@ -196,7 +202,7 @@ class LinearSolution(Solution):
         list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table, or a tuple of them for several matrices
             A row for each column of the matrix, and a column for each component.
         """
-        passed = self._passed("loadings_table", rows, named)
+        passed = self._operators("loadings_table", rows, named)
         loadings = self.loadings(
             sample_weight=sample_weight, **passed, **({} if confounds is None else {"confounds": confounds})
         )
@@ -204,6 +210,124 @@ class LinearSolution(Solution):
         return single_or_several(
             [table_of_columns(self, name, part, library, data) for part, (name, data) in pairs]
         )
+
+    # ---- answers beside the data ----------------------------------------------------------------
+
+    @with_device
+    def write_to(
+        self, *annotated: Any, key: str = "", layer: str | None = None, confounds: Any = None, **named: Any
+    ) -> None:
+        """Write scores, weights and loadings into the AnnData of the rows, for scanpy and other tools.
+
+        Parameters
+        ----------
+        *annotated : AnnData
+            The rows of each matrix, as for `transform`; of a CCA two, and each gets what belongs to its view. If the
+            variables of the answer have names, they are looked up, so there may be more variables, in any order.
+        key : str, optional
+            The name of the answer. By default that of the problem, such as "cca", and "pca" for an SVD with
+            ``center=True``.
+        layer : str, optional
+            The layer with the rows; by default X.
+        confounds : array of shape (n, c), optional
+        **named : AnnData
+            The same by the names of their matrices.
+
+        Raises
+        ------
+        UnsupportedData
+            What is passed is no AnnData, or a view, in which nothing would stay.
+        InvalidProblem
+            The variables are not those of the answer, or there is no such layer.
+
+        Notes
+        -----
+        Scores are in ``obsm["X_KEY"]``, weights in ``varm["KEY_weights"]``, structure correlations in
+        ``varm["KEY_loadings"]``, and the values of the components in ``uns["KEY"]``; what is there is replaced.
+        Variables without a part in the answer have weight 0 and loading NaN. Principal components have the names of
+        scanpy: ``obsm["X_pca"]``, ``varm["PCs"]``, ``uns["pca"]["variance_ratio"]``. An AnnData that is backed by a
+        file gets them in memory; its own ``write`` saves them. The rows are read twice.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> solution = ls.solve(ls.SVD(np.diag([3.0, 2.0]), k=1, center=True))
+        >>> solution.write_to(np.diag([3.0, 2.0]))  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        linspec.errors.UnsupportedData: write_to must be given an AnnData for A; got a ndarray. Pass ...
+        """
+        passed = self._passed("write_to", annotated, named)
+        rows = annotated_rows(self, passed, layer)
+        names, values = self._annotation(key)
+        for matrix, part in zip(rows, self._parts(rows, confounds), strict=True):
+            write_annotated(passed[matrix], names, part, rows[matrix])
+            passed[matrix].uns[names["values"]] = dict(values)
+
+    @with_device
+    def to_xarray(self, *rows: Any, confounds: Any = None, **named: Any) -> Any:
+        """Put scores, weights and loadings over the coordinates of rows that are DataArrays of xarray.
+
+        Parameters
+        ----------
+        *rows : DataArray of shape (n, p)
+            The rows of each matrix, as for `transform`.
+        confounds : array of shape (n, c), optional
+        **named : DataArray
+            The same by the names of their matrices.
+
+        Returns
+        -------
+        xarray.Dataset, or a tuple of them for several matrices
+            ``scores`` along the dimension of the rows; ``weights`` and ``loadings`` along that of the columns; the
+            values of the components, such as ``explained_variance_ratio``. Components are numbered from 1 along
+            their own dimension. Stacked dimensions stay stacked until ``unstack`` is called. The rows are read twice.
+
+        Raises
+        ------
+        UnsupportedData
+            The rows are no DataArray with two dimensions.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> ls.solve(ls.SVD(np.eye(2), k=1)).to_xarray(np.eye(2))  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        linspec.errors.UnsupportedData: to_xarray must be given a DataArray of xarray with two dimensions for A; ...
+        """
+        passed = self._passed("to_xarray", rows, named)
+        check_data_arrays(passed)
+        parts = self._parts(self._operators("to_xarray", rows, named), confounds)
+        pairs = zip(passed.values(), parts, strict=True)
+        return single_or_several(
+            [data_set_of(data, self.layout.component, self._values, part) for data, part in pairs]
+        )
+
+    @property
+    def _values(self) -> dict[str, Any]:
+        """The numbers of each component that `summary` shows, by names without spaces."""
+        columns = self._per_component().items()
+        return {name.replace(" ", "_"): np.asarray(column) for name, column in columns}
+
+    def _annotation(self, key: str) -> tuple[dict[str, str], dict[str, Any]]:
+        """Return the names of the parts of the answer in an AnnData, and the values of its components."""
+        key = key or self.problem.replace("-", "_")
+        names = {"scores": f"X_{key}", "weights": f"{key}_weights", "loadings": f"{key}_loadings"}
+        return {**names, "values": key}, self._values
+
+    def _parts(self, rows: Mapping[str, LinearOperator], confounds: Any) -> list[dict[str, Array]]:
+        """Return scores, loadings and weights of each of the passed matrices, by these names."""
+        auxiliary = {} if confounds is None else {"confounds": confounds}
+        scores, loadings = (as_several(make(**rows, **auxiliary)) for make in (self.transform, self.loadings))
+        known, parts = weights_by_matrix(self), []
+        for matrix, *arrays in zip(rows, scores, loadings, strict=True):
+            part = dict(zip(("scores", "loadings"), arrays, strict=True))
+            if matrix in known:
+                W, axis = known[matrix]
+                part["weights"] = W.T if axis else W
+            parts.append(part)
+        return parts
 
     # ---- rows as they are passed ----------------------------------------------------------------
 

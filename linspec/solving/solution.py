@@ -81,7 +81,7 @@ class Solution:
         The names of the columns, by the name of the matrix ("X", "A", "confounds"). Only matrices whose data have
         names of columns, such as frames, are keys.
     frame_library : str
-        The library of the first frame among the data, "" where there was none. Tables are made in it.
+        The library of the first frame among the data, "" where there was none. Tables are made in it by default.
     row_names : numpy.ndarray of shape (n,) or None
         The labels of the training rows, if the answer has entries of its own for these, such as left singular vectors.
     row_label : str
@@ -198,7 +198,7 @@ class Solution:
             The name of the matrix, "X" or "Y" for a CCA. It may be left out if only one matrix has weights.
         library : {"pandas", "polars", "pyarrow", ""}, optional
             The library of the table, "" for a list with a dict for each row. The default is the library of the first
-            frame among the data, or "" if there was none.
+            frame among the data. If there was none, it is pandas where the process has imported pandas, else "".
 
         Returns
         -------
@@ -218,7 +218,7 @@ class Solution:
         >>> import numpy as np
         >>> import linspec as ls
         >>> solution = ls.solve(ls.SVD(np.diag([3.0, 2.0]), k=1))
-        >>> solution.weights_table()
+        >>> solution.weights_table(library="")
         [{'column': 0, 'component1': 1.0}, {'column': 1, 'component1': 0.0}]
         """
         matrix = self._known_matrix(matrix)

@@ -2,9 +2,9 @@
 
 Problem: weights, loadings, scores and coefficients are arrays; users want them beside the names of columns and rows.
 Method: the columns of a table are the vectors of the answer, named by the word of its layout and a number. The rows are
-labelled by the names that the answer keeps, or that other data carry. The table is made in the library of the first
-frame among the data, or in the one that is requested. The summary is a list of mappings, one for each component, below
-lines that state the certificate, shown as text: a user wants to see first whether the answer can be trusted.
+labelled by the names that the answer keeps, or that other data carry. The table is made in the library that is
+requested, or that `linspec.frames.library_for_table` picks. The summary is a list of mappings, one for each component,
+below lines that state the certificate, shown as text: a user wants to see first whether the answer can be trusted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,14 @@ import numpy as np
 
 from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import printable
-from linspec.frames import RowNames, check_names, column_names_of, library_of, row_names_of, table
+from linspec.frames import (
+    RowNames,
+    check_names,
+    column_names_of,
+    library_for_table,
+    row_names_of,
+    table,
+)
 from linspec.workers import brought_here
 
 
@@ -83,13 +90,13 @@ def table_of_columns(
     >>> import numpy as np
     >>> import linspec as ls
     >>> from linspec.solving import table_of_columns
-    >>> table_of_columns(ls.solve(ls.SVD(np.eye(2), k=1)), "A", {"loading": np.array([0.5, 1.0])})
+    >>> table_of_columns(ls.solve(ls.SVD(np.eye(2), k=1)), "A", {"loading": np.array([0.5, 1.0])}, "")
     [{'column': 0, 'loading': 0.5}, {'column': 1, 'loading': 1.0}]
     """
     named = vectors if isinstance(vectors, Mapping) else vectors_by_name(solution, vectors)
     count = len(next(iter(named.values()), ()))
     names = solution.column_names.get(matrix) or (column_names_of(data) if data is not None else None)
-    return table("column", names or range(count), named, _library(solution, library, data))
+    return table("column", names or range(count), named, library_for_table(library, data, solution))
 
 
 class SignedColumns(NamedTuple):
@@ -156,12 +163,12 @@ def table_of_components(
     >>> import numpy as np
     >>> import linspec as ls
     >>> from linspec.solving import table_of_components
-    >>> table_of_components(ls.solve(ls.SVD(np.eye(2), k=1)), {"singular value": np.array([1.0])})
+    >>> table_of_components(ls.solve(ls.SVD(np.eye(2), k=1)), {"singular value": np.array([1.0])}, "")
     [{'component': 1, 'singular value': 1.0}]
     """
     if labels is None:
         labels = range(1, len(next(iter(columns.values()))) + 1)
-    return table(head or solution.layout.component, labels, columns, _library(solution, library, None))
+    return table(head or solution.layout.component, labels, columns, library_for_table(library, solution))
 
 
 def table_of_rows(solution: Any, values: Any, data: Any, library: str | None = None) -> Any:
@@ -182,11 +189,11 @@ def table_of_rows(solution: Any, values: Any, data: Any, library: str | None = N
     >>> import numpy as np
     >>> import linspec as ls
     >>> from linspec.solving import table_of_rows
-    >>> table_of_rows(ls.solve(ls.SVD(np.eye(2), k=1)), np.array([[2.0]]), np.ones((1, 2)))
+    >>> table_of_rows(ls.solve(ls.SVD(np.eye(2), k=1)), np.array([[2.0]]), np.ones((1, 2)), "")
     [{'component1': 2.0}]
     """
     named = values if isinstance(values, Mapping) else vectors_by_name(solution, brought_here(values))
-    return table("row", row_names_of(data), named, _library(solution, library, data))
+    return table("row", row_names_of(data), named, library_for_table(library, data, solution))
 
 
 def table_of_training_rows(
@@ -209,14 +216,14 @@ def table_of_training_rows(
     >>> import numpy as np
     >>> import linspec as ls
     >>> from linspec.solving import table_of_training_rows
-    >>> table_of_training_rows(ls.solve(ls.SVD(np.eye(2), k=1)), np.array([[2.0]]), numbers=np.array([1]))
+    >>> table_of_training_rows(ls.solve(ls.SVD(np.eye(2), k=1)), np.array([[2.0]]), "", np.array([1]))
     [{'row': 1, 'component1': 2.0}]
     """
     named = values if isinstance(values, Mapping) else vectors_by_name(solution, values)
     numbers = np.arange(len(next(iter(named.values()), ()))) if numbers is None else numbers
     known = solution.row_names
     labels = RowNames(numbers) if known is None else RowNames(known[numbers], solution.row_label)
-    return table("row", labels, named, _library(solution, library, None))
+    return table("row", labels, named, library_for_table(library, solution))
 
 
 def table_of_features(solution: Any, values: Array, library: str | None = None) -> Any:
@@ -227,16 +234,11 @@ def table_of_features(solution: Any, values: Array, library: str | None = None) 
     >>> import numpy as np
     >>> import linspec as ls
     >>> from linspec.solving import table_of_features
-    >>> table_of_features(ls.solve(ls.SVD(np.eye(2), k=1)), np.array([[2.0]]))
+    >>> table_of_features(ls.solve(ls.SVD(np.eye(2), k=1)), np.array([[2.0]]), "")
     [{'feature': 0, 'component1': 2.0}]
     """
     named = vectors_by_name(solution, values)
-    return table("feature", range(values.shape[0]), named, _library(solution, library, None))
-
-
-def _library(solution: Any, library: str | None, data: Any) -> str:
-    """Return the library of a table: the requested one, that of the data, or that of the first training frame."""
-    return (library_of(data) or str(solution.frame_library)) if library is None else library
+    return table("feature", range(values.shape[0]), named, library_for_table(library, solution))
 
 
 # ---- ridges: a number, or one for each of several matrices -------------------------------------

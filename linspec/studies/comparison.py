@@ -34,7 +34,7 @@ from linspec.errors import (
     one_line,
     shown,
 )
-from linspec.frames import check_order
+from linspec.frames import check_order, library_for_table, table
 from linspec.iteration import Progress
 from linspec.process.plurals import count_of
 from linspec.registry import options
@@ -135,11 +135,45 @@ class Comparison:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """One dict for each entry, with all fields except the solution: ``pandas.DataFrame(found.rows)`` is a table."""
+        """One dict for each entry, with all fields except the solution."""
         return [
             {name: value for name, value in vars(entry).items() if name != "solution"}
             for entry in self.entries
         ]
+
+    def table(self, *, library: str | None = None) -> Any:
+        """Make a table with a row for each solver and problem.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `Solution.weights_table`.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            The fields of `Entry`, those of the printed table first, without the solution. A number that an entry lacks
+            is NaN.
+
+        Raises
+        ------
+        InvalidOption
+            There is no such library.
+        MissingPackage
+            The library is not installed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> rows = ls.compare(ls.SVD(np.diag([3.0, 2.0]), k=1), ["gram", "direct"]).table(library="")
+        >>> [(row["solver"], row["status"]) for row in rows]
+        [('gram', 'CONVERGED'), ('direct', 'CONVERGED')]
+        """
+        rows, columns = self.rows, {}
+        for name in dict.fromkeys([*COLUMNS, *rows[0]]):
+            columns[name] = np.array([math.nan if row[name] is None else row[name] for row in rows])
+        return table("", None, columns, library_for_table(library, *self.solutions))
 
     @property
     def solutions(self) -> tuple[Any, ...]:

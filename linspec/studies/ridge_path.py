@@ -17,7 +17,7 @@ import numpy as np
 
 from linspec.arrays import HostArray, with_device
 from linspec.errors import InvalidProblem
-from linspec.frames import check_order, table
+from linspec.frames import check_order, library_for_table, table
 from linspec.operators import LinearOperator
 from linspec.process.interrupts import NothingYet, Request, first_interrupt
 from linspec.process.plurals import count_of
@@ -136,7 +136,7 @@ class RidgePath(Generic[S]):
         >>> import linspec as ls
         >>> X = np.random.default_rng(0).standard_normal((60, 3))
         >>> path = ls.ridge_path(ls.CCA(X, X[:, :2], k=1), [0.1, 10.0])
-        >>> list(path.table()[0])
+        >>> list(path.table(library="")[0])
         ['ridge X', 'ridge Y', 'canonical correlation 1', 'converged', 'residual']
         """
         first = self.solutions[0]
@@ -150,7 +150,7 @@ class RidgePath(Generic[S]):
             columns |= {"score": self.totals, "best": np.arange(len(self.ridges)) == best}
         columns["converged"] = np.array([solution.converged for solution in self.solutions])
         columns["residual"] = np.array([solution.residual for solution in self.solutions])
-        return table("", None, columns, first.frame_library if library is None else library)
+        return table("", None, columns, library_for_table(library, first))
 
     def __repr__(self) -> str:
         cost = f"{count_of(len(self.ridges), 'ridge')}, {count_of(self.passes, 'pass')}"

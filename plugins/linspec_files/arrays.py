@@ -33,7 +33,7 @@ import scipy.sparse
 
 from linspec.arrays import HostArray, working_dtype
 from linspec.errors import AccuracyWarning, InvalidProblem, UnsupportedData, called, printable, warn
-from linspec.operators import LinearOperator, RowFiles, SparseOperator, as_operator, mapped, read_npz
+from linspec.operators import LinearOperator, RowFiles, SparseOperator, mapped, read_npz
 from linspec.process import check_memory
 from linspec_files.slabs import (
     MOST_LABELS,
@@ -135,17 +135,9 @@ def of_object(data: Any) -> LinearOperator:
     return Node(data, printable(name), path if os.path.exists(path) else "", "warn").matrix()  # noqa: PTH110
 
 
-def of_annotated(data: Any) -> LinearOperator:
-    """Make the operator of X of an `anndata.AnnData`, or of a sparse matrix in a file that anndata has opened."""
-    if hasattr(data, "group"):
-        return of_object(data.group)
-    if data.X is None:
-        raise InvalidProblem("the AnnData has no X. Pass a layer, or an embedding of obsm.")
-    operator, names = as_operator(data.X), tuple(map(str, data.var_names))
-    operator.column_names = names if len(set(names)) == len(names) else None
-    if operator.shape[0] <= MOST_LABELS:
-        operator.row_names = list(map(str, data.obs_names))
-    return operator
+def of_backed(data: Any) -> LinearOperator:
+    """Make the operator of a sparse matrix in a file that anndata has opened."""
+    return of_object(data.group)
 
 
 def _elsewhere(name: str, what: str) -> UnsupportedData:

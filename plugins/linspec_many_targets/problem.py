@@ -79,7 +79,7 @@ class RidgeManyTargetsSolution(RegressionSolution, vector="target", component="t
     >>> solution = ls.solve(ls.RidgeManyTargets(X, Y, ridges=[1e-6, 1.0]))
     >>> solution.coefficients(["right"]).round(3).T + 0.0
     array([[0., 1., 0., 0., 0.]])
-    >>> solution.targets_table()[0]["ridge"], solution.predict(X[:3], targets=["left"]).shape
+    >>> solution.targets_table(library="")[0]["ridge"], solution.predict(X[:3], targets=["left"]).shape
     (1e-06, (3, 1))
     """
 

@@ -210,7 +210,7 @@ def test_annotated_objects_are_data(tmp_path: Path) -> None:
         np.testing.assert_array_equal(found.dense(), entries(exact))
         assert found.column_names == GENES
         assert found.row_names[1] == "cell1"
-    with pytest.raises(InvalidProblem, match=r"has no X\. Pass a layer"):
+    with pytest.raises(InvalidProblem, match=r"must be an AnnData with X; got none"):
         ls.as_operator(AnnData(None))
     assert ls.as_operator(AnnData(DENSE, ["same"] * P)).column_names is None
 

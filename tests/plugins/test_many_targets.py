@@ -92,9 +92,9 @@ def test_predictions_work_through_the_factors_for_named_targets_and_confounds(sh
     some = found.predict(scipy.sparse.csr_array(new), targets=["t5", 2], confounds=beside)
     np.testing.assert_allclose(some, expected[:, [5, 2]], rtol=1e-8)
     np.testing.assert_array_equal(found.coefficients(["t5", 2]), W[:, [5, 2]])
-    table = found.predictions_table(new, targets=["t5"], confounds=beside)
+    table = found.predictions_table(new, targets=["t5"], confounds=beside, library="")
     assert [list(row) for row in table] == [["t5"]] * 5
-    row = found.targets_table("t5")[0]
+    row = found.targets_table("t5", library="")[0]
     assert (row["target"], row["ridge"], row["held-out R²"]) == ("t5", found.ridges[5], found.scores[5])
     assert [row[f"weight of {b}"] for b in range(3)] == found.band_weights[5].tolist()
     assert len(found.weights_table("X")) == X.shape[1]

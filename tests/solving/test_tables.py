@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -95,14 +96,56 @@ def test_labels_of_any_kind_are_saved(labels: Any, wanted: list[Any], tmp_path: 
     solution = ls.solve(ls.SVD(ls.labelled(np.diag([3.0, 2, 1]), labels), k=1, left=True))
     solution.save(tmp_path / "answer.npz")
     again = ls.load_solution(tmp_path / "answer.npz")
-    assert [row["row"] for row in again.scores_table()] == wanted
+    assert [row["row"] for row in again.scores_table(library="")] == wanted
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow", ""])
+def test_labels_of_several_levels_are_one_text_outside_of_pandas(library: str) -> None:
+    pytest.importorskip("narwhals", reason="frames are read by narwhals")
+    pd = pytest.importorskip("pandas", reason="no pandas")
+    pytest.importorskip(library or "pandas", reason=f"no {library}")
+    index = pd.MultiIndex.from_product([range(10), list("xyz")], names=["year", "site"])
+    frame = pd.DataFrame(DATA, columns=COLUMNS, index=index)
+    table = ls.solve(ls.SVD(frame, k=1)).scores_table(frame, library=library)
+    if library == "pandas":
+        assert table.index.equals(index)
+    else:
+        labels = [row["row"] for row in table] if not library else [*table["row"].to_numpy()]
+        assert labels[:2] == ["0, x", "0, y"]
+
+
+def test_tables_without_a_frame_are_of_pandas_where_it_is_imported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Also those of a saved answer, of studies, and where a polars frame comes later; a request comes first."""
+    pd = pytest.importorskip("pandas", reason="no pandas")
+    named = ls.labelled(DATA, PEOPLE, columns=COLUMNS)
+    problem = ls.SVD(named, k=2)
+    ls.solve(problem).save(tmp_path / "answer.npz")
+    solution = ls.load_solution(tmp_path / "answer.npz")
+    makers = [
+        solution.weights_table,
+        solution.loadings_table,
+        lambda **asked: solution.scores_table(named, **asked),
+        ls.compare(problem, ["gram"]).table,
+        ls.cross_validate(ls.CCA(DATA[:, :2], DATA[:, 2:], k=1), ridges=[1.0]).table,
+    ]
+    assert all(isinstance(make(), pd.DataFrame) for make in makers)
+    assert list(makers[0]().index) == COLUMNS
+    assert list(makers[2]().index) == PEOPLE
+    assert all(isinstance(make(library=""), list) for make in makers)
+    pl = pytest.importorskip("polars", reason="no polars")
+    rows = pl.DataFrame(dict(zip(COLUMNS, DATA.T, strict=True)))
+    assert isinstance(solution.scores_table(rows), pl.DataFrame)
+    monkeypatch.delitem(sys.modules, "pandas")
+    assert all(isinstance(make(), list) for make in makers)
 
 
 @pytest.mark.parametrize("wrap", [np.asarray, scipy.sparse.csr_array, lambda X: lambda: iter([X])])
 def test_columns_of_any_data_have_names(wrap: Any, tmp_path: Path) -> None:
     words = np.array(["sun", "rain", "price", "wind"])  # as a vectorizer returns them
     solution = ls.solve(ls.SVD(ls.labelled(wrap(DATA), columns=words), k=1))
-    assert [row["column"] for row in solution.weights_table()] == list(words)
+    assert [row["column"] for row in solution.weights_table(library="")] == list(words)
     solution.save(tmp_path / "answer.npz")
     assert ls.load_solution(tmp_path / "answer.npz").column_names == {"A": tuple(words)}
     pd = pytest.importorskip("pandas", reason="no pandas")

@@ -146,6 +146,22 @@ def test_a_solver_that_fails_has_a_row_and_harms_no_other(views):
     assert krylov.status == "CONVERGED"
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_the_table_of_a_comparison_has_a_row_for_each_solver(views, library):
+    pytest.importorskip("narwhals", reason="frames are read by narwhals")
+    module = pytest.importorskip(library, reason=f"no {library}")
+    data = dict(zip("abcd", views[0].T[:4], strict=True))
+    frame = module.table(data) if library == "pyarrow" else module.DataFrame(data)
+    compared = ls.compare(ls.SVD(frame, k=1), ["gram", "lanczos"], rng=0)
+    table = compared.table()
+    assert type(table) is type(frame)
+    assert [*table["solver"].to_numpy()] == ["gram", "lanczos"]
+    np.testing.assert_array_equal(table["passes"].to_numpy(), [row["passes"] for row in compared.rows])
+    assert np.isnan(table["score"].to_numpy()).all()  # no rows were held out
+    failed = ls.compare(ls.SVD(aslinearoperator(views[0]), k=1), ["direct"]).table(library="")
+    assert (failed[0]["status"], np.isnan(failed[0]["residual"])) == ("FAILED", True)
+
+
 def test_an_interrupt_ends_the_series_with_what_there_is(views):
     calls, options = [], {"form": "implicit", "tol": 1e-12}
 

@@ -151,7 +151,7 @@ def test_test_rows_that_say_nothing_choose_no_ridge():
     problem = ls.ReducedRankRegression(X[:30], y[:30, None], k=1)
     path = ls.ridge_path(problem, [0.1, 1.0, 10.0], test=(X[30:], np.full((30, 1), 98.6)))
     assert np.isnan(path.totals).all()
-    assert not any(row["best"] for row in path.table())
+    assert not any(row["best"] for row in path.table(library=""))
     single = ls.ridge_path(ls.CCA(X[:30], Y[:30], k=1), [0.1, 10.0], test=(X[:1], Y[:1]))
     for each in (path, single):
         with pytest.raises(InvalidProblem, match="say nothing"):

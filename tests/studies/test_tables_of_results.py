@@ -104,7 +104,7 @@ def test_tests_of_correlations_have_tables(library: str) -> None:
         "p permuted": test.p_values,
     }
     held_to(found.table(library=library), wanted)
-    assert "p permuted" not in ls.significance(ls.CCA(X, Y)).table()[0]
+    assert "p permuted" not in ls.significance(ls.CCA(X, Y)).table(library="")[0]
 
 
 def test_p_values_are_printed_in_digits_that_tell() -> None:
@@ -125,12 +125,12 @@ def test_a_path_has_a_row_for_each_ridge(library: str) -> None:
     wanted |= {"ridge X": [100.0, 0.0, 1.0], "ridge Y": [100.0, 0.0, 10.0], "score": path.totals}
     best = [i == path.best for i in range(3)]
     held_to(path.table(library=library), {**wanted, "best": best, "converged": [True] * 3})
-    plain = ls.ridge_path(ls.Discriminant(X, ls.targets.lda(np.arange(80) % 3)), [1.0, 2.0]).table()
+    plain = ls.ridge_path(ls.Discriminant(X, ls.targets.lda(np.arange(80) % 3)), [1.0, 2.0]).table(library="")
     assert [row["ridge"] for row in plain] == [1.0, 2.0]
     assert "score" not in plain[0]
-    fewer, _ = ls.ridge_path(
-        ls.CCA(twice, Y[:60], k=3), [0.0, 1.0]
-    ).table()  # rank 2, unless there is a ridge
+    fewer, _ = ls.ridge_path(ls.CCA(twice, Y[:60], k=3), [0.0, 1.0]).table(
+        library=""
+    )  # rank 2, unless there is a ridge
     assert np.isnan(fewer["canonical correlation 3"])
 
 

@@ -188,7 +188,7 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
         >>> import linspec as ls
         >>> X = np.random.default_rng(0).standard_normal((60, 2))
         >>> solution = ls.solve(ls.CCA(X, ls.labelled(2 * X, columns=["sales", "costs"])))
-        >>> list(solution.predictions_table(X[:1])[0])
+        >>> list(solution.predictions_table(X[:1], library="")[0])
         ['sales', 'costs']
         """
         passed, tables = self._passed("predictions_table", (X, Y), {}), []

@@ -203,7 +203,7 @@ class Significance:
         >>> import numpy as np
         >>> import linspec as ls
         >>> X = np.random.default_rng(0).standard_normal((40, 3))
-        >>> row = ls.significance(ls.CCA(X[:, :2], X[:, 2:])).table()[0]
+        >>> row = ls.significance(ls.CCA(X[:, :2], X[:, 2:])).table(library="")[0]
         >>> list(row)[:5]
         ['component', 'canonical correlation', 'Wilks', 'F', 'df']
         """

@@ -373,7 +373,7 @@ class DiscriminantSolution(
         >>> y = np.repeat(["ash", "elm"], 20)
         >>> X = np.random.default_rng(0).standard_normal((40, 2)) + 9 * np.eye(2).repeat(20, axis=0)
         >>> solution = ls.solve(ls.Discriminant(X, ls.targets.lda(y)))
-        >>> [round(row["elm"]) for row in solution.probabilities_table(X[19:21])]
+        >>> [round(row["elm"]) for row in solution.probabilities_table(X[19:21], library="")]
         [0, 1]
         """
         return self.classifier(priors=priors).probabilities_table(X, confounds=confounds, library=library)
@@ -400,7 +400,7 @@ class DiscriminantSolution(
         >>> import linspec as ls
         >>> y = np.repeat(["ash", "elm"], 20)
         >>> X = np.random.default_rng(0).standard_normal((40, 2)) + 9 * np.eye(2).repeat(20, axis=0)
-        >>> ls.solve(ls.Discriminant(X, ls.targets.lda(y))).predictions_table(X[:1])[0]["class"]
+        >>> ls.solve(ls.Discriminant(X, ls.targets.lda(y))).predictions_table(X[:1], library="")[0]["class"]
         'ash'
         """
         return self.classifier(priors=priors).predictions_table(X, confounds=confounds, library=library)
@@ -890,7 +890,7 @@ class LinearClassifier:
         >>> y = np.repeat(["ash", "elm"], 20)
         >>> X = np.random.default_rng(0).standard_normal((40, 2)) + 9 * np.eye(2).repeat(20, axis=0)
         >>> classifier = ls.solve(ls.Discriminant(X, ls.targets.lda(y))).classifier()
-        >>> [list(row) for row in classifier.probabilities_table(X[:1])]
+        >>> [list(row) for row in classifier.probabilities_table(X[:1], library="")]
         [['ash', 'elm']]
         """
         probabilities = to_host(self.probabilities(X, confounds=confounds))
@@ -918,7 +918,7 @@ class LinearClassifier:
         >>> y = np.repeat(["ash", "elm"], 20)
         >>> X = np.random.default_rng(0).standard_normal((40, 2)) + 9 * np.eye(2).repeat(20, axis=0)
         >>> classifier = ls.solve(ls.Discriminant(X, ls.targets.lda(y))).classifier()
-        >>> [row["class"] for row in classifier.predictions_table(X[19:21])]
+        >>> [row["class"] for row in classifier.predictions_table(X[19:21], library="")]
         ['ash', 'elm']
         """
         probabilities = to_host(self.probabilities(X, confounds=confounds))

@@ -210,7 +210,7 @@ class LeastSquaresSolution(
         >>> import linspec as ls
         >>> A = ls.labelled(np.diag([1.0, 2.0]), rows=["ann", "bob"])
         >>> b = ls.labelled(np.array([[3.0], [4.0]]), columns=["price"])
-        >>> ls.solve(ls.LeastSquares(A, b)).predictions_table(A)
+        >>> ls.solve(ls.LeastSquares(A, b)).predictions_table(A, library="")
         [{'row': 'ann', 'price': 3.0}, {'row': 'bob', 'price': 4.0}]
         """
         return self._table_of_predictions(self.predict(A, confounds=confounds), A, library)

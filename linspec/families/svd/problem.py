@@ -165,6 +165,18 @@ class SVDSolution(
             facts.append((f"share of the {whole}", f"{percent(float(shares.sum()))} together"))
         return facts
 
+    def _annotation(self, key: str) -> tuple[dict[str, str], dict[str, Any]]:
+        """Principal components have the names that scanpy gives them."""
+        if self.mean is None:
+            return super()._annotation(key)
+        names, _ = super()._annotation(key or "pca")
+        return {**names, "weights": "PCs" if names["values"] == "pca" else names["weights"]}, {
+            "singular_value": self.S,
+            "variance": self.explained_variance,
+            "variance_ratio": self.explained_variance_ratio,
+            "params": {"zero_center": True, "use_highly_variable": False},
+        }
+
     @property
     def _new_rows(self) -> NewRows:
         return NewRows.of(self, "A")
@@ -287,7 +299,7 @@ class SVDSolution(
         --------
         >>> import numpy as np
         >>> import linspec as ls
-        >>> ls.solve(ls.SVD(np.diag([3.0, 2.0]), k=1)).loadings_table()
+        >>> ls.solve(ls.SVD(np.diag([3.0, 2.0]), k=1)).loadings_table(library="")
         [{'column': 0, 'component1': 1.0}, {'column': 1, 'component1': 0.0}]
         """
         correlations = self.loadings(A, confounds=confounds, sample_weight=sample_weight)

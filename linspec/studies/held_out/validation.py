@@ -35,7 +35,7 @@ from linspec.errors import (
     shown,
     warn,
 )
-from linspec.frames import table
+from linspec.frames import library_for_table, table
 from linspec.process.interrupts import NothingYet, Request, first_interrupt
 from linspec.process.plurals import count_of
 from linspec.registry.options import is_number
@@ -627,7 +627,7 @@ class CrossValidation:
         >>> import linspec as ls
         >>> A = np.random.default_rng(0).standard_normal((60, 3))
         >>> validation = ls.cross_validate(ls.LeastSquares(A, A[:, 0]), ridges=[0.1, 10.0], rng=0)
-        >>> [(row["ridge"], row["best"]) for row in validation.table()]
+        >>> [(row["ridge"], row["best"]) for row in validation.table(library="")]
         [(0.1, True), (10.0, False)]
         """
         settings = [(ridge, k) for ridge in self.ridges for k in self.ks]
@@ -636,7 +636,7 @@ class CrossValidation:
             columns["k"] = np.array([math.nan if k is None else k for _, k in settings])
         columns |= {"mean": self.mean.ravel(), "standard error": self.standard_error.ravel()}
         columns |= {"rounding": self.uncertain.ravel(), "best": self._is_best().ravel()}
-        return table("", None, columns, self.problem.frame_library if library is None else library)
+        return table("", None, columns, library_for_table(library, self.problem))
 
     def _is_best(self) -> HostArray:
         """Mask of the best setting, shape (ridges, ks); no setting is best if no mean score is a number."""

@@ -157,7 +157,7 @@ class Tested:
         >>> import numpy as np
         >>> import linspec as ls
         >>> X = np.random.default_rng(0).standard_normal((40, 2))
-        >>> row = ls.permutation_test(ls.CCA(X, X[:, :1]), permutations=19, rng=0).table()[0]
+        >>> row = ls.permutation_test(ls.CCA(X, X[:, :1]), permutations=19, rng=0).table(library="")[0]
         >>> list(row), row["p value"]
         (['component', 'canonical correlation', 'p value', 'uncorrected'], 0.05)
         """
