@@ -214,14 +214,44 @@ class LinearOperator:
         InvalidProblem
             When a row number is out of range.
         """
-        if not self.gathers:
-            raise MissingCapability(
-                f"{type(self).__name__} has no row slices; pass an array, a sparse matrix or a file, or choose a "
-                "solver that needs products only."
-            )
+        self._check_rows()
         pause()
         with on_device(self):
             return self._rows(_selected(selection, self.shape[0]))
+
+    def __getitem__(self, selection: Selection) -> LinearOperator:
+        """Some rows, with their labels: a slice, or an array of row numbers.
+
+        Nothing is read: rows of files are read from the file where they are needed. Rows in memory are a view or a
+        copy.
+
+        Parameters
+        ----------
+        selection : slice, or array of integers
+            As for `rows`.
+
+        Returns
+        -------
+        LinearOperator
+
+        Raises
+        ------
+        MissingCapability, InvalidProblem
+            As `rows` does.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> np.save("rows.npy", np.arange(10.0).reshape(5, 2))
+        >>> rows = ls.open_rows("rows.npy")
+        >>> rows[:-2].shape, rows[-2:].dense().tolist()
+        ((3, 2), [[6.0, 7.0], [8.0, 9.0]])
+        """
+        from linspec.operators.derived import named_rows
+
+        self._check_rows()
+        return named_rows(self, _selected(selection, self.shape[0]))
 
     @with_device
     def dense(self) -> Array:
@@ -331,6 +361,14 @@ class LinearOperator:
     def release(self) -> None:
         """Release memory that reading the rows has filled; does nothing for data held in memory."""
 
+    def _check_rows(self) -> None:
+        """Refuse to select rows of data that have none, or that come in order."""
+        if not self.gathers:
+            raise MissingCapability(
+                f"{type(self).__name__} has no row slices; pass an array, a sparse matrix or a file, or choose a "
+                "solver that needs products only."
+            )
+
     def _check_block(self, V: Array, rows: int, name: str) -> None:
         if (
             not is_array(V) or V.ndim != 2 or rows not in (V.shape[0], math.inf)
@@ -366,6 +404,7 @@ def _selected(selection: Any, n: int) -> Selection:
         return slice(start, max(start, stop)) if step == 1 else np.arange(start, stop, step)
     index = to_host(selection)
     numbers = index.ndim == 1 and (index.dtype.kind in "iu" or not index.size)
+    numbers = numbers and not isinstance(selection, tuple)  # A[1, 2] is an entry elsewhere
     if not numbers or (index.size and not -n <= index.min() <= index.max() < n):
         raise InvalidProblem(
             f"rows are selected by a slice, or by integers in one dimension, which must be from 0 to {n - 1}; got "

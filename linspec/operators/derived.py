@@ -6,10 +6,12 @@ Rows are read from their source when they are needed, and never copied as a whol
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, DType, HostArray
+from linspec.arrays import Array, DType
+from linspec.frames import RowNames
 from linspec.operators.base import LinearOperator, Selection
 
 
@@ -37,33 +39,43 @@ class Derived(LinearOperator):
 
 
 class ChosenRows(Derived):
-    """The rows of an operator that an array of numbers selects.
+    """The rows of an operator that a slice or an array of numbers selects.
 
     Parameters
     ----------
     operator : LinearOperator of shape (n, p)
         Sliceable.
-    numbers : numpy.ndarray of shape (m,)
+    numbers : slice of step 1, or numpy.ndarray of shape (m,)
         From 0 to n - 1.
     """
 
-    def __init__(self, operator: LinearOperator, numbers: HostArray) -> None:
-        super().__init__(operator, (len(numbers), operator.shape[1]))
-        self.numbers, self.sparse = np.asarray(numbers, dtype=np.intp), operator.sparse
-        self.rows_together = operator.rows_together
-        self.buffer_bytes, self.decoded_bytes = operator.buffer_bytes, operator.decoded_bytes
+    def __init__(self, operator: LinearOperator, numbers: Selection) -> None:
+        n, p = operator.shape
+        neighbours = isinstance(numbers, slice)
+        self.numbers: Any = range(n)[numbers] if neighbours else np.asarray(numbers, dtype=np.intp)
+        super().__init__(operator, (len(self.numbers), p))
+        share = len(self.numbers) / max(n, 1)
+        self.sparse, self._nnz = operator.sparse, round(operator.nnz * share)
+        self.rows_together, self.buffer_bytes = operator.rows_together, operator.buffer_bytes
+        self.decoded_bytes = round(operator.decoded_bytes * share)
 
     def _rows(self, selection: Selection) -> LinearOperator:
-        return self.operator.rows(self.numbers[selection])
+        numbers = self.numbers
+        if not isinstance(numbers, range):
+            return self.operator.rows(numbers[selection])
+        if isinstance(selection, slice):
+            chosen = numbers[selection]
+            return self.operator.rows(slice(chosen.start, chosen.stop))
+        return self.operator.rows(selection + numbers.start)
 
 
-def chosen_rows(operator: LinearOperator, numbers: HostArray) -> LinearOperator:
+def chosen_rows(operator: LinearOperator, numbers: Selection) -> LinearOperator:
     """Select rows of data: a copy of data in memory, a view (`ChosenRows`) of files and other data read by rows.
 
     Parameters
     ----------
     operator : LinearOperator
-    numbers : numpy.ndarray of int
+    numbers : slice of step 1, or numpy.ndarray of int
 
     Raises
     ------
@@ -72,6 +84,16 @@ def chosen_rows(operator: LinearOperator, numbers: HostArray) -> LinearOperator:
     """
     copied = operator.resident or operator.access != "rows"
     return operator.rows(numbers) if copied else ChosenRows(operator, numbers)
+
+
+def named_rows(operator: LinearOperator, numbers: Selection) -> LinearOperator:
+    """Select rows of data as `chosen_rows` does, with their labels and the names of the columns."""
+    chosen = chosen_rows(operator, numbers).with_names_of(operator)
+    if operator.row_names is not None:
+        chosen.row_names = RowNames(operator.row_names).chosen(numbers)
+    if operator.row_index is not None:
+        chosen.row_index = RowNames(operator.row_index).chosen(numbers)
+    return chosen
 
 
 class CombinedColumns(Derived):

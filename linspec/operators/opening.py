@@ -13,7 +13,7 @@ import copy
 import os
 from collections.abc import Iterable, Sequence
 from functools import partial
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from linspec.arrays import check_bare, is_array
 from linspec.borrowed import borrowed
 from linspec.errors import (
     BrokenPlugin,
+    InvalidOption,
     InvalidProblem,
     LinspecError,
     PluginWarning,
@@ -124,6 +125,7 @@ def open_rows(
     missing: str = "warn",
     header: bool | str = "auto",
     base: int | None = None,
+    rows: slice | Sequence[int] | None = None,
 ) -> LinearOperator:
     """The rows of files as data: text, sparse text, tables, arrays and groups, each format by its suffix.
 
@@ -157,6 +159,9 @@ def open_rows(
         which nobody can tell is an error.
     base : {0, 1}, optional
         The index of the first feature of svmlight files; by default 0 if that occurs, else 1.
+    rows : slice or (int, int), optional
+        Some of the rows: ``slice(0, 900)``, or the same as a pair ``(0, 900)``. ``open_rows(path)[900:]`` selects
+        in the same way. By default all.
 
     Returns
     -------
@@ -186,7 +191,19 @@ def open_rows(
     ((2, 2), ('height', 'age'))
     """
     files = row_files(path, columns=columns, part=part, missing=missing, header=header, base=base)
-    return as_operator(files, "the data")
+    chosen = slice(None) if rows is None else rows if isinstance(rows, slice) else _range_of(rows)
+    operator = as_operator(files, "the data")
+    return operator if rows is None else operator[chosen]
+
+
+def _range_of(rows: Any) -> slice:
+    """The slice of a pair of row numbers."""
+    if isinstance(rows, list | tuple) and len(rows) == 2 and all(isinstance(end, Integral) for end in rows):
+        return slice(*rows)
+    raise InvalidOption(
+        f"rows must be a slice or a pair of row numbers, (first, behind the last); got {shown(rows)}. "
+        "linspec.open_rows(path)[numbers] selects rows by an array of their numbers."
+    )
 
 
 def _in_dtype(operator: LinearOperator, name: str, dtype: Any) -> LinearOperator:
