@@ -14,7 +14,7 @@ Source: https://anndata.readthedocs.io, the on-disk format: a data frame has the
 of its labels: texts, categories, or, as anndata 0.13 writes it, a nullable array of values and a mask of those that are
 missing. A sparse matrix is a group of the arrays data, indices and indptr. https://zarr-specs.readthedocs.io.
 https://www.10xgenomics.com, feature-barcode matrices in HDF5: features x cells by columns, which are cells x features
-by rows. MATLAB, MAT-files of version 7.3: matrices by columns, which HDF5 shows transposed; sparse ones as data, ir, jc.
+by rows. MATLAB, MAT-files of version 7.3: matrices by columns, which HDF5 shows transposed; sparse: data, ir and jc.
 Where we differ for objects of zarr and h5py: the user has opened and so chosen them; their data may be in other files.
 """
 

@@ -26,8 +26,8 @@ ARROW = "FileSystemDataset", "InMemoryDataset", "UnionDataset"
 
 NUMPY = (".npy", ".npz")
 MAGIC = {".npy": b"\x93NUMPY", ".npz": b"PK", ".mat": b"MATLAB 7.3"}
-"""First bytes of files of NumPy, and of those of MATLAB that are HDF5. Others are taken by no reader, and linspec raises
-an error that says what they are."""
+"""First bytes of files of NumPy, and of those of MATLAB that are HDF5. Others are taken by no reader, and linspec
+raises an error that says what they are."""
 
 ZARR_MARKS = "zarr.json", ".zarray", ".zgroup"
 """Files by which a folder of any name is recognised as an array or a group of zarr, of format 3 and of format 2."""
