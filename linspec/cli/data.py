@@ -41,6 +41,7 @@ from linspec.operators.row_files import is_pattern, row_files
 from linspec.process import machine
 from linspec.process.files import is_there
 from linspec.process.plurals import count_of
+from linspec.process.progress import report_progress
 
 HEADER, DROPPED = "linspec.header", "linspec.dropped"
 """The keys of ``--header``, and of the sentence on rows that lack a value, in the context of click."""
@@ -204,7 +205,10 @@ def read_all(
     """
     rows_of_ids = _read_ids([divided(text)[0] for text in texts.values()], ids) if ids else []
     texts = {name: _without_ids(text, ids) for name, text in texts.items()} if ids else texts
-    rows = {name: read(text, texts=name in labels, gaps=drop) for name, text in texts.items()}
+    context = click.get_current_context(silent=True)
+    wanted = context.params.get("progress") if context else None
+    with report_progress("reading", wanted=wanted):
+        rows = {name: read(text, texts=name in labels, gaps=drop) for name, text in texts.items()}
     if span is not None:
         chosen = _range(span)
         rows = {name: matrix[chosen] for name, matrix in rows.items()}

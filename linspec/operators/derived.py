@@ -51,8 +51,7 @@ class ChosenRows(Derived):
 
     def __init__(self, operator: LinearOperator, numbers: Selection) -> None:
         n, p = operator.shape
-        neighbours = isinstance(numbers, slice)
-        self.numbers: Any = range(n)[numbers] if neighbours else np.asarray(numbers, dtype=np.intp)
+        self.numbers: Any = range(n)[numbers] if isinstance(numbers, slice) else np.asarray(numbers, np.intp)
         super().__init__(operator, (len(self.numbers), p))
         share = len(self.numbers) / max(n, 1)
         self.sparse, self._nnz = operator.sparse, round(operator.nnz * share)
