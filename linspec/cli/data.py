@@ -35,7 +35,7 @@ from linspec.operators import (
     names_of_columns,
     texts_of_column,
 )
-from linspec.operators.derived import chosen_rows
+from linspec.operators.base import chosen_rows
 from linspec.operators.numpy_files import is_npy
 from linspec.operators.row_files import is_pattern, row_files
 from linspec.process import machine

@@ -130,25 +130,22 @@ def open_rows(
     """The rows of files as data: text, sparse text, tables, arrays and groups, each format by its suffix.
 
     Delimited text (`.csv`, `.tsv`, `.txt`), Matrix Market (`.mtx`) and svmlight (`.svm`, `.svmlight`, `.libsvm`), also
-    compressed by gzip (`.csv.gz`); NumPy's `.npy` and `.npz`; Parquet, zarr, HDF5 and AnnData (`.h5ad`). Plugins add
-    other formats.
+    compressed by gzip; `.npy`, `.npz`, Parquet, zarr, HDF5, AnnData (`.h5ad`), MATLAB 7.3 (`.mat`). Plugins add others.
 
     Parameters
     ----------
     path : path, pattern, or list of these
         Such as ``"people.csv"``, ``"counts.zarr"`` or ``"parts/*.parquet"``, or a folder of Parquet files. Files of a
         pattern or a folder come in the order of their names, with numbers in these by value (``part.2`` before
-        ``part.10``); their rows are one matrix. A file whose columns or dtype differ from those of the first is
-        refused, with its name in the message.
+        ``part.10``); their rows are one matrix. A file with other columns or another dtype than the first is refused.
     columns : sequence of str or int, optional
         Columns by name, or by place from 0, in this order. By default all, except the index of a pandas frame in a
         Parquet file, and columns without a name in front of delimited text, which hold labels of rows. In svmlight,
         ``columns=range(p)`` gives test rows the width of the training rows.
     part : str, optional
         The array or the group within a file: ``"layers/counts"`` or ``"obsm/X_pca"`` of AnnData, whose ``X`` is read
-        by default; any path within a zarr group or an HDF5 file, and the name of an array in an `.npz` file, which may
-        be left out if the file has one array. For an svmlight file ``"labels"``, the labels as one column, or
-        ``"classes"``, one column for each label with 1 in the rows that have it.
+        by default; any path within a zarr group, an HDF5 file or an `.npz` file, which may be left out if there is one
+        array. Of svmlight ``"labels"``, as one column, or ``"classes"``, one column for each label with 1 in its rows.
     missing : {"warn", "fill", "refuse", "nan"}, default "warn"
         What is done about missing chunks of zarr or HDF5, which these formats read as a fill value, also where they
         were lost: a warning (an error for sparse matrices), nothing, or an error. A missing value of text or Parquet
@@ -160,8 +157,7 @@ def open_rows(
     base : {0, 1}, optional
         The index of the first feature of svmlight files; by default 0 if that occurs, else 1.
     rows : slice or (int, int), optional
-        Some of the rows: ``slice(0, 900)``, or the same as a pair ``(0, 900)``. ``open_rows(path)[900:]`` selects
-        in the same way. By default all.
+        Only these: ``slice(0, 900)``, or as a pair ``(0, 900)``; ``open_rows(path)[900:]`` selects in the same way.
 
     Returns
     -------

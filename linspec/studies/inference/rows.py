@@ -33,7 +33,7 @@ from linspec.arrays import Array, HostArray, column_magnitudes, reciprocal, to_h
 from linspec.blocks.units import check_sizes
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.operators import LinearOperator, as_operator
-from linspec.operators.derived import chosen_rows
+from linspec.operators.base import chosen_rows
 from linspec.process import machine
 from linspec.rows import EXPLAINED, Preprocessing, check_products
 from linspec.solving.problem import Problem
