@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import pickle
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -57,7 +57,9 @@ def test_progress_tells_the_rows_of_a_pass_and_the_time_that_is_left():
         "ls.solve(ls.SVD(rows, 2), 'gram')"
     )
     wide = {**os.environ, "COLUMNS": "80"}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True, env=wide)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, check=True, text=True, env=wide
+    )
     lines = done.stderr.replace("\r", "\n").split("\n")
     shown = [re.fullmatch(r"gram: pass 1, ([\d,]+) of 5,000 rows, (\d+) s left *", line) for line in lines]
     told = [(int(line[1].replace(",", "")), int(line[2])) for line in shown if line]
