@@ -265,7 +265,8 @@ def _study(
     matrices, rows = request.read("groups")
     groups = {"groups": data.as_array(rows.pop("groups"))} if "groups" in rows else {}
     problem = request.state(values, matrices, rows)
-    result = compute(problem, rng=request["seed"], **groups, **options)
+    with report_progress(request.name, wanted=None):
+        result = compute(problem, rng=request["seed"], **groups, **options)
     with output.finishing(result):
         fixed = {name: value for name, value in values.items() if f"{name}s" not in settings}
         show_facts(request.facts(problem))

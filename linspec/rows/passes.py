@@ -77,7 +77,8 @@ class Passes:
 
         def between(count: int = 0) -> None:
             self.look()
-            tell(count)
+            if count:  # rows on workers are not counted
+                tell(count)
 
         return between
 
