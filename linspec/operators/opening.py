@@ -187,13 +187,15 @@ def open_rows(
     ((2, 2), ('height', 'age'))
     """
     files = row_files(path, columns=columns, part=part, missing=missing, header=header, base=base)
-    chosen = slice(None) if rows is None else rows if isinstance(rows, slice) else _range_of(rows)
+    chosen = slice(None) if rows is None else _range_of(rows)
     operator = as_operator(files, "the data")
     return operator if rows is None else operator[chosen]
 
 
 def _range_of(rows: Any) -> slice:
-    """The slice of a pair of row numbers."""
+    """The slice of rows that a user names."""
+    if isinstance(rows, slice):
+        return rows
     if isinstance(rows, list | tuple) and len(rows) == 2 and all(isinstance(end, Integral) for end in rows):
         return slice(*rows)
     raise InvalidOption(
