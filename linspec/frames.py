@@ -312,8 +312,8 @@ class RowNames(Sequence[Any]):
     def __iter__(self) -> Iterator[Any]:
         return iter(self.values().tolist())
 
-    def chosen(self, numbers: HostArray) -> RowNames:
-        """The labels of the rows with the given numbers."""
+    def chosen(self, numbers: slice | HostArray) -> RowNames:
+        """The labels of the rows in a slice, or with the given numbers."""
         return RowNames(_vector(self.labels)[numbers], self.name)
 
     def values(self) -> HostArray:

@@ -73,6 +73,42 @@ def write_h5ad(path: Path, matrix: Any) -> str:
     return str(path)
 
 
+def write_cells(path: Path, matrix: Any, names: Any = ("features/name", "features/id")) -> str:
+    """The counts of 10x Genomics: features x cells, compressed by cells."""
+    h5py = pytest.importorskip("h5py")
+    n, p = matrix.shape
+    with h5py.File(path, "w") as file:
+        group = file.create_group("matrix")
+        for part in ("data", "indices", "indptr"):
+            values = getattr(matrix.tocsr(), part)
+            chunks = {"chunks": (min(100, values.size),), "compression": "gzip"} if values.size else {}
+            group.create_dataset(part, data=values, **chunks)
+        group["shape"], group["barcodes"] = (
+            np.array([p, n], "i4"),
+            np.array([f"cell{i}" for i in range(n)], "S"),
+        )
+        group[names[0]], group[names[1]] = (
+            np.array(GENES[:p], "S"),
+            np.array([f"id{j}" for j in range(p)], "S"),
+        )
+    return str(path)
+
+
+def write_matlab(path: Path, A: Any) -> str:
+    """A file of MATLAB 7.3: HDF5 behind a line of text, with matrices by columns."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path, "w", userblock_size=512) as file:
+        if scipy.sparse.issparse(A):
+            group = file.create_group("a")
+            group.attrs.update({"MATLAB_class": np.bytes_("double"), "MATLAB_sparse": np.uint64(A.shape[0])})
+            group["data"], group["ir"], group["jc"] = A.data, A.indices, A.indptr
+        else:
+            file.create_dataset("a", data=A.T, chunks=(5, 50)).attrs["MATLAB_class"] = np.bytes_("double")
+    with path.open("r+b") as stream:
+        stream.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124))
+    return str(path)
+
+
 def write_parquet(path: Path, A: Any, group: int = 70) -> str:
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     pq.write_table(pa.table(dict(zip(GENES, A.T, strict=False))), path, row_group_size=group)
@@ -136,6 +172,9 @@ KINDS: dict[str, tuple[Callable[..., str], str, Any, dict[str, Any]]] = {
     "h5-csc": (write_h5, "a.h5", CSC, {}),
     "h5ad": (write_h5ad, "a.h5ad", SPARSE, {}),
     "h5ad-csc": (write_h5ad, "a.h5ad", CSC, {}),
+    "cells": (write_cells, "a.h5", SPARSE, {}),
+    "mat": (write_matlab, "a.mat", DENSE, {}),
+    "mat-csc": (write_matlab, "a.mat", CSC, {}),
     "npy": (write_numpy, "a.npy", DENSE, {}),
     "npz": (write_numpy, "a.npz", DENSE, {}),
     "npz-csc": (write_numpy, "a.npz", CSC, {}),
@@ -153,7 +192,7 @@ KINDS |= {
 }
 """What writes a kind, its name, the matrix and settings."""
 
-NAMED: Sequence[Callable[..., str]] = (write_h5ad, write_parquet, write_text)
+NAMED: Sequence[Callable[..., str]] = (write_h5ad, write_cells, write_parquet, write_text)
 """What writes names of columns."""
 
 HELD: Sequence[Callable[..., str]] = (write_text, write_market, write_svmlight)

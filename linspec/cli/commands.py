@@ -134,6 +134,12 @@ ROWS = [
         is_flag=True,
         help="Leave rows that lack a value in any of the files out of all of them, and say how many.",
     ),
+    option(
+        "--rows",
+        metavar="FIRST:END",
+        help="Only these rows of every file, from 0 and without the last number: 0:900, then 900: for the rest, or "
+        "-100: for the last 100.",
+    ),
 ]
 SOLVER = option("--solver", default=AUTO, help="As `linspec solvers` lists.")
 SOLVERS = option(

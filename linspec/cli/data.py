@@ -13,6 +13,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -34,12 +35,13 @@ from linspec.operators import (
     names_of_columns,
     texts_of_column,
 )
-from linspec.operators.derived import chosen_rows
+from linspec.operators.base import chosen_rows
 from linspec.operators.numpy_files import is_npy
 from linspec.operators.row_files import is_pattern, row_files
 from linspec.process import machine
 from linspec.process.files import is_there
 from linspec.process.plurals import count_of
+from linspec.process.progress import report_progress
 
 HEADER, DROPPED = "linspec.header", "linspec.dropped"
 """The keys of ``--header``, and of the sentence on rows that lack a value, in the context of click."""
@@ -174,7 +176,12 @@ def as_array(rows: Any) -> Any:
 
 
 def read_all(
-    texts: Mapping[str, str], labels: Collection[str] = (), *, drop: bool = False, ids: str | None = None
+    texts: Mapping[str, str],
+    labels: Collection[str] = (),
+    *,
+    drop: bool = False,
+    ids: str | None = None,
+    span: str | None = None,
 ) -> tuple[dict[str, Any], list[str]]:
     """Read files whose rows belong together, and the ids of the rows, if a column of ids is named.
 
@@ -188,6 +195,8 @@ def read_all(
         Whether rows that lack a value in any file are left out of all.
     ids : str, optional
         The column of ids, which is none of the numbers.
+    span : str, optional
+        The first row and the one behind the last, ``0:900``; by default all rows are read.
 
     Returns
     -------
@@ -196,10 +205,28 @@ def read_all(
     """
     rows_of_ids = _read_ids([divided(text)[0] for text in texts.values()], ids) if ids else []
     texts = {name: _without_ids(text, ids) for name, text in texts.items()} if ids else texts
-    rows = {name: read(text, texts=name in labels, gaps=drop) for name, text in texts.items()}
+    context = click.get_current_context(silent=True)
+    wanted = context.params.get("progress") if context else None
+    with report_progress("reading", wanted=wanted):
+        rows = {name: read(text, texts=name in labels, gaps=drop) for name, text in texts.items()}
+    if span is not None:
+        chosen = _range(span)
+        rows = {name: matrix[chosen] for name, matrix in rows.items()}
+        rows_of_ids = rows_of_ids[chosen]
+        empty = [name for name, matrix in rows.items() if not matrix.shape[0]]
+        refuse(empty, f"--rows {span} leaves no row of {', '.join(empty)}. The first row is 0.")
     names = {name: getattr(matrix, "row_names", None) for name, matrix in rows.items()}
     check_order({name: RowNames(index) for name, index in names.items() if index is not None})
     return _complete(rows, rows_of_ids) if drop else (rows, rows_of_ids)
+
+
+def _range(text: str) -> slice:
+    """Return the slice of rows that `--rows` names."""
+    ends = re.fullmatch(r"(-?\d+)?:(-?\d+)?", text)
+    if ends is None:
+        raise Failure(f"--rows must be FIRST:END, such as 0:900 or 900:; got {shown(text)}.")
+    first, end = (None if number is None else int(number) for number in ends.groups())
+    return slice(first, end)
 
 
 # ---- ids ----------------------------------------------------------------------------------------

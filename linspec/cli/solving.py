@@ -88,7 +88,7 @@ def _solve(request: Request) -> None:
         show_facts([*request.facts(problem), ("solver", entry.solver), *_facts_of(entry, held)])
         _show_answer(request, entry.solution, problem)
         settings = {"drop_missing": click.get_current_context().meta.get(data.DROPPED), "score": entry.score}
-        settings |= request.some("ids", "held_out")
+        settings |= request.some("ids", "rows", "held_out")
         settings = {name: value for name, value in settings.items() if value is not None}
         about = request.about(values, "seed", options=options, seconds=entry.seconds, **settings)
         output.write_all(
@@ -193,7 +193,9 @@ def _compare(request: Request) -> None:
             figures.append(
                 {**row, "problem": request.name, "solver": name, "variant": variant, "options": texts}
             )
-        about = request.about(shared, "ids", "drop_missing", "held_out", "seed", "max_passes", "max_seconds")
+        about = request.about(
+            shared, "ids", "drop_missing", "rows", "held_out", "seed", "max_passes", "max_seconds"
+        )
         picture = partial(plots.convergence, table)
         output.write_all(
             (out, partial(output.write_rows, {"about": about}, figures)),
@@ -265,12 +267,15 @@ def _study(
     matrices, rows = request.read("groups", "blocks")
     labels = {name: data.as_array(rows.pop(name)) for name in ("groups", "blocks") if name in rows}
     problem = request.state(values, matrices, rows)
-    result = compute(problem, rng=request["seed"], **labels, **options)
+    with report_progress(request.name, wanted=None):
+        result = compute(problem, rng=request["seed"], **labels, **options)
     with output.finishing(result):
         fixed = {name: value for name, value in values.items() if f"{name}s" not in settings}
         show_facts(request.facts(problem))
         table, content = report(result)
-        about = request.about(fixed, "ids", "drop_missing", "solver", "seed", **settings, options=options)
+        about = request.about(
+            fixed, "ids", "drop_missing", "rows", "solver", "seed", **settings, options=options
+        )
         output.write_all((out, partial(output.write_rows, {**content, "about": about}, table)))
 
 

@@ -24,6 +24,7 @@ from linspec.cli.commands import HEADER, ROWS, option
 from linspec.cli.output import Failure, Values, echo, refuse, show_facts
 from linspec.cli.problems import is_several, matrices_of
 from linspec.process.plurals import count_of
+from linspec.process.progress import report_progress
 from linspec.solving.linear_solution import as_several
 from linspec.solving.prediction_score import prediction_score
 from linspec.solving.solution import weights_by_matrix
@@ -40,11 +41,12 @@ def _transform(**arguments: Any) -> None:
     out = output.check_target("--out", arguments["out"], (".csv", ".npy"), inputs)
     solution = linspec.load_solution(arguments["result"])
     what, labels = _result(solution, arguments), ["targets"] if hasattr(solution, "classes") else []
-    settings = {"drop": arguments["drop_missing"], "ids": arguments["ids"]}
+    settings = {"drop": arguments["drop_missing"], "ids": arguments["ids"], "span": arguments["rows"]}
     rows, ids = data.read_all(_texts(solution, arguments), labels, **settings)
     targets = rows.pop("targets", None)
     named = {name: rows.pop(name) for name in ("confounds",) if name in rows}
-    names, values = _computed(solution, what, rows, named)
+    with report_progress(what, wanted=None):
+        names, values = _computed(solution, what, rows, named)
     if out is not None and out.path.suffix == ".npy" and (values.dtype.kind not in "biuf" or ids):
         raise Failure(
             f"--out: .npy is for numbers, and ids and classes are texts; got {out.name!r}. Name a .csv file."

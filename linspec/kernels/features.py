@@ -43,8 +43,7 @@ from linspec.kernels.functions import (
     resolved,
 )
 from linspec.operators import DenseOperator, LinearOperator, SparseOperator, as_operator
-from linspec.operators.base import Selection
-from linspec.operators.derived import Derived
+from linspec.operators.base import Derived, Selection
 from linspec.operators.streamed import is_stream
 from linspec.registry.options import is_number
 

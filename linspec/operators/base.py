@@ -33,6 +33,7 @@ from linspec.arrays import (
 from linspec.blocks import Block, ByProducts, Dense, Rows
 from linspec.blocks.base import RUN_BYTES, row_blocks
 from linspec.errors import InvalidProblem, MissingCapability, shown
+from linspec.frames import RowNames
 from linspec.process.pauses import pause
 
 Selection = slice | HostArray
@@ -214,14 +215,42 @@ class LinearOperator:
         InvalidProblem
             When a row number is out of range.
         """
-        if not self.gathers:
-            raise MissingCapability(
-                f"{type(self).__name__} has no row slices; pass an array, a sparse matrix or a file, or choose a "
-                "solver that needs products only."
-            )
+        self._check_rows()
         pause()
         with on_device(self):
             return self._rows(_selected(selection, self.shape[0]))
+
+    def __getitem__(self, selection: Selection) -> LinearOperator:
+        """Some rows, with their labels: a slice, or an array of row numbers.
+
+        Nothing is read: rows of files are read from the file where they are needed. Rows in memory are a view or a
+        copy.
+
+        Parameters
+        ----------
+        selection : slice, or array of integers
+            As for `rows`.
+
+        Returns
+        -------
+        LinearOperator
+
+        Raises
+        ------
+        MissingCapability, InvalidProblem
+            As `rows` does.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> np.save("rows.npy", np.arange(10.0).reshape(5, 2))
+        >>> rows = ls.open_rows("rows.npy")
+        >>> rows[:-2].shape, rows[-2:].dense().tolist()
+        ((3, 2), [[6.0, 7.0], [8.0, 9.0]])
+        """
+        self._check_rows()
+        return named_rows(self, _selected(selection, self.shape[0]))
 
     @with_device
     def dense(self) -> Array:
@@ -331,6 +360,14 @@ class LinearOperator:
     def release(self) -> None:
         """Release memory that reading the rows has filled; does nothing for data held in memory."""
 
+    def _check_rows(self) -> None:
+        """Refuse to select rows of data that have none, or that come in order."""
+        if not self.gathers:
+            raise MissingCapability(
+                f"{type(self).__name__} has no row slices; pass an array, a sparse matrix or a file, or choose a "
+                "solver that needs products only."
+            )
+
     def _check_block(self, V: Array, rows: int, name: str) -> None:
         if (
             not is_array(V) or V.ndim != 2 or rows not in (V.shape[0], math.inf)
@@ -366,6 +403,7 @@ def _selected(selection: Any, n: int) -> Selection:
         return slice(start, max(start, stop)) if step == 1 else np.arange(start, stop, step)
     index = to_host(selection)
     numbers = index.ndim == 1 and (index.dtype.kind in "iu" or not index.size)
+    numbers = numbers and not isinstance(selection, tuple)  # A[1, 2] is an entry elsewhere
     if not numbers or (index.size and not -n <= index.min() <= index.max() < n):
         raise InvalidProblem(
             f"rows are selected by a slice, or by integers in one dimension, which must be from 0 to {n - 1}; got "
@@ -410,6 +448,86 @@ class AdjointOperator(LinearOperator):
     def _dense(self) -> Array:
         entries = self.operator.dense()
         return entries.T
+
+
+class Derived(LinearOperator):
+    """An operator whose rows are made of those of another one when they are read.
+
+    Parameters
+    ----------
+    operator : LinearOperator
+    shape : tuple of int
+    """
+
+    def __init__(self, operator: LinearOperator, shape: tuple[int, int]) -> None:
+        self.operator, self.shape, self._stored_dtype = operator, shape, operator.stored_dtype
+        self.dtype, self.device, self.readings = operator.dtype, operator.device, operator.readings
+        self.access, self.readable = operator.access, operator.readable
+
+    def in_dtype(self, dtype: DType) -> LinearOperator | None:
+        twin = copy.copy(self)
+        twin.operator, twin.dtype = self.operator.in_dtype(dtype) or self.operator, dtype
+        return twin
+
+    def release(self) -> None:
+        self.operator.release()
+
+
+class ChosenRows(Derived):
+    """The rows of an operator that a slice or an array of numbers selects.
+
+    Parameters
+    ----------
+    operator : LinearOperator of shape (n, p)
+        Sliceable.
+    numbers : slice of step 1, or numpy.ndarray of shape (m,)
+        From 0 to n - 1.
+    """
+
+    def __init__(self, operator: LinearOperator, numbers: Selection) -> None:
+        n, p = operator.shape
+        self.numbers: Any = range(n)[numbers] if isinstance(numbers, slice) else np.asarray(numbers, np.intp)
+        super().__init__(operator, (len(self.numbers), p))
+        share = len(self.numbers) / max(n, 1)
+        self.sparse, self._nnz = operator.sparse, round(operator.nnz * share)
+        self.rows_together, self.buffer_bytes = operator.rows_together, operator.buffer_bytes
+        self.decoded_bytes = round(operator.decoded_bytes * share)
+
+    def _rows(self, selection: Selection) -> LinearOperator:
+        numbers = self.numbers
+        if not isinstance(numbers, range):
+            return self.operator.rows(numbers[selection])
+        if isinstance(selection, slice):
+            chosen = numbers[selection]
+            return self.operator.rows(slice(chosen.start, chosen.stop))
+        return self.operator.rows(selection + numbers.start)
+
+
+def chosen_rows(operator: LinearOperator, numbers: Selection) -> LinearOperator:
+    """Select rows of data: a copy of data in memory, a view (`ChosenRows`) of files and other data read by rows.
+
+    Parameters
+    ----------
+    operator : LinearOperator
+    numbers : slice of step 1, or numpy.ndarray of int
+
+    Raises
+    ------
+    MissingCapability
+        When the operator is known by its products only, or its rows come slice by slice.
+    """
+    copied = operator.resident or operator.access != "rows"
+    return operator.rows(numbers) if copied else ChosenRows(operator, numbers)
+
+
+def named_rows(operator: LinearOperator, numbers: Selection) -> LinearOperator:
+    """Select rows of data as `chosen_rows` does, with their labels and the names of the columns."""
+    chosen = chosen_rows(operator, numbers).with_names_of(operator)
+    if operator.row_names is not None:
+        chosen.row_names = RowNames(operator.row_names).chosen(numbers)
+    if operator.row_index is not None:
+        chosen.row_index = RowNames(operator.row_index).chosen(numbers)
+    return chosen
 
 
 class RowOperator(LinearOperator):

@@ -1,77 +1,12 @@
-"""Operators made of another operator: some of its rows, or its columns combined, such as targets of sparse labels.
+"""Operators made of another operator by combining its columns, such as targets of sparse labels.
 
 Rows are read from their source when they are needed, and never copied as a whole.
 """
 
 from __future__ import annotations
 
-import copy
-
-import numpy as np
-
-from linspec.arrays import Array, DType, HostArray
-from linspec.operators.base import LinearOperator, Selection
-
-
-class Derived(LinearOperator):
-    """An operator whose rows are made of those of another one when they are read.
-
-    Parameters
-    ----------
-    operator : LinearOperator
-    shape : tuple of int
-    """
-
-    def __init__(self, operator: LinearOperator, shape: tuple[int, int]) -> None:
-        self.operator, self.shape, self._stored_dtype = operator, shape, operator.stored_dtype
-        self.dtype, self.device, self.readings = operator.dtype, operator.device, operator.readings
-        self.access, self.readable = operator.access, operator.readable
-
-    def in_dtype(self, dtype: DType) -> LinearOperator | None:
-        twin = copy.copy(self)
-        twin.operator, twin.dtype = self.operator.in_dtype(dtype) or self.operator, dtype
-        return twin
-
-    def release(self) -> None:
-        self.operator.release()
-
-
-class ChosenRows(Derived):
-    """The rows of an operator that an array of numbers selects.
-
-    Parameters
-    ----------
-    operator : LinearOperator of shape (n, p)
-        Sliceable.
-    numbers : numpy.ndarray of shape (m,)
-        From 0 to n - 1.
-    """
-
-    def __init__(self, operator: LinearOperator, numbers: HostArray) -> None:
-        super().__init__(operator, (len(numbers), operator.shape[1]))
-        self.numbers, self.sparse = np.asarray(numbers, dtype=np.intp), operator.sparse
-        self.rows_together = operator.rows_together
-        self.buffer_bytes, self.decoded_bytes = operator.buffer_bytes, operator.decoded_bytes
-
-    def _rows(self, selection: Selection) -> LinearOperator:
-        return self.operator.rows(self.numbers[selection])
-
-
-def chosen_rows(operator: LinearOperator, numbers: HostArray) -> LinearOperator:
-    """Select rows of data: a copy of data in memory, a view (`ChosenRows`) of files and other data read by rows.
-
-    Parameters
-    ----------
-    operator : LinearOperator
-    numbers : numpy.ndarray of int
-
-    Raises
-    ------
-    MissingCapability
-        When the operator is known by its products only, or its rows come slice by slice.
-    """
-    copied = operator.resident or operator.access != "rows"
-    return operator.rows(numbers) if copied else ChosenRows(operator, numbers)
+from linspec.arrays import Array
+from linspec.operators.base import Derived, LinearOperator, Selection
 
 
 class CombinedColumns(Derived):

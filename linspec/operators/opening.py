@@ -13,7 +13,7 @@ import copy
 import os
 from collections.abc import Iterable, Sequence
 from functools import partial
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from linspec.arrays import check_bare, is_array
 from linspec.borrowed import borrowed
 from linspec.errors import (
     BrokenPlugin,
+    InvalidOption,
     InvalidProblem,
     LinspecError,
     PluginWarning,
@@ -137,29 +138,27 @@ def open_rows(
     missing: str = "warn",
     header: bool | str = "auto",
     base: int | None = None,
+    rows: slice | Sequence[int] | None = None,
 ) -> LinearOperator:
     """The rows of files as data: text, sparse text, tables, arrays and groups, each format by its suffix.
 
     Delimited text (`.csv`, `.tsv`, `.txt`), Matrix Market (`.mtx`) and svmlight (`.svm`, `.svmlight`, `.libsvm`), also
-    compressed by gzip (`.csv.gz`); NumPy's `.npy` and `.npz`; Parquet, zarr, HDF5 and AnnData (`.h5ad`). Plugins add
-    other formats.
+    compressed by gzip; `.npy`, `.npz`, Parquet, zarr, HDF5, AnnData (`.h5ad`), MATLAB 7.3 (`.mat`). Plugins add others.
 
     Parameters
     ----------
     path : path, pattern, or list of these
         Such as ``"people.csv"``, ``"counts.zarr"`` or ``"parts/*.parquet"``, or a folder of Parquet files. Files of a
         pattern or a folder come in the order of their names, with numbers in these by value (``part.2`` before
-        ``part.10``); their rows are one matrix. A file whose columns or dtype differ from those of the first is
-        refused, with its name in the message.
+        ``part.10``); their rows are one matrix. A file with other columns or another dtype than the first is refused.
     columns : sequence of str or int, optional
         Columns by name, or by place from 0, in this order. By default all, except the index of a pandas frame in a
         Parquet file, and columns without a name in front of delimited text, which hold labels of rows. In svmlight,
         ``columns=range(p)`` gives test rows the width of the training rows.
     part : str, optional
         The array or the group within a file: ``"layers/counts"`` or ``"obsm/X_pca"`` of AnnData, whose ``X`` is read
-        by default; any path within a zarr group or an HDF5 file, and the name of an array in an `.npz` file, which may
-        be left out if the file has one array. For an svmlight file ``"labels"``, the labels as one column, or
-        ``"classes"``, one column for each label with 1 in the rows that have it.
+        by default; any path within a zarr group, an HDF5 file or an `.npz` file, which may be left out if there is one
+        array. Of svmlight ``"labels"``, as one column, or ``"classes"``, one column for each label with 1 in its rows.
     missing : {"warn", "fill", "refuse", "nan"}, default "warn"
         What is done about missing chunks of zarr or HDF5, which these formats read as a fill value, also where they
         were lost: a warning (an error for sparse matrices), nothing, or an error. A missing value of text or Parquet
@@ -170,6 +169,8 @@ def open_rows(
         which nobody can tell is an error.
     base : {0, 1}, optional
         The index of the first feature of svmlight files; by default 0 if that occurs, else 1.
+    rows : slice or (int, int), optional
+        Only these: ``slice(0, 900)``, or as a pair ``(0, 900)``; ``open_rows(path)[900:]`` selects in the same way.
 
     Returns
     -------
@@ -199,7 +200,21 @@ def open_rows(
     ((2, 2), ('height', 'age'))
     """
     files = row_files(path, columns=columns, part=part, missing=missing, header=header, base=base)
-    return as_operator(files, "the data")
+    chosen = slice(None) if rows is None else _range_of(rows)
+    operator = as_operator(files, "the data")
+    return operator if rows is None else operator[chosen]
+
+
+def _range_of(rows: Any) -> slice:
+    """The slice of rows that a user names."""
+    if isinstance(rows, slice):
+        return rows
+    if isinstance(rows, list | tuple) and len(rows) == 2 and all(isinstance(end, Integral) for end in rows):
+        return slice(*rows)
+    raise InvalidOption(
+        f"rows must be a slice or a pair of row numbers, (first, behind the last); got {shown(rows)}. "
+        "linspec.open_rows(path)[numbers] selects rows by an array of their numbers."
+    )
 
 
 def _in_dtype(operator: LinearOperator, name: str, dtype: Any) -> LinearOperator:

@@ -15,6 +15,7 @@ _HOLDERS = {
     "check_memory_for_sparse": "linspec.process.files",
     "count_of": "linspec.process.plurals",
     "pause": "linspec.process.pauses",
+    "tell_rows": "linspec.process.progress",
 }
 
 __all__ = list(_HOLDERS)

@@ -3,3 +3,4 @@ from linspec.process.files import check_memory_for_sparse as check_memory_for_sp
 from linspec.process.machine import available_memory as available_memory
 from linspec.process.pauses import pause as pause
 from linspec.process.plurals import count_of as count_of
+from linspec.process.progress import tell_rows as tell_rows

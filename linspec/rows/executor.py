@@ -96,7 +96,7 @@ class Executor:
         self,
         operators: Sequence[Rows],
         begin: Callable[[list[Block]], Reduction],
-        between: Callable[[], None],
+        between: Callable[..., None],
     ) -> tuple[Reduction, Any, int, float]:
         """Make one pass.
 
@@ -107,7 +107,7 @@ class Executor:
         begin : callable
             Makes the reduction, from the first block of every matrix.
         between : callable
-            Called between blocks; it may raise an error to end the pass.
+            Called before each block with the number of its rows; it may raise an error to end the pass.
 
         Returns
         -------
@@ -136,13 +136,13 @@ class Executor:
             raise InvalidProblem("the data must have rows; got none. Pass at least one.")
         return reduction, total, row, entries
 
-    def kept(self, operators: Sequence[Rows], reduction: Reduction, between: Callable[[], None]) -> Rows:
+    def kept(self, operators: Sequence[Rows], reduction: Reduction, between: Callable[..., None]) -> Rows:
         """Make one pass; return the images that its only part has made of rows, which stay where the rows are."""
         _, (pieces,), _, _ = self.reduce(operators, lambda _: reduction, between)
         return Dense(pieces[0] if len(pieces) == 1 else namespace(pieces[0]).concat(pieces, axis=0))
 
     def _added(
-        self, reduction: Reduction, total: Any, blocks: list[Block], first: int, between: Callable[[], None]
+        self, reduction: Reduction, total: Any, blocks: list[Block], first: int, between: Callable[..., None]
     ) -> Any:
         """The total with some blocks added."""
         edges = _edges(reduction, blocks)
@@ -151,7 +151,7 @@ class Executor:
 
         def run(number: int, into: Any) -> Any:
             for a, b in pairwise(edges[number * parts // count : (number + 1) * parts // count + 1]):
-                between()
+                between(b - a)
                 reduction.add(into, [block.cut(a, b) for block in blocks], slice(first + a, first + b))
             return into
 

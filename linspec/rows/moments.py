@@ -681,7 +681,7 @@ class Moments:
         reduction = AboutRows([row], [Scores(self.data, A, V, terms, dtype, self.names[i])], self.pre, None)
         self._take([i])
         self.passes.columns += reduction.multiplied
-        return (self.executor or executor_of([A])).kept([A], reduction, self.passes.look)
+        return (self.executor or executor_of([A])).kept([A], reduction, self.passes.between(A.shape[0]))
 
     def meat(self, V: HostArray, fit: HostArray, power: float, by_row: tuple[Any, ...]) -> list[HostArray]:
         """Return the total of `Meat` for two matrices, in one pass once these are learnt.
@@ -820,7 +820,8 @@ class Moments:
 
         reduction: Any
         executor, began = self.executor or executor_of(operators), time.perf_counter()
-        reduction, totals, count, entries = executor.reduce(operators, begin, self.passes.look)
+        between = self.passes.between(operators[0].shape[0])
+        reduction, totals, count, entries = executor.reduce(operators, begin, between)
         if tells():
             names = " and ".join(self.names[i] for i in which)
             columns = reduction.parts[0].columns

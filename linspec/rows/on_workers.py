@@ -193,7 +193,7 @@ class _Run:
         reduction = _Reader(self.reduction, [*operators, *rest]).load()
         reduction.begin_at(first)
         with one_blas_thread(needed=True), machine.one_thread():
-            _, total, _, entries = LOCAL.reduce(operators, lambda _: reduction, pause)
+            _, total, _, entries = LOCAL.reduce(operators, lambda _: reduction, lambda _: pause())
         return total, entries
 
 
@@ -226,7 +226,7 @@ class WorkerExecutor(Executor):
         self,
         operators: Sequence[Rows],
         begin: Callable[[list[Block]], Reduction],
-        between: Callable[[], None],
+        between: Callable[..., None],
     ) -> tuple[Reduction, Any, int, float]:
         leader = _leader(operators)
         engine = leader.engine
@@ -241,7 +241,7 @@ class WorkerExecutor(Executor):
                 total, entries = engine.reduce(run, calls, merge)
         return reduction, total, leader.edges[-1], entries
 
-    def kept(self, operators: Sequence[Rows], reduction: Reduction, between: Callable[[], None]) -> Rows:
+    def kept(self, operators: Sequence[Rows], reduction: Reduction, between: Callable[..., None]) -> Rows:
         leader = _leader(operators)
         ends = list(range(len(leader.handles) + 1))
         run, calls = _planned(leader, operators, reduction, ends)

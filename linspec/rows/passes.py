@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+
+from linspec.process.progress import tell_rows
 
 __all__ = ["OutOfPasses", "Passes"]
 
@@ -64,6 +67,20 @@ class Passes:
     def interrupt(self) -> None:
         """End the run at its last iterate, as the first Ctrl-C does."""
         self.interrupted = True
+
+    def between(self, rows: float) -> Callable[..., None]:
+        """Return what is called before each block of a pass over so many rows, with the number of those in the block.
+
+        It does what `look` does, and shows the rows where progress is shown.
+        """
+        tell = tell_rows(rows, math.ceil(self.count), self.most)
+
+        def between(count: int = 0) -> None:
+            self.look()
+            if count:  # rows on workers are not counted
+                tell(count)
+
+        return between
 
     def look(self) -> None:
         """Raise `OutOfPasses` if the time is over, or after an interrupt; called between blocks."""

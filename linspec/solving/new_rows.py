@@ -10,6 +10,7 @@ blocks on the workers that hold them: their images stay there.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ import numpy as np
 
 from linspec.arrays import Array, HostArray, reciprocal, to_host
 from linspec.blocks import Dense
-from linspec.errors import InvalidProblem
+from linspec.errors import InvalidProblem, shown
 from linspec.frames import check_names, check_order, column_names_of
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.weights import weights_and_confounds
@@ -223,8 +224,17 @@ def _checked(data: Any, V: Array, name: str, expected: str, names: tuple[str, ..
     """Make an operator of data, and check its columns against V and the names of the training data."""
     A = as_operator(data, name)
     check_names(A.column_names, names, name, "the training data")
-    if A.shape[1] != V.shape[0]:
-        raise InvalidProblem(f"{name} must have the {V.shape[0]} {expected}; got {A.shape[1]}.")
+    p = V.shape[0]
+    if A.shape[1] != p:
+        remedy = ""
+        named = isinstance(data, str | os.PathLike)
+        if A.sparse and (named or A is data):  # perhaps a file
+            path = shown(os.fspath(data)) if named else "path"
+            remedy = (
+                f" An svmlight file does not say how many it has: pass linspec.open_rows({path}, "
+                f"columns=range({p})), with base=0 if its indices count from 0."
+            )
+        raise InvalidProblem(f"{name} must have the {p} {expected}; got {A.shape[1]}.{remedy}")
     return A
 
 

@@ -22,7 +22,7 @@ from linspec.arrays import HOST, Array, Device, DType, HostArray
 from linspec.errors import InvalidProblem, shown
 from linspec.frames import RowNames, check_order
 from linspec.operators import LinearOperator
-from linspec.operators.derived import chosen_rows
+from linspec.operators.base import chosen_rows
 from linspec.registry.options import parameters_of, unknown_name
 from linspec.rows import Moments as RowMoments
 from linspec.rows import Passes, Preprocessing

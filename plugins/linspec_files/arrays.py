@@ -13,6 +13,8 @@ pattern may stand for more files than a process may open.
 Source: https://anndata.readthedocs.io, the on-disk format: a data frame has the attribute _index, which names the array
 of its labels: texts, categories, or, as anndata 0.13 writes it, a nullable array of values and a mask of those that are
 missing. A sparse matrix is a group of the arrays data, indices and indptr. https://zarr-specs.readthedocs.io.
+https://www.10xgenomics.com, feature-barcode matrices in HDF5: features x cells by columns, which are cells x features
+by rows. MATLAB, MAT-files of version 7.3: matrices by columns, which HDF5 shows transposed; sparse: data, ir and jc.
 Where we differ for objects of zarr and h5py: the user has opened and so chosen them; their data may be in other files.
 """
 
@@ -178,7 +180,16 @@ class Node:
     @property
     def kind(self) -> str:
         """The type of the element, as AnnData states it: "csr", "csc", "ann", or another or none."""
+        if self.is_of_cells:
+            return "csr"  # columns of its features are rows of cells
+        if "MATLAB_sparse" in self.node.attrs:
+            return "csc"
         return str(self.node.attrs.get("encoding-type", ""))[:3]
+
+    @property
+    def is_of_cells(self) -> bool:
+        """Whether it is a matrix of features x cells as 10x Genomics writes it, compressed by cells."""
+        return not self.is_array and all(key in self.node for key in ("barcodes", "indptr", "shape"))
 
     @property
     def listed(self) -> str:
@@ -263,15 +274,29 @@ class Node:
         member = self.member(chosen) if chosen else self
         node = member.node
         if member.is_array:
-            shape = node.shape or ()
+            step = -1 if member.is_turned else 1
+            shape = (node.shape or ())[::step]
             dtype = np.dtype(node.dtype)
             read = member.reader(self.missing)
-            operator: LinearOperator = dense(member.name, shape, dtype, read, self.path, member.chunks)
+            chunks = None if member.chunks is None else member.chunks[::step]
+            operator: LinearOperator = dense(member.name, shape, dtype, read, self.path, chunks)
         else:
             operator = member._compressed()
         if annotated:
             self._label(operator, chosen.partition("/")[0])
+        elif member.is_of_cells:
+            member._label_cells(operator)
         return operator
+
+    @property
+    def is_turned(self) -> bool:
+        """Whether it is a matrix in a file of MATLAB, whose columns stand where HDF5 has rows."""
+        words = self.node.attrs
+        if words.get("MATLAB_class") == b"char" or "MATLAB_empty" in words:
+            raise UnsupportedData(
+                f"{self.name} is text or empty in MATLAB. Name a matrix of numbers with part=."
+            )
+        return self.again and _is_of_matlab(self.node)
 
     def _only(self) -> str:
         """Return the name of the only matrix in a group; "" for an array, and for a group that is a sparse matrix."""
@@ -289,16 +314,24 @@ class Node:
     def _compressed(self) -> LinearOperator:
         """Make the operator of a matrix of compressed rows, or read one of compressed columns and turn it."""
         shape = np.asarray(self.node.attrs.get("shape", ()))
+        keys = ("data", "indices", "indptr")
+        if self.is_of_cells:
+            shape = self.member("shape").line()[::-1]
+        elif "MATLAB_sparse" in self.node.attrs:
+            keys = ("data", "ir", "jc")
+            shape = np.array(
+                [self.node.attrs["MATLAB_sparse"], self.member("jc").node.size - 1], dtype=np.intp
+            )
         if self.kind not in ("csr", "csc") or shape.shape != (2,) or shape.dtype.kind not in "iu":
             raise UnsupportedData(
                 f"{self.name} must be an array, or a compressed sparse matrix with its shape; got a group with "
                 f"{self.listed}. Name a matrix in it with part=."
             )
-        parts = [self.member(key) for key in ("data", "indices")]
+        parts = [self.member(key) for key in keys[:2]]
         strict = "fill" if self.missing == "fill" else "refuse"  # zeros there make another matrix
         reads = [part.reader(strict) for part in parts]
         some = parts[0].node.size  # zeros are plausible in indptr, too
-        (n, p), ends = map(int, shape), self.member("indptr").line(self.missing if some else "fill")
+        (n, p), ends = map(int, shape), self.member(keys[2]).line(self.missing if some else "fill")
         starts, lengths = ends.astype(np.int64), [part.node.shape for part in parts]
         if (
             ends.dtype.kind not in "iu"
@@ -338,7 +371,19 @@ class Node:
             )
         )
 
-    # ---- labels of AnnData --------------------------------------------------------------------------------
+    # ---- labels --------------------------------------------------------------------------------
+
+    def _label_cells(self, operator: LinearOperator) -> None:
+        """Give a matrix of cells its barcodes, and the names of features, or their ids where a name occurs twice."""
+        n, p = operator.shape
+        for key in ("features/name", "features/id", "gene_names", "genes"):
+            names = self.member(key)._texts() if key in self.node else []
+            if len(set(names)) == len(names) == p:
+                operator.column_names = tuple(names)
+                break
+        if n <= MOST_LABELS:
+            names = self.member("barcodes")._texts()
+            operator.row_names = names if len(names) == n else None
 
     def _label(self, operator: LinearOperator, axis: str) -> None:
         """Give the matrix of an AnnData the names of its columns and rows."""
@@ -386,7 +431,13 @@ def _read_again(path: str, inner: str, start: int, stop: int) -> HostArray:
     import h5py
 
     with h5py.File(path, "r") as file:
-        return _read(file[inner], start, stop)
+        node = file[inner]
+        return node[:, start:stop].T if _is_of_matlab(node) else _read(node, start, stop)
+
+
+def _is_of_matlab(array: Any) -> bool:
+    """Whether an array is a matrix of MATLAB, which writes it by columns."""
+    return "MATLAB_class" in array.attrs and array.ndim == 2
 
 
 def _read_compressed(

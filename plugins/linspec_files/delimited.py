@@ -32,7 +32,7 @@ from typing import Any, BinaryIO, cast
 
 from linspec.errors import InvalidProblem, LinspecError, NonFiniteData, UnsupportedData, shown
 from linspec.operators import DenseOperator, LinearOperator, RowFiles, labels_in_front, long_fields
-from linspec.process import check_memory
+from linspec.process import check_memory, tell_rows
 from linspec_files.first_line import holds_names, is_like_number, is_missing
 from linspec_files.slabs import MOST_LABELS, WITHOUT_COLUMN, WITHOUT_GAPS, stacked, without_part
 
@@ -44,6 +44,9 @@ BLOCK = 1 << 20
 
 PIECE = 2**20
 """Number of bytes of a file that are looked at together."""
+
+TOLD = 10_000
+"""Number of lines that are read by Python between two looks at the line of progress."""
 
 PER_CHARACTER = 16
 """Bytes of memory that a character takes while the fields of its line are held as texts and as numbers."""
@@ -137,7 +140,7 @@ def _read(path: Path, files: RowFiles) -> LinearOperator:
         lines, count, names = survey["lines"], len(layout.columns), layout.names
         check_memory(path, 8 * lines * count, f"a matrix of {lines:,} x {count:,} numbers")
         labelled = layout.labelled and lines <= MOST_LABELS
-        numbers, labels = _by_arrow(layout, survey, labelled) or _numbers(layout, labelled)
+        numbers, labels = _by_arrow(layout, survey, labelled) or _numbers(layout, lines, labelled)
     if not len(numbers):
         first = ", ".join(names or ())[:40]
         raise InvalidProblem(
@@ -271,11 +274,11 @@ def _layout(path: Path, files: RowFiles) -> _Layout:
     return _Layout(path, number + bool(names), names, width, columns, files.missing == "nan")
 
 
-def _numbers(layout: _Layout, labelled: bool) -> tuple[Any, list[str]]:
-    """Read the numbers, and the labels, line by line; NaN for missing values, if these are permitted."""
+def _numbers(layout: _Layout, count: int, labelled: bool) -> tuple[Any, list[str]]:
+    """Read the numbers, and the labels, of about so many lines; NaN for missing values, if these are permitted."""
     import numpy as np
 
-    numbers, labels = array("d"), list[str]()
+    numbers, labels, tell = array("d"), list[str](), tell_rows(count)
     every = list(layout.columns) == list(range(layout.width))
     for number, line, fields in _lines(layout):
         plain = line.isascii() and "_" not in line and not layout.gaps
@@ -288,6 +291,8 @@ def _numbers(layout: _Layout, labelled: bool) -> tuple[Any, list[str]]:
             raise _culprit(layout, number, fields) from error
         if labelled:
             labels.append(fields[0].strip())
+        if number % TOLD == 0:
+            tell(TOLD)
     return np.frombuffer(numbers).reshape(-1, len(layout.columns)), labels
 
 
@@ -311,6 +316,7 @@ def _by_arrow(layout: _Layout, survey: Counter[str], labelled: bool) -> tuple[An
         return None
     import numpy as np
 
+    tell = tell_rows(survey["lines"])
     numbers, rows, labels = np.empty((survey["lines"], len(chosen)), order="F"), 0, list[str]()
     settings = (
         csv.ReadOptions(
@@ -329,6 +335,7 @@ def _by_arrow(layout: _Layout, survey: Counter[str], labelled: bool) -> tuple[An
                 for j in range(len(chosen)):
                     numbers[rows : rows + batch.num_rows, j] = batch.column(j).to_numpy()  # refuses nulls
                 rows += batch.num_rows
+                tell(batch.num_rows)
                 labels += map(str.strip, batch.column(len(chosen)).to_pylist() if labelled else ())
     except (pa.ArrowException, ValueError):
         return None

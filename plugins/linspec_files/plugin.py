@@ -17,15 +17,17 @@ from linspec.errors import MissingPackage
 TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 MATRIX_MARKET = (".mtx", ".mtx.gz")
 SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".svm.gz", ".svmlight.gz", ".libsvm.gz")
-PARQUET, ZARR, HDF5 = (".parquet", ".pq"), (".zarr",), (".h5", ".hdf5", ".h5ad")
+PARQUET, ZARR, HDF5 = (".parquet", ".pq"), (".zarr",), (".h5", ".hdf5", ".h5ad", ".mat")
 
 BACKED = "_CSRDataset", "_CSCDataset", "CSRDataset", "CSCDataset", "SparseDataset"
 """Types of sparse matrices in files that anndata has opened."""
 
 ARROW = "FileSystemDataset", "InMemoryDataset", "UnionDataset"
 
-MAGIC = {".npy": b"\x93NUMPY", ".npz": b"PK"}
-"""First bytes of files of NumPy. Others are taken by no reader, and linspec raises an error that says what they are."""
+NUMPY = (".npy", ".npz")
+MAGIC = {".npy": b"\x93NUMPY", ".npz": b"PK", ".mat": b"MATLAB 7.3"}
+"""First bytes of files of NumPy, and of those of MATLAB that are HDF5. Others are taken by no reader, and linspec
+raises an error that says what they are."""
 
 ZARR_MARKS = "zarr.json", ".zarray", ".zgroup"
 """Files by which a folder of any name is recognised as an array or a group of zarr, of format 3 and of format 2."""
@@ -114,13 +116,13 @@ def linspec_operators() -> tuple[OperatorSpec, ...]:
                 "The text format of SVMlight and LIBSVM, also with .gz: features, labels, or classes.",
                 suffixes=SVMLIGHT),
         _record("numpy-files", "arrays", "of_numpy",
-                "Files of NumPy and of scipy.sparse, .npy and .npz; one file or several.", suffixes=tuple(MAGIC)),
+                "Files of NumPy and of scipy.sparse, .npy and .npz; one file or several.", suffixes=NUMPY),
         _record("parquet-files", "parquet_files", "of_parquet",
                 "Parquet files, one, several, or a folder of them; columns by name.", suffixes=PARQUET, table=True),
         _record("zarr-files", "arrays", "of_zarr",
                 "Folders of zarr, dense, or sparse as AnnData writes them; one or several.", suffixes=ZARR),
         _record("hdf5-files", "arrays", "of_hdf5",
-                "HDF5 files, .h5, .hdf5 and .h5ad, dense, or sparse as AnnData writes them; one or several.",
+                "HDF5 files, .h5, .hdf5, .h5ad and .mat, dense, or sparse by AnnData, 10x Genomics or MATLAB.",
                 suffixes=HDF5),
         _record("zarr", "arrays", "of_object",
                 "Arrays of zarr, dense, or sparse as AnnData writes them, decoded one slab ahead.",

@@ -183,6 +183,26 @@ def test_what_is_read_in_slices(folder, monkeypatch, kind):
     np.testing.assert_allclose(ls.load_solution("r.npz").S, expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_range_of_rows_is_that_of_every_file(folder, suffix):
+    columns = {**{name: np.array(PEOPLE[name]) for name in NAMES}, "who": np.array(IDS)}
+    if suffix == "csv":
+        table("x.csv", columns)
+    else:
+        pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        pq.write_table(pa.table(columns), "x.parquet")
+    np.save("target.npy", Y[:, 0])
+    line = f"solve least-squares x.{suffix} target.npy --ids who --center"
+    run(f"{line} --rows :-20 --out r.npz")
+    expected = ls.solve(ls.LeastSquares(X[:-20], Y[:-20, 0], center=True))
+    np.testing.assert_allclose(ls.load_solution("r.npz").x, expected.x, rtol=1e-6)
+    out, _ = run(f"transform r.npz x.{suffix} --ids who --predict --rows -20:")
+    assert [row[0] for row in csv.reader(out.splitlines()[1:])] == IDS[-20:]
+    np.testing.assert_allclose(rows_of(out, start=1)[1][:, 0], expected.predict(X[-20:]).ravel(), rtol=1e-6)
+    assert "must be FIRST:END" in run(f"{line} --rows 0-9", code=2)[1]
+    assert "leaves no row of A, B" in run(f"{line} --rows {N}:", code=2)[1]
+
+
 # ---- new rows: linspec transform -----------------------------------------------------------------
 
 LONG = {

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.io
 from written_files import (
     CSC,
     DENSE,
@@ -15,8 +16,10 @@ from written_files import (
     N,
     P,
     entries,
+    write_cells,
     write_h5,
     write_h5ad,
+    write_matlab,
     write_parquet,
     write_svmlight,
     write_text,
@@ -179,6 +182,42 @@ def test_nullable_names_are_read(lacking: Any, names: Any, tmp_path: Path) -> No
     assert list(found.row_names) == ["cell1", "cell0"]
 
 
+@pytest.mark.parametrize("names", [("features/name", "features/id"), ("gene_names", "genes")])
+def test_cells_of_10x_genomics_have_names(names: tuple[str, str], tmp_path: Path) -> None:
+    """The layout of Cell Ranger since 3, and before; names of genes may occur twice, and ids may not."""
+    h5py = pytest.importorskip("h5py")
+    path = write_cells(tmp_path / "a.h5", SPARSE, names)
+    assert ls.open_rows(path).column_names == GENES
+    assert list(ls.open_rows(path)[5:7].row_names) == ["cell5", "cell6"]
+    with h5py.File(path, "r+") as file:
+        file["matrix"][names[0]][1] = b"gene0"
+        file.move("matrix", "GRCh38")
+    assert ls.open_rows(path).column_names == tuple(f"id{j}" for j in range(P))
+    np.testing.assert_array_equal(ls.open_rows(path, columns=["id4", 2]).dense(), SPARSE.toarray()[:, [4, 2]])
+
+
+# ---- MATLAB -----------------------------------------------------------------------------------
+
+
+def test_what_is_no_matrix_of_matlab_is_refused(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "a.mat"
+    write_matlab(path, DENSE)
+    with h5py.File(path, "r+") as file:
+        file.create_dataset("note", data=np.ones((2, 1), "u2")).attrs["MATLAB_class"] = np.bytes_("char")
+        assert ls.as_operator(file["a"]).shape == (P, N)  # as h5py shows it
+    with pytest.raises(InvalidProblem, match="2 matrices"):
+        ls.open_rows(path)
+    with pytest.raises(UnsupportedData, match="note is text or empty in MATLAB"):
+        ls.open_rows(path, part="note")
+    scipy.io.savemat(path, {"X": DENSE})  # version 5
+    with pytest.raises(UnsupportedData, match="bytes are not of that format"):
+        ls.open_rows(path)
+
+
+# ---- objects of anndata -----------------------------------------------------------------------
+
+
 class AnnData:
     """The part of an `anndata.AnnData` that the adapter uses."""
 
@@ -272,7 +311,9 @@ def test_test_rows_of_another_width(base: int, tmp_path: Path) -> None:
     narrow[:, [0, 5]] = 0
     for rows in (narrow, wide, np.zeros((3, 6))):
         path = write_svmlight(tmp_path / "test.svm", rows, base)
-        with pytest.raises(InvalidProblem, match=r"6 columns|no features"):
+        with pytest.raises(
+            InvalidProblem, match=r"6 columns .*\('.*test.svm', columns=range\(6\)\)|no features"
+        ):
             found.predict(path)
         test = ls.open_rows(path, columns=range(6), base=base)
         np.testing.assert_allclose(found.predict(test), rows[:, :6] @ found.x + found.intercept, atol=1e-10)

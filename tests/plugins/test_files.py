@@ -28,7 +28,7 @@ from written_files import (
 )  # fmt: skip
 
 import linspec as ls
-from linspec.errors import AccuracyWarning, InvalidProblem
+from linspec.errors import AccuracyWarning, InvalidOption, InvalidProblem, MissingCapability
 from linspec.testing import check_operator
 
 pytest.importorskip("linspec_files")
@@ -68,6 +68,46 @@ def test_the_laws_of_operators_hold(kind: str, many: bool, tmp_path: Path) -> No
     if kind.startswith("h5ad"):
         assert operator.row_names[-1] == f"cell{N - 1}" or many
         assert len(operator.row_names) == N
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("many", [False, True], ids=["one", "many"])
+@pytest.mark.slow(keep=8)
+def test_a_range_of_rows_is_a_matrix_of_its_own(kind: str, many: bool, tmp_path: Path) -> None:
+    path, A = (write_many if many else write)(kind, tmp_path)
+    operator, exact = ls.open_rows(path), entries(A)
+    numbers = np.array([7, -1, 7, 0])
+    for chosen in (
+        slice(0, N - 31),
+        slice(N - 31, None),
+        slice(None, -5),
+        slice(3, 3),
+        slice(1, None, 9),
+        numbers,
+    ):
+        rows = operator[chosen]
+        np.testing.assert_array_equal(rows.dense(), exact[chosen])
+        assert (rows.column_names, rows.sparse) == (operator.column_names, operator.sparse)
+        if operator.row_names is not None:
+            assert list(rows.row_names) == np.array(operator.row_names)[chosen].tolist()
+    assert not check_operator(operator[13:-20], entries=exact[13:-20])
+    np.testing.assert_array_equal(operator[13:-20][5:][:40].dense(), exact[18:58])
+    np.testing.assert_array_equal(ls.open_rows(path, rows=(13, -20)).dense(), exact[13:-20])
+    first, rest = (ls.solve(ls.SVD(rows, k=2, center=True)) for rows in (operator[:70], operator[70:]))
+    for answer, rows in ((first, exact[:70]), (rest, exact[70:])):
+        expected = np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False)[:2]
+        np.testing.assert_allclose(answer.S, expected, rtol=1e-5)
+
+
+def test_rows_that_are_no_range_are_refused(tmp_path: Path) -> None:
+    operator = ls.open_rows(write("npy", tmp_path)[0])
+    for chosen in (3, (1, 2), (slice(3), 1), np.ones(N, dtype=bool), [N]):
+        with pytest.raises(InvalidProblem, match=r"selected by a slice, or by integers .* numpy.flatnonzero"):
+            operator[chosen]
+    with pytest.raises(InvalidOption, match="slice or a pair of row numbers"):
+        ls.open_rows(write("npy", tmp_path)[0], rows=[1, 2, 3])
+    with pytest.raises(MissingCapability, match="no row slices"):
+        ls.as_operator(lambda: iter([DENSE]))[:5]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import re
 import subprocess
 import sys
 from typing import Any
@@ -40,6 +42,31 @@ def test_progress_draws_on_standard_error_and_clears():
     assert b"\rnaive-gradient: iteration" in done.stderr
     assert done.stderr.endswith(b" \r")
     assert done.stdout == b""
+
+
+def test_progress_tells_the_rows_of_a_pass_and_the_time_that_is_left():
+    script = (
+        "import time, numpy as np, linspec as ls\n"
+        "A = np.random.default_rng(0).standard_normal((5000, 1000))\n"
+        "def slices():\n"
+        "    for i in range(0, 5000, 500):\n"
+        "        time.sleep(0.1)\n"
+        "        yield A[i : i + 500]\n"
+        "rows = ls.as_operator(slices, rows=5000)\n"
+        "ls.solve(ls.SVD(rows, 2), 'gram', progress=True)\n"
+        "ls.solve(ls.SVD(rows, 2), 'gram')"
+    )
+    wide = {**os.environ, "COLUMNS": "80"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, check=True, text=True, env=wide
+    )
+    lines = done.stderr.replace("\r", "\n").split("\n")
+    shown = [re.fullmatch(r"gram: pass 1, ([\d,]+) of 5,000 rows, (\d+) s left *", line) for line in lines]
+    told = [(int(line[1].replace(",", "")), int(line[2])) for line in shown if line]
+    assert len(told) >= 2  # of one pass, in one solve
+    assert [read for read, _ in told] == sorted({read for read, _ in told})
+    assert all(500 < read <= 5000 and left <= 10 for read, left in told)
+    assert {len(line) for line in lines} <= {0, 79}  # the width of a terminal less one
 
 
 @pytest.mark.parametrize("solver", ["als", "lobpcg", "whitened-svd"])

@@ -30,7 +30,7 @@ from scipy.special import gammaln
 from linspec.arrays import HostArray
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
 from linspec.operators import LinearOperator, as_operator
-from linspec.operators.derived import chosen_rows
+from linspec.operators.base import chosen_rows
 from linspec.registry.options import is_number
 from linspec.solving.checks import check_count
 from linspec.solving.problem import Problem
