@@ -267,7 +267,8 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     def _answer(self, method: str, X: Any, y: Any = None) -> Any:
         """Call a method of the solution with checked rows."""
-        return getattr(self.solution_, method)(*self._passed(method, X, y))
+        rows = self._passed(method, X, y)
+        return getattr(self.solution_, method)(*rows)
 
     def _scores(self, X: Any, y: Any = None) -> Any:
         """Compute scores of rows; those of several views are frames where `set_output` asks for frames.

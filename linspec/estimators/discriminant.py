@@ -69,6 +69,9 @@ class Discriminant(
     classes_ : array of shape (n_classes,) or None
         The classes of rows with positive weight: numbers on the device of X, strings on the host. None if y was a
         matrix of labels.
+    coef_, intercept_ : array of shape (n_classes, n_features) and (n_classes,)
+        `decision_function` is ``X @ coef_.T + intercept_``; with two classes there is one row. Set only if `predict`
+        has classes.
     n_components_ : int
     n_features_in_ : int
     feature_names_in_ : numpy.ndarray of shape (n_features,)
@@ -224,7 +227,29 @@ class Discriminant(
         """
         return self._of_classes("log_probabilities", X, "predict_log_proba")
 
+    @property
+    def coef_(self) -> Array:
+        """The coefficients of `decision_function`: a row for each class, or one row for two classes."""
+        return self._functions()[0]
+
+    @property
+    def intercept_(self) -> Array:
+        """The constants of `decision_function`: one for each class, or one for two classes."""
+        return self._functions()[1]
+
     # ---- classes ------------------------------------------------------------------------------
+
+    def _functions(self) -> tuple[Array, Array]:
+        """Coefficients and constants of the discriminant functions, which are linear functions of the row."""
+        classifier = self._classifier
+        if isinstance(classifier, str):
+            raise AttributeError(classifier)  # noqa: TRY004  # so that hasattr is False
+        centred = classifier.means - classifier.priors @ classifier.means
+        slopes = np.linalg.solve(classifier.covariance, centred.T)
+        constants = classifier.decision(like(self.scalings_, np.zeros((1, self.n_features_in_))))[0, :]
+        if len(centred) == 2:
+            slopes, constants = slopes[:, 1:] - slopes[:, :1], constants[1:] - constants[:1]
+        return (self.scalings_ @ like(self.scalings_, slopes)).T, constants
 
     def _classifier_or_reason(self, X: Any, labels: HostArray, w: HostArray | None) -> LinearClassifier | str:
         """A classifier, or the reason why none exists; reads rows only if the solution does not store classes."""

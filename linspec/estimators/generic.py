@@ -32,12 +32,13 @@ from linspec.estimators.base import (
     intercept_of,
     known_to_scikit_learn,
     like,
+    with_columns,
 )
 from linspec.families.least_squares.problem import LeastSquaresSolution
 from linspec.frames import check_order, is_frame
 from linspec.solving.fields import parts_of
 from linspec.solving.problem import Problem
-from linspec.solving.solution import Solution, weights_by_matrix
+from linspec.solving.solution import weights_by_matrix
 from linspec.studies.held_out.scores import number_of, score_of_rows
 
 RUN = {"solver": "auto", "tol": None, "max_passes": None, "random_state": None, "solver_options": None}
@@ -48,11 +49,6 @@ OF_FIT = ("sample_weight", "confounds")
 
 COMPONENTS = "n_components"
 """The parameter that holds k."""
-
-
-def _predicts(estimator: Generic) -> bool:
-    """Whether solutions of the problem of an estimator have `predict`."""
-    return hasattr(estimator._problem.solution, "predict")
 
 
 class Generic(LinspecEstimator):
@@ -141,7 +137,7 @@ class Generic(LinspecEstimator):
             )
         return [_checked_view(self, view) for view in X]
 
-    @available_if(_predicts)  # type: ignore[untyped-decorator]  # scikit-learn has no types
+    @available_if(lambda estimator: hasattr(estimator._problem.solution, "predict"))  # type: ignore[untyped-decorator]
     def predict(self, X: Any) -> Any:
         """Predict the targets of rows, their classes, or their part in the other view.
 
@@ -222,7 +218,8 @@ class Scored(Generic):
             each pair of matrices, summed over components and pairs. NaN for correlations of a single row, or of rows
             that do not vary.
         """
-        return number_of(score_of_rows(self.solution_, self._passed("score", X, y)))
+        rows = self._passed("score", X, y)
+        return number_of(score_of_rows(self.solution_, rows))
 
 
 class Predictor(PairedRows, MultiOutputMixin, RegressorMixin, Generic):  # type: ignore[misc]
@@ -239,7 +236,8 @@ class LinearPredictor(Predictor):
         if getattr(solution, "path", False):
             raise AttributeError("coef_ belongs to one ridge; x_ has the coefficients of several ridges.")
         x = solution.coefficients() if hasattr(solution, "coefficients") else solution.x
-        return x if x.ndim == 1 else x.T
+        rows = with_columns(x).T
+        return rows[0, :] if self._one_column else rows
 
     @property
     def intercept_(self) -> Any:
@@ -249,11 +247,6 @@ class LinearPredictor(Predictor):
             return intercept_of(solution.intercept)
         nothing = like(getattr(self, self._weights), np.zeros((1, self.n_features_in_)))
         return intercept_of(solution.predict(nothing)[0])
-
-
-def is_linear(solution: type[Solution]) -> bool:
-    """Whether answers of a class have the coefficients of `LinearPredictor`."""
-    return hasattr(solution, "coefficients") or issubclass(solution, LeastSquaresSolution)
 
 
 def _checked_view(estimator: LinspecEstimator, X: Any) -> Any:
@@ -356,7 +349,7 @@ def _bases(problem: type[Problem[Any]]) -> tuple[type, ...]:
     """Return the base classes of the estimator of a problem, which depend on the methods of its solutions."""
     solution = problem.solution
     transforms = (Transformer,) if hasattr(solution, "transform") else ()
-    if is_linear(solution):
+    if hasattr(solution, "coefficients") or issubclass(solution, LeastSquaresSolution):
         return (*transforms, LinearPredictor)
     if hasattr(solution, "predict") and not transforms:
         return (Predictor,)

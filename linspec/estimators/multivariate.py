@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 
 from linspec.arrays import Array, Device, to_host
-from linspec.errors import InvalidProblem
+from linspec.errors import InvalidOption, InvalidProblem, shown
 from linspec.estimators.base import SPARSE, checked_array, known_to_scikit_learn, like, with_columns
 from linspec.estimators.generic import LinearPredictor, Scored, Transformer
 from linspec.frames import is_frame
@@ -53,6 +53,7 @@ class PLSRegression(Transformer, LinearPredictor):
         `transform` multiplies the columns of X, less their means, by it.
     x_weights_, x_loadings_, y_weights_, y_loadings_, covariances_
         The fields of `linspec.PLSRegressionSolution`. Loadings and rotations belong to undivided columns.
+        ``transform(X, y)`` also gives y times `y_weights_`, which have length 1.
     n_components_ : int
     n_features_in_ : int
     feature_names_in_ : numpy.ndarray of shape (n_features,)
@@ -100,7 +101,7 @@ class PLSRegression(Transformer, LinearPredictor):
     @property
     def intercept_(self) -> Array:
         """The intercept of each target."""
-        return like(self.coef_, np.atleast_1d(to_host(super().intercept_)))
+        return like(self.coef_, np.zeros(len(self.coef_)) + to_host(super().intercept_))
 
 
 class ReducedRankRegression(Transformer, LinearPredictor):
@@ -270,6 +271,10 @@ class MultisetCCA(Transformer, Scored):
     def _list_of_views(self, X: Any, *, fitting: bool = False) -> list[Any]:
         if self._takes_list:
             return super()._list_of_views(X, fitting=fitting)
+        if not isinstance(self.columns, list | tuple) or any(map(np.isscalar, self.columns)):
+            raise InvalidOption(
+                f"columns must have a slice, a list of columns or a mask for each view; got {shown(self.columns)}."
+            )
         if not known_to_scikit_learn(X):
             raise InvalidProblem(
                 f"columns select from an array, a frame or a sparse matrix; got {type(X).__name__} as X. Pass a list "
