@@ -99,17 +99,17 @@ class Generic(LinspecEstimator):
     def _learn(self, problem: Problem[Any]) -> None:
         solution = self.solution_ = self._solved(problem)
         layout = solution.layout
+        first = next(iter(layout.leading), "")
+        vectors = parts_of(getattr(solution, first, None))[0]
         for name in layout.entries:
             value = getattr(solution, name)
-            if name == layout.value and layout.leading and is_array(getattr(solution, layout.leading[0])):
-                value = like(getattr(solution, layout.leading[0]), value)
-            setattr(self, f"{name}_", value)
+            moved = is_array(vectors) and (name == layout.value or not isinstance(vectors, np.ndarray))
+            numbers = moved and isinstance(value, np.ndarray) and value.dtype.kind == "f"
+            setattr(self, f"{name}_", like(vectors, value) if numbers else value)
         if self._takes_list:
             self.n_features_in_ = sum(int(A.shape[1]) for A in problem.matrices.values())
         if hasattr(solution, "transform"):
-            field = layout.leading[0]
-            vectors = parts_of(getattr(solution, field))[0]
-            self.n_components_ = int(vectors.shape[1 - layout.entries[field].axis])
+            self.n_components_ = int(vectors.shape[1 - layout.entries[first].axis])
 
     def _matrices(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
         """Check the data of a fit, and return them as arguments of the problem."""
