@@ -19,7 +19,6 @@ from sklearn.base import (
     RegressorMixin,
     TransformerMixin,
 )
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from linspec import registry
@@ -108,7 +107,7 @@ class Generic(LinspecEstimator):
             setattr(self, f"{name}_", like(vectors, value) if numbers else value)
         if self._takes_list:
             self.n_features_in_ = sum(int(A.shape[1]) for A in problem.matrices.values())
-        if hasattr(solution, "transform"):
+        if layout.leading and (layout.value or hasattr(solution, "transform")):
             self.n_components_ = int(vectors.shape[1 - layout.entries[first].axis])
 
     def _matrices(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
@@ -136,23 +135,6 @@ class Generic(LinspecEstimator):
                 "list, call linspec.cross_validate, which cuts the rows."
             )
         return [_checked_view(self, view) for view in X]
-
-    @available_if(lambda estimator: hasattr(estimator._problem.solution, "predict"))  # type: ignore[untyped-decorator]
-    def predict(self, X: Any) -> Any:
-        """Predict the targets of rows, their classes, or their part in the other view.
-
-        The method `predict` of the solution decides which of these it is.
-
-        Parameters
-        ----------
-        X : data of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array of shape (n_samples, n_targets), or (n_samples,)
-        """
-        predicted = self._answer("predict", X)
-        return predicted[:, 0] if self._one_column and getattr(predicted, "ndim", 1) > 1 else predicted
 
     def _passed(self, method: str, X: Any, y: Any = None) -> list[Any]:
         """Check rows for a method of a fitted estimator, or a list of views."""
@@ -222,11 +204,31 @@ class Scored(Generic):
         return number_of(score_of_rows(self.solution_, rows))
 
 
-class Predictor(PairedRows, MultiOutputMixin, RegressorMixin, Generic):  # type: ignore[misc]
+class Predictor(Generic):
+    """Base of estimators whose answers have `predict`."""
+
+    def predict(self, X: Any) -> Any:
+        """Predict the targets of rows, their classes, or their part in the other view.
+
+        The method `predict` of the solution decides which of these it is.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_targets), or (n_samples,)
+        """
+        predicted = self._answer("predict", X)
+        return predicted[:, 0] if self._one_column and getattr(predicted, "ndim", 1) > 1 else predicted
+
+
+class TargetPredictor(PairedRows, MultiOutputMixin, RegressorMixin, Predictor):  # type: ignore[misc]
     """Base of estimators whose answers predict targets; `score` is R² as scikit-learn computes it."""
 
 
-class LinearPredictor(Predictor):
+class LinearPredictor(TargetPredictor):
     """Base of estimators whose answers have coefficients of columns."""
 
     @property
@@ -351,11 +353,12 @@ def _bases(problem: type[Problem[Any]]) -> tuple[type, ...]:
     transforms = (Transformer,) if hasattr(solution, "transform") else ()
     if hasattr(solution, "coefficients") or issubclass(solution, LeastSquaresSolution):
         return (*transforms, LinearPredictor)
-    if hasattr(solution, "predict") and not transforms:
-        return (Predictor,)
+    predicts = (Predictor,) if hasattr(solution, "predict") else ()
+    if predicts and not transforms:
+        return (TargetPredictor,)
     several = any(declared.several for declared in problem.stated.matrices.values())
     paired = transforms and (several or len(solution.layout.weights) > 1)
-    return (*transforms, Scored if paired or hasattr(solution, "score") else Generic)
+    return (*transforms, *predicts, Scored if paired or hasattr(solution, "score") else Generic)
 
 
 def _reduced(estimator: Generic) -> tuple[Any, ...]:
