@@ -278,8 +278,10 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         scores = self._answer("transform", X, y)
         if not isinstance(scores, tuple):
             return scores
-        views = zip(scores, X if y is None else (X, y), strict=True)
-        return tuple(_wrap_data_with_container("transform", part, rows, self) for part, rows in views)
+        return tuple(
+            _wrap_data_with_container("transform", part, rows, self)
+            for part, rows in zip(scores, X if y is None else (X, y), strict=True)
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

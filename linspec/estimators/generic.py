@@ -88,9 +88,9 @@ class Generic(LinspecEstimator):
         estimator
             The estimator itself.
         """
-        fields = parameters_of(self._problem)
-        numbers = {field.name: getattr(self, name, None) for name, field in fields.items()}
-        numbers["sample_weight"] = sample_weight
+        numbers = {
+            field.name: getattr(self, name, None) for name, field in parameters_of(self._problem).items()
+        } | {"sample_weight": sample_weight}
         stated = {name: value for name, value in numbers.items() if value is not None}
         self._learn(self._problem(*self._matrices(X, y, sample_weight), **stated))
         return self
@@ -102,9 +102,10 @@ class Generic(LinspecEstimator):
         vectors = parts_of(getattr(solution, first, None))[0]
         for name in layout.entries:
             value = getattr(solution, name)
-            moved = is_array(vectors) and (name == layout.value or not isinstance(vectors, np.ndarray))
-            numbers = moved and isinstance(value, np.ndarray) and value.dtype.kind == "f"
-            setattr(self, f"{name}_", like(vectors, value) if numbers else value)
+            numbers = isinstance(value, np.ndarray) and value.dtype.kind == "f"
+            if numbers and layout.shapes.get(name) in ("k", "m k", "r") and is_array(vectors):
+                value = like(vectors, value)  # of components or targets, kept on the host
+            setattr(self, f"{name}_", value)
         if self._takes_list:
             self.n_features_in_ = sum(int(A.shape[1]) for A in problem.matrices.values())
         if layout.leading and (layout.value or hasattr(solution, "transform")):
@@ -309,9 +310,8 @@ def of(problem: str | type[Problem[Any]]) -> type[Generic]:
 
 def parameters_of(problem: type[Problem[Any]]) -> dict[str, dataclasses.Field[Any]]:
     """Return the fields of a problem that are parameters of its estimator, by the names of the parameters."""
-    stated = problem.stated
-    apart = {*stated.matrices, *OF_FIT}
-    names = {stated.count: COMPONENTS}
+    apart = {*problem.stated.matrices, *OF_FIT}
+    names = {problem.stated.count: COMPONENTS}
     fields: Any = dataclasses.fields(problem)  # type: ignore[arg-type]  # problems are dataclasses
     return {
         names.get(field.name, field.name): field for field in fields if field.init and field.name not in apart

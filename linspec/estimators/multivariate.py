@@ -101,7 +101,7 @@ class PLSRegression(Transformer, LinearPredictor):
     @property
     def intercept_(self) -> Array:
         """The intercept of each target."""
-        return like(self.coef_, np.zeros(len(self.coef_)) + to_host(super().intercept_))
+        return like(self.coef_, np.zeros(self.coef_.shape[0]) + to_host(super().intercept_))
 
 
 class ReducedRankRegression(Transformer, LinearPredictor):
@@ -241,7 +241,7 @@ class MultisetCCA(Transformer, Scored):
     """
 
     _named = "multiset-cca"
-    _weights = "weights_"
+    _weights = "eigenvalues_"
 
     def __init__(
         self,
@@ -280,7 +280,10 @@ class MultisetCCA(Transformer, Scored):
                 f"columns select from an array, a frame or a sparse matrix; got {type(X).__name__} as X. Pass a list "
                 "of views, without columns."
             )
-        self._rows(X, fitting=fitting, least=2 if fitting else 1)
+        if fitting:
+            self._rows(X, fitting=True, least=2)
+        else:
+            self._new_rows(X, "transform")
         if not is_frame(X):
             X = checked_array(X, accept_sparse=SPARSE)
         views = [_safe_indexing(X, columns, axis=1) for columns in self.columns]

@@ -59,6 +59,11 @@ def frame_of(library, values, names):
     return pd.DataFrame(values, columns=names, index=LABELS)
 
 
+def has_names(frame):
+    """Whether scikit-learn knows the names of columns; 1.6 to 1.8 know those of polars 1 alone."""
+    return not isinstance(frame, np.ndarray) and hasattr(StandardScaler().fit(frame), "feature_names_in_")
+
+
 def estimator_of(made):
     ridge = {"ridge": 1.0} if "ridge" in made().get_params() else {}
     return made(n_components=1, random_state=0, **ridge)
@@ -92,7 +97,7 @@ def test_scores_are_frames_with_names_and_labels(rows, made, goes_in, comes_out)
         np.testing.assert_allclose(part.to_numpy(), values, rtol=1e-7, atol=1e-9)
         if goes_in == comes_out == "pandas":
             assert part.index.tolist() == LABELS
-    if made.__name__ not in LISTS:
+    if has_names(frame) and made.__name__ not in LISTS:
         assert estimator.feature_names_in_.tolist() == COLUMNS
         with pytest.raises(ValueError, match="feature names should match"):
             estimator.transform(frame_of(goes_in, X, COLUMNS[::-1]))
@@ -101,6 +106,8 @@ def test_scores_are_frames_with_names_and_labels(rows, made, goes_in, comes_out)
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_steps_beside_and_after_each_other(rows, library):
     X, _, _ = rows
+    if not has_names(frame_of(library, X, COLUMNS)):
+        pytest.skip("this scikit-learn does not join frames of this polars")
     y = 2 * X[:, 0] + 1.0
     frame = frame_of("pandas", X, COLUMNS).assign(sample="s")
     parts = [
@@ -129,7 +136,7 @@ def test_steps_beside_and_after_each_other(rows, library):
 def test_views_are_a_list_or_columns_of_one_matrix(rows, library):
     X, _, _ = rows
     data = frame_of(library, X, COLUMNS) if library else X
-    columns = VIEWS if library else [[0, 1], slice(2, 5), np.arange(6) == 5]
+    columns = VIEWS if has_names(data) else [[0, 1], slice(2, 5), np.arange(6) == 5]
     arrays = [X[:, :2], X[:, 2:5], X[:, 5:]]
     by_columns = estimators.MultisetCCA(2, columns=columns, ridge=0.5).fit(data)
     as_list = estimators.MultisetCCA(2, ridge=0.5).fit(arrays)
