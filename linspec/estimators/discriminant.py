@@ -50,14 +50,8 @@ class Discriminant(
         Whether to divide columns by their standard deviations before the ridge is added.
     solver : str or linspec.Solver, default "auto"
         A solver of `linspec.Discriminant`, by name.
-    tol : float, optional
-        The residual at which to stop; by default 1e-6. Exact solvers, and solvers passed as instances, ignore it.
-    max_passes : float, optional
-        The largest number of passes over the data.
-    random_state : None, int, numpy.random.RandomState or numpy.random.Generator
-        Seed of all random numbers.
-    solver_options : dict, optional
-        Options of the solver.
+    tol, max_passes, random_state, solver_options
+        As for `PCA`.
 
     Attributes
     ----------
@@ -69,9 +63,8 @@ class Discriminant(
     classes_ : array of shape (n_classes,) or None
         The classes of rows with positive weight: numbers on the device of X, strings on the host. None if y was a
         matrix of labels.
-    coef_, intercept_ : array of shape (n_classes, n_features) and (n_classes,)
-        `decision_function` is ``X @ coef_.T + intercept_``; with two classes there is one row. Set only if `predict`
-        has classes.
+    coef_, intercept_ : array of shape (n_classes, n_features) and (n_classes,), or (1, n_features) and (1,)
+        `decision_function` is ``X @ coef_.T + intercept_``. Only where there is a classifier.
     n_components_ : int
     n_features_in_ : int
     feature_names_in_ : numpy.ndarray of shape (n_features,)

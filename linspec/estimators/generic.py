@@ -100,7 +100,8 @@ class Generic(LinspecEstimator):
         layout = solution.layout
         first = next(iter(layout.leading), "")
         vectors = parts_of(getattr(solution, first, None))[0]
-        for name in layout.entries:
+        names = [name for name in layout.entries if not hasattr(type(self), f"{name}_")]
+        for name in names:  # coef_ and intercept_ are properties
             value = getattr(solution, name)
             numbers = isinstance(value, np.ndarray) and value.dtype.kind == "f"
             if numbers and layout.shapes.get(name) in ("k", "m k", "r") and is_array(vectors):
