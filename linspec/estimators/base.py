@@ -201,7 +201,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
                     f"X must have {self.n_features_in_} columns, as in fit; got {A.shape[1]}."
                 )
             return A
-        X = _merged(X)
+        X = merged(X)
         with on_device(X):  # scikit-learn makes arrays on the current device of CuPy
             X = validate_data(
                 self, X, reset=fitting, accept_sparse=SPARSE, dtype="numeric", ensure_min_samples=least
@@ -234,7 +234,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             return y
         kind = "numeric" if numeric else None
         return checked_array(
-            _merged(y), accept_sparse=SPARSE, dtype=kind, ensure_2d=False, input_name="y", estimator=self
+            merged(y), accept_sparse=SPARSE, dtype=kind, ensure_2d=False, input_name="y", estimator=self
         )
 
     def _views(self, X: Any, y: Any, **row_data: Any) -> tuple[Any, Any]:
@@ -379,7 +379,7 @@ def known_to_scikit_learn(X: Any) -> bool:
     return known or hasattr(X, "__array__") or hasattr(X, "__dataframe__")
 
 
-def _merged(X: Any) -> Any:
+def merged(X: Any) -> Any:
     """Add the duplicate entries of a sparse matrix, which scikit-learn would add in the dtype that is stored."""
     return checked_rows(X) if scipy.sparse.issparse(X) and X.format not in SPARSE else X
 

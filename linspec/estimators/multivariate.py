@@ -14,7 +14,14 @@ from sklearn.utils import _safe_indexing
 
 from linspec.arrays import Array, Device, to_host
 from linspec.errors import InvalidOption, InvalidProblem, shown
-from linspec.estimators.base import SPARSE, checked_array, known_to_scikit_learn, like, with_columns
+from linspec.estimators.base import (
+    SPARSE,
+    checked_array,
+    known_to_scikit_learn,
+    like,
+    merged,
+    with_columns,
+)
 from linspec.estimators.generic import LinearPredictor, Scored, Transformer
 from linspec.frames import is_frame
 
@@ -285,7 +292,7 @@ class MultisetCCA(Transformer, Scored):
         else:
             self._new_rows(X, "transform")
         if not is_frame(X):
-            X = checked_array(X, accept_sparse=SPARSE)
+            X = checked_array(merged(X), accept_sparse=SPARSE)
         views = [_safe_indexing(X, columns, axis=1) for columns in self.columns]
         return super()._list_of_views(views, fitting=fitting)
 
