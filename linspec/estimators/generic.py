@@ -31,7 +31,6 @@ from linspec.estimators.base import (
     intercept_of,
     known_to_scikit_learn,
     like,
-    merged,
     with_columns,
 )
 from linspec.families.least_squares.problem import LeastSquaresSolution
@@ -258,7 +257,7 @@ def _checked_view(estimator: LinspecEstimator, X: Any) -> Any:
     """Check one of several views, and return it as a frame, an array, a sparse matrix, or an operator."""
     if is_frame(X) or not known_to_scikit_learn(X):
         return X
-    return checked_array(merged(X), accept_sparse=True, input_name="X", estimator=estimator)
+    return checked_array(X, accept_sparse=True, input_name="X", estimator=estimator)
 
 
 def of(problem: str | type[Problem[Any]]) -> type[Generic]:

@@ -191,14 +191,15 @@ def test_what_is_no_list_of_views_is_refused(rows):
 
 
 def test_duplicates_of_sparse_views_do_not_wrap():
-    dense = np.random.default_rng(0).integers(0, 2, (N, 4)) * 300.0  # three times 100, beyond int8
+    counts = np.random.default_rng(0).integers(0, 4, (N, 4))  # times 100: two are beyond int8
 
     def summed(columns):
-        rows, numbers = (np.tile(places, 3) for places in np.nonzero(dense[:, columns]))
-        entries = np.full(len(rows), 100, np.int8)
-        return scipy.sparse.coo_array((entries, (rows, numbers)), shape=(N, len(columns)))
+        often = counts[:, columns]
+        places = (np.repeat(numbers.ravel(), often.ravel()) for numbers in np.indices(often.shape))
+        entries = np.full(often.sum(), 100, np.int8)
+        return scipy.sparse.coo_array((entries, tuple(places)), shape=often.shape)
 
-    wanted = np.hstack(estimators.MultisetCCA().fit_transform([dense[:, :2], dense[:, 2:]]))
+    wanted = np.hstack(estimators.MultisetCCA().fit_transform([100.0 * counts[:, :2], 100.0 * counts[:, 2:]]))
     as_list = estimators.MultisetCCA().fit_transform([summed([0, 1]), summed([2, 3])])
     by_columns = estimators.MultisetCCA(columns=[[0, 1], [2, 3]]).fit_transform(summed([0, 1, 2, 3]))
     for scores in (np.hstack(as_list), by_columns):
