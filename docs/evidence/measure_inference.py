@@ -7,8 +7,8 @@ draws) holds the value of the source: of the first three components, or of the f
 it is the share of plain percentiles of the same draws. 87.2 to 92.6 % is within two standard errors of 90 %.
 
 levels: of 500 sets of unrelated rows, the share in % with p ≤ .05 at the first component (`linspec.permutation_test`,
-39 permutations): with what is known of the rows (groups, blocks, signs, weights), and in free orders of the rows. 3.1
-to 6.9 % is within two standard errors of 5 %.
+39 permutations): with what is known of the rows (groups, blocks, signs, weights), and in free orders of the rows. 2.1
+to 7.9 % is within three standard errors of 5 %.
 """
 
 from __future__ import annotations

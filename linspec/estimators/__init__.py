@@ -24,6 +24,7 @@ from linspec.estimators.base import ConvergenceWarning
 from linspec.estimators.components import CCA, PCA, KernelCCA
 from linspec.estimators.discriminant import Discriminant
 from linspec.estimators.generic import of
+from linspec.estimators.multivariate import MultisetCCA, PLSRegression, ReducedRankRegression
 from linspec.estimators.ridge import KernelRidge, Ridge, RidgeCV
 
 __all__ = [
@@ -33,6 +34,9 @@ __all__ = [
     "Discriminant",
     "KernelCCA",
     "KernelRidge",
+    "MultisetCCA",
+    "PLSRegression",
+    "ReducedRankRegression",
     "Ridge",
     "RidgeCV",
     "of",

@@ -31,6 +31,7 @@ import sklearn.exceptions
 from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
+from sklearn.utils._set_output import _wrap_data_with_container
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from linspec import errors
@@ -200,7 +201,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
                     f"X must have {self.n_features_in_} columns, as in fit; got {A.shape[1]}."
                 )
             return A
-        X = _merged(X)
+        X = merged(X)
         with on_device(X):  # scikit-learn makes arrays on the current device of CuPy
             X = validate_data(
                 self, X, reset=fitting, accept_sparse=SPARSE, dtype="numeric", ensure_min_samples=least
@@ -233,7 +234,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             return y
         kind = "numeric" if numeric else None
         return checked_array(
-            _merged(y), accept_sparse=SPARSE, dtype=kind, ensure_2d=False, input_name="y", estimator=self
+            merged(y), accept_sparse=SPARSE, dtype=kind, ensure_2d=False, input_name="y", estimator=self
         )
 
     def _views(self, X: Any, y: Any, **row_data: Any) -> tuple[Any, Any]:
@@ -256,13 +257,31 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
                 )
         return self._rows(X)
 
-    def _answer(self, method: str, X: Any, y: Any = None) -> Any:
-        """Call a method of the solution with checked rows, and with those of the second view if there are any."""
+    def _passed(self, method: str, X: Any, y: Any = None) -> list[Any]:
+        """Check rows for a method of a fitted estimator, and those of the second view if there are any."""
         rows = [self._new_rows(X, method)]
         if y is not None:
             check_order({"X": X, "y": y})
             rows.append(with_columns(self._second(y, X)))
+        return rows
+
+    def _answer(self, method: str, X: Any, y: Any = None) -> Any:
+        """Call a method of the solution with checked rows."""
+        rows = self._passed(method, X, y)
         return getattr(self.solution_, method)(*rows)
+
+    def _scores(self, X: Any, y: Any = None) -> Any:
+        """Compute scores of rows; those of several views are frames where `set_output` asks for frames.
+
+        scikit-learn makes a frame of a single result, but only of the first one of a tuple.
+        """
+        scores = self._answer("transform", X, y)
+        if not isinstance(scores, tuple):
+            return scores
+        return tuple(
+            _wrap_data_with_container("transform", part, rows, self)
+            for part, rows in zip(scores, X if y is None else (X, y), strict=True)
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -276,6 +295,13 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 def like(weights: Array, numbers: HostArray) -> Array:
     """Copy host numbers to the library, dtype and device of the weights."""
     return Device.of(weights).asarray(np.asarray(numbers), host_dtype(weights))
+
+
+def intercept_of(constant: Array | None) -> Any:
+    """The intercept of a solution as scikit-learn has it: 0.0 without one, a float for a vector of targets."""
+    if constant is None:
+        return 0.0
+    return float(to_host(constant)) if constant.ndim == 0 else constant
 
 
 def on_device_of(y: Any, X: Any) -> Any:
@@ -353,7 +379,7 @@ def known_to_scikit_learn(X: Any) -> bool:
     return known or hasattr(X, "__array__") or hasattr(X, "__dataframe__")
 
 
-def _merged(X: Any) -> Any:
+def merged(X: Any) -> Any:
     """Add the duplicate entries of a sparse matrix, which scikit-learn would add in the dtype that is stored."""
     return checked_rows(X) if scipy.sparse.issparse(X) and X.format not in SPARSE else X
 

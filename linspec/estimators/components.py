@@ -50,7 +50,7 @@ class TwoViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimat
         -------
         array of shape (n_samples, n_components_), or a pair of them when y is given
         """
-        return self._answer("transform", X, y)
+        return self._scores(X, y)
 
     def score(self, X: Any, y: Any) -> float:
         """Compute the sum of the correlations of the canonical pairs on given rows, usually new ones.

@@ -50,14 +50,8 @@ class Discriminant(
         Whether to divide columns by their standard deviations before the ridge is added.
     solver : str or linspec.Solver, default "auto"
         A solver of `linspec.Discriminant`, by name.
-    tol : float, optional
-        The residual at which to stop; by default 1e-6. Exact solvers, and solvers passed as instances, ignore it.
-    max_passes : float, optional
-        The largest number of passes over the data.
-    random_state : None, int, numpy.random.RandomState or numpy.random.Generator
-        Seed of all random numbers.
-    solver_options : dict, optional
-        Options of the solver.
+    tol, max_passes, random_state, solver_options
+        As for `PCA`.
 
     Attributes
     ----------
@@ -69,6 +63,8 @@ class Discriminant(
     classes_ : array of shape (n_classes,) or None
         The classes of rows with positive weight: numbers on the device of X, strings on the host. None if y was a
         matrix of labels.
+    coef_, intercept_ : array of shape (n_classes, n_features) and (n_classes,), or (1, n_features) and (1,)
+        `decision_function` is ``X @ coef_.T + intercept_``. Only where there is a classifier.
     n_components_ : int
     n_features_in_ : int
     feature_names_in_ : numpy.ndarray of shape (n_features,)
@@ -224,7 +220,29 @@ class Discriminant(
         """
         return self._of_classes("log_probabilities", X, "predict_log_proba")
 
+    @property
+    def coef_(self) -> Array:
+        """The coefficients of `decision_function`: a row for each class, or one row for two classes."""
+        return self._functions()[0]
+
+    @property
+    def intercept_(self) -> Array:
+        """The constants of `decision_function`: one for each class, or one for two classes."""
+        return self._functions()[1]
+
     # ---- classes ------------------------------------------------------------------------------
+
+    def _functions(self) -> tuple[Array, Array]:
+        """Coefficients and constants of the discriminant functions, which are linear functions of the row."""
+        classifier = self._classifier
+        if isinstance(classifier, str):
+            raise AttributeError(classifier)  # noqa: TRY004  # so that hasattr is False
+        centred = classifier.means - classifier.priors @ classifier.means
+        slopes = np.linalg.solve(classifier.covariance, centred.T)
+        constants = classifier.decision(like(self.scalings_, np.zeros((1, self.n_features_in_))))[0, :]
+        if len(centred) == 2:
+            slopes, constants = slopes[:, 1:] - slopes[:, :1], constants[1:] - constants[:1]
+        return (self.scalings_ @ like(self.scalings_, slopes)).T, constants
 
     def _classifier_or_reason(self, X: Any, labels: HostArray, w: HostArray | None) -> LinearClassifier | str:
         """A classifier, or the reason why none exists; reads rows only if the solution does not store classes."""

@@ -9,22 +9,36 @@ become attributes that end in "_". The class is made once for each problem.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, RegressorMixin, TransformerMixin
-from sklearn.utils.metaestimators import available_if
+import numpy as np
+from sklearn.base import (
+    ClassNamePrefixFeaturesOutMixin,
+    MultiOutputMixin,
+    RegressorMixin,
+    TransformerMixin,
+)
 from sklearn.utils.validation import check_is_fitted
 
 from linspec import registry
-from linspec.arrays import is_array
-from linspec.errors import InvalidOption, shown
-from linspec.estimators.base import LinspecEstimator, PairedRows, checked_array, known_to_scikit_learn, like
-from linspec.frames import check_order
+from linspec.arrays import Array, is_array
+from linspec.errors import InvalidOption, InvalidProblem, shown
+from linspec.estimators.base import (
+    LinspecEstimator,
+    PairedRows,
+    checked_array,
+    intercept_of,
+    known_to_scikit_learn,
+    like,
+    with_columns,
+)
+from linspec.families.least_squares.problem import LeastSquaresSolution
+from linspec.frames import check_order, is_frame
+from linspec.solving.fields import parts_of
 from linspec.solving.problem import Problem
-from linspec.solving.solution import Solution
-from linspec.studies.held_out.scores import number_of
+from linspec.solving.solution import weights_by_matrix
+from linspec.studies.held_out.scores import number_of, score_of_rows
 
 RUN = {"solver": "auto", "tol": None, "max_passes": None, "random_state": None, "solver_options": None}
 """Parameters of every estimator, and their defaults."""
@@ -36,27 +50,28 @@ COMPONENTS = "n_components"
 """The parameter that holds k."""
 
 
-def _answers(method: str) -> Callable[[Any], bool]:
-    """Return a function that takes an estimator, and returns whether solutions of its problem have a method."""
-    return lambda estimator: hasattr(estimator._problem.solution, method)
-
-
 class Generic(LinspecEstimator):
-    """Base of the estimators that `of` makes."""
+    """Base of the estimators that `of` makes, and of those that name a problem of a plugin."""
 
-    _problem: ClassVar[type[Problem[Any]]]
-    _fields: ClassVar[dict[str, str]]
+    _named: ClassVar[str] = ""
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _empty, (self._problem,), self.__getstate__()
+    @property
+    def _problem(self) -> Any:
+        """The class of the problem, which may be that of a plugin."""
+        return registry.get_problem(self._named)
 
     @property
     def _several(self) -> bool:
         """Whether the problem takes any number of views."""
         return any(declared.several for declared in self._problem.stated.matrices.values())
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Solve the problem from which `of` made this class, for the rows of X, or of X and y.
+    @property
+    def _takes_list(self) -> bool:
+        """Whether X is a list of views."""
+        return self._several
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Solve the problem of this class for the rows of X, or of X and y.
 
         Parameters
         ----------
@@ -73,26 +88,34 @@ class Generic(LinspecEstimator):
         estimator
             The estimator itself.
         """
-        numbers = {field: getattr(self, name) for name, field in self._fields.items()} | {
-            "sample_weight": sample_weight
-        }
+        numbers = {
+            field.name: getattr(self, name, None) for name, field in parameters_of(self._problem).items()
+        } | {"sample_weight": sample_weight}
         stated = {name: value for name, value in numbers.items() if value is not None}
-        matrices = self._matrices(X, y, sample_weight)
-        solution = self.solution_ = self._solved(self._problem(*matrices, **stated))
-        layout = solution.layout
-        for name in layout.entries:
-            value = getattr(solution, name)
-            if name == layout.value and layout.leading and is_array(getattr(solution, layout.leading[0])):
-                value = like(getattr(solution, layout.leading[0]), value)
-            setattr(self, f"{name}_", value)
-        if layout.value:
-            self.n_components_ = self._n_features_out = len(getattr(solution, layout.value))
+        self._learn(self._problem(*self._matrices(X, y, sample_weight), **stated))
         return self
+
+    def _learn(self, problem: Problem[Any]) -> None:
+        solution = self.solution_ = self._solved(problem)
+        layout = solution.layout
+        first = next(iter(layout.leading), "")
+        vectors = parts_of(getattr(solution, first, None))[0]
+        names = [name for name in layout.entries if not hasattr(type(self), f"{name}_")]
+        for name in names:  # coef_ and intercept_ are properties
+            value = getattr(solution, name)
+            numbers = isinstance(value, np.ndarray) and value.dtype.kind == "f"
+            if numbers and layout.shapes.get(name) in ("k", "m k", "r") and is_array(vectors):
+                value = like(vectors, value)  # of components or targets, kept on the host
+            setattr(self, f"{name}_", value)
+        if self._takes_list:
+            self.n_features_in_ = sum(int(A.shape[1]) for A in problem.matrices.values())
+        if layout.leading and (layout.value or hasattr(solution, "transform")):
+            self.n_components_ = int(vectors.shape[1 - layout.entries[first].axis])
 
     def _matrices(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
         """Check the data of a fit, and return them as arguments of the problem."""
         if self._several:
-            return ([_checked_view(self, view) for view in X],)
+            return (self._list_of_views(X, fitting=True),)
         matrices = self._problem.stated.matrices
         if len(matrices) == 1:
             check_order({"X": X, "sample_weight": sample_weight})
@@ -101,7 +124,47 @@ class Generic(LinspecEstimator):
         _, second = matrices.values()
         return X, y[:, 0] if second.vector and self._one_column else y
 
-    @available_if(_answers("transform"))  # type: ignore[untyped-decorator]  # scikit-learn has no types
+    def _list_of_views(self, X: Any, *, fitting: bool = False) -> list[Any]:
+        """Check a list of views; frames stay frames, so that the solution compares the names of their columns."""
+        if not isinstance(X, list | tuple):
+            raise InvalidProblem(
+                f"X must be a list of views, with the same rows in each; got {type(X).__name__}. Pass [X1, X2]."
+            )
+        count = len(X) if fitting else len(weights_by_matrix(self.solution_))
+        if len(X) != count:
+            raise InvalidProblem(
+                f"X must be a list of the {count} views of the fit; got {len(X)}. If cross-validation has cut the "
+                "list, call linspec.cross_validate, which cuts the rows."
+            )
+        return [_checked_view(self, view) for view in X]
+
+    def _passed(self, method: str, X: Any, y: Any = None) -> list[Any]:
+        """Check rows for a method of a fitted estimator, or a list of views."""
+        if not self._several:
+            return super()._passed(method, X, y)
+        check_is_fitted(self)
+        return self._list_of_views(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if len(self._problem.stated.matrices) > 1:
+            tags.target_tags.required = True
+            tags.target_tags.two_d_labels = True
+            tags.target_tags.multi_output = True
+        tags.input_tags.pairwise = self._takes_list  # cross-validation refuses a list: it would cut the views
+        return tags
+
+
+class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Generic):  # type: ignore[misc]
+    """Base of estimators whose answers have `transform`.
+
+    scikit-learn makes frames of the results of a method that stands in the class of a transformer.
+    """
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
     def transform(self, X: Any, y: Any = None) -> Any:
         """Compute the scores of rows.
 
@@ -116,9 +179,36 @@ class Generic(LinspecEstimator):
         -------
         array of shape (n_samples, n_components_), or a tuple of them for several matrices
         """
-        return self._answer("transform", X, y)
+        return self._scores(X, None if self._several else y)
 
-    @available_if(_answers("predict"))  # type: ignore[untyped-decorator]  # as above
+
+class Scored(Generic):
+    """Base of estimators whose answers have `score`, or scores of the rows of two or more matrices."""
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Compute the score of rows by the method `score` of the solution, or by correlations of scores.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+            Rows of the first matrix; a list for problems of several views.
+        y : data of shape (n_samples, n_targets), optional
+
+        Returns
+        -------
+        float
+            The attribute `total` of what that method returns, such as the total correlation captured; without such an
+            attribute, the returned number itself. For solutions without that method, the correlations of the scores of
+            each pair of matrices, summed over components and pairs. NaN for correlations of a single row, or of rows
+            that do not vary.
+        """
+        rows = self._passed("score", X, y)
+        return number_of(score_of_rows(self.solution_, rows))
+
+
+class Predictor(Generic):
+    """Base of estimators whose answers have `predict`."""
+
     def predict(self, X: Any) -> Any:
         """Predict the targets of rows, their classes, or their part in the other view.
 
@@ -135,49 +225,39 @@ class Generic(LinspecEstimator):
         predicted = self._answer("predict", X)
         return predicted[:, 0] if self._one_column and getattr(predicted, "ndim", 1) > 1 else predicted
 
-    def _answer(self, method: str, X: Any, y: Any = None) -> Any:
-        """Call a method of the answer with checked rows, or with a list of views."""
-        if not self._several:
-            return super()._answer(method, X, y)
-        check_is_fitted(self)
-        return getattr(self.solution_, method)([_checked_view(self, view) for view in X])
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        if len(self._problem.stated.matrices) > 1:
-            tags.target_tags.required = True
-            tags.target_tags.two_d_labels = True
-            tags.target_tags.multi_output = True
-        return tags
+class TargetPredictor(PairedRows, MultiOutputMixin, RegressorMixin, Predictor):  # type: ignore[misc]
+    """Base of estimators whose answers predict targets; `score` is R² as scikit-learn computes it."""
 
 
-class _Scored(Generic):
-    """Base of estimators whose answers have `score`."""
+class LinearPredictor(TargetPredictor):
+    """Base of estimators whose answers have coefficients of columns."""
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """Compute the score of rows by the method `score` of the solution.
+    @property
+    def coef_(self) -> Array:
+        """The coefficients, of shape (n_targets, n_features), or (n_features,) if y is a vector."""
+        solution = self.solution_
+        if getattr(solution, "path", False):
+            raise AttributeError("coef_ belongs to one ridge; x_ has the coefficients of several ridges.")
+        x = solution.coefficients() if hasattr(solution, "coefficients") else solution.x
+        rows = with_columns(x).T
+        return rows[0, :] if self._one_column else rows
 
-        Parameters
-        ----------
-        X : data of shape (n_samples, n_features)
-        y : data of shape (n_samples, n_targets), optional
-
-        Returns
-        -------
-        float
-            The attribute `total` of what that method returns, such as the total correlation captured; without such an
-            attribute, the returned number itself. NaN for correlations of a single row, or of rows that do not vary.
-        """
-        return number_of(self._answer("score", X, y))
+    @property
+    def intercept_(self) -> Any:
+        """The intercept: float, or array of shape (n_targets,); predictions are X @ coef_.T + intercept_."""
+        solution = self.solution_
+        if hasattr(solution, "intercept"):
+            return intercept_of(solution.intercept)
+        nothing = like(getattr(self, self._weights), np.zeros((1, self.n_features_in_)))
+        return intercept_of(solution.predict(nothing)[0])
 
 
 def _checked_view(estimator: LinspecEstimator, X: Any) -> Any:
-    """Check one of several views, and return it as an array, a sparse matrix, or an operator."""
-    return (
-        checked_array(X, accept_sparse=True, input_name="X", estimator=estimator)
-        if known_to_scikit_learn(X)
-        else X
-    )
+    """Check one of several views, and return it as a frame, an array, a sparse matrix, or an operator."""
+    if is_frame(X) or not known_to_scikit_learn(X):
+        return X
+    return checked_array(X, accept_sparse=True, input_name="X", estimator=estimator)
 
 
 def of(problem: str | type[Problem[Any]]) -> type[Generic]:
@@ -229,17 +309,24 @@ def of(problem: str | type[Problem[Any]]) -> type[Generic]:
     return _class_of(problem_class)
 
 
+def parameters_of(problem: type[Problem[Any]]) -> dict[str, dataclasses.Field[Any]]:
+    """Return the fields of a problem that are parameters of its estimator, by the names of the parameters."""
+    apart = {*problem.stated.matrices, *OF_FIT}
+    names = {problem.stated.count: COMPONENTS}
+    fields: Any = dataclasses.fields(problem)  # type: ignore[arg-type]  # problems are dataclasses
+    return {
+        names.get(field.name, field.name): field for field in fields if field.init and field.name not in apart
+    }
+
+
 @lru_cache(maxsize=256)
 def _class_of(problem: type[Problem[Any]]) -> type[Generic]:
     """Make the class of estimators of a problem."""
     stated: Any = problem.stated
-    fields: dict[str, str] = {}
-    defaults: dict[str, Any] = {}
-    for field in dataclasses.fields(problem):  # type: ignore[arg-type]  # problems are dataclasses
-        if field.init and field.name not in stated.matrices and field.name not in OF_FIT:
-            name = COMPONENTS if field.name == stated.count else field.name
-            fields[name] = field.name
-            defaults[name] = None if field.default is dataclasses.MISSING else field.default
+    defaults: dict[str, Any] = {
+        name: None if field.default is dataclasses.MISSING else field.default
+        for name, field in parameters_of(problem).items()
+    }
     defaults |= RUN
     if stated.count and not stated.fields[stated.count].optional:
         defaults[COMPONENTS] = 1
@@ -247,12 +334,12 @@ def _class_of(problem: type[Problem[Any]]) -> type[Generic]:
     return dataclasses.make_dataclass(
         problem.__name__,
         [(name, Any, dataclasses.field(default=default)) for name, default in defaults.items()],
-        bases=_bases(problem.solution),
+        bases=_bases(problem),
         namespace={
             "__doc__": f"Estimator of `linspec.{problem.__name__}`; the result of linspec is `solution_`.",
             "__module__": __name__,
+            "__reduce__": _reduced,
             "_problem": problem,
-            "_fields": fields,
             "_weights": f"{leading[0]}_" if leading else "solution_",
         },
         kw_only=True,
@@ -261,16 +348,23 @@ def _class_of(problem: type[Problem[Any]]) -> type[Generic]:
     )
 
 
-def _bases(solution: type[Solution]) -> tuple[type, ...]:
-    """Return the base classes of an estimator, which depend on the methods of its class of solutions.
+def _bases(problem: type[Problem[Any]]) -> tuple[type, ...]:
+    """Return the base classes of the estimator of a problem, which depend on the methods of its solutions."""
+    solution = problem.solution
+    transforms = (Transformer,) if hasattr(solution, "transform") else ()
+    if hasattr(solution, "coefficients") or issubclass(solution, LeastSquaresSolution):
+        return (*transforms, LinearPredictor)
+    predicts = (Predictor,) if hasattr(solution, "predict") else ()
+    if predicts and not transforms:
+        return (TargetPredictor,)
+    several = any(declared.several for declared in problem.stated.matrices.values())
+    paired = transforms and (several or len(solution.layout.weights) > 1)
+    return (*transforms, *predicts, Scored if paired or hasattr(solution, "score") else Generic)
 
-    A class with `score` gives `_Scored`, another one `Generic`. In addition, a class with `transform` gives the bases
-    of transformers; a class with `predict`, but without `transform`, gives the bases of regressors.
-    """
-    base = _Scored if hasattr(solution, "score") else Generic
-    if hasattr(solution, "transform"):
-        return ClassNamePrefixFeaturesOutMixin, TransformerMixin, base
-    return (PairedRows, RegressorMixin, base) if hasattr(solution, "predict") else (base,)
+
+def _reduced(estimator: Generic) -> tuple[Any, ...]:
+    """Take an estimator apart for pickling: its class is made again from the problem."""
+    return _empty, (estimator._problem,), estimator.__getstate__()
 
 
 def _empty(problem: type[Problem[Any]]) -> Generic:

@@ -11,7 +11,15 @@ from sklearn.model_selection import check_cv
 
 from linspec.arrays import Array, HostArray, is_array, to_host
 from linspec.errors import InvalidOption, shown
-from linspec.estimators.base import AddsRows, LinspecEstimator, PairedRows, checked_number, like, seed_of
+from linspec.estimators.base import (
+    AddsRows,
+    LinspecEstimator,
+    PairedRows,
+    checked_number,
+    intercept_of,
+    like,
+    seed_of,
+)
 from linspec.families.least_squares.problem import LeastSquares
 from linspec.kernels.functions import as_kernel
 from linspec.registry import get_problem
@@ -22,13 +30,6 @@ class Regressor(PairedRows, MultiOutputMixin, RegressorMixin, LinspecEstimator):
     """Base class of regressors, with an intercept and predictions."""
 
     fit_intercept: bool
-
-    @staticmethod
-    def _intercept(constant: Any) -> Any:
-        """The intercept of a solution: 0.0 without one, a float for a vector of targets."""
-        if constant is None:
-            return 0.0
-        return float(to_host(constant)) if constant.ndim == 0 else constant
 
     def predict(self, X: Any) -> Array:
         """Predict the targets of rows.
@@ -55,7 +56,7 @@ class LinearRegressor(Regressor):
     def _learn(self, problem: LeastSquares) -> None:
         answer = self.solution_ = self._solved(problem)
         self.coef_ = answer.x if answer.x.ndim == 1 else answer.x.T
-        self.intercept_ = self._intercept(answer.intercept)
+        self.intercept_ = intercept_of(answer.intercept)
 
 
 class Ridge(AddsRows, LinearRegressor):
@@ -355,7 +356,7 @@ class KernelRidge(Regressor):
         answer = self.solution_ = self._solved(
             problem(X, y, alpha, self.kernel, center=self.fit_intercept, sample_weight=sample_weight)
         )
-        self.dual_coef_, self.intercept_ = answer.dual, self._intercept(answer.intercept)
+        self.dual_coef_, self.intercept_ = answer.dual, intercept_of(answer.intercept)
         return self
 
     def __sklearn_tags__(self) -> Any:

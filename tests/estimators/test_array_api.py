@@ -15,7 +15,17 @@ import pytest
 import sklearn
 
 from linspec.arrays import to_host
-from linspec.estimators import CCA, PCA, Discriminant, KernelCCA, KernelRidge, Ridge, RidgeCV
+from linspec.estimators import (
+    CCA,
+    PCA,
+    Discriminant,
+    KernelCCA,
+    KernelRidge,
+    PLSRegression,
+    ReducedRankRegression,
+    Ridge,
+    RidgeCV,
+)
 
 DISPATCHES = os.environ.get("SCIPY_ARRAY_API") is not None
 only_there = pytest.mark.skipif(
@@ -23,6 +33,7 @@ only_there = pytest.mark.skipif(
 )
 
 ESTIMATORS = [PCA(4), CCA(1), Ridge(), RidgeCV(), RidgeCV(cv=3), Discriminant(), KernelCCA(), KernelRidge()]
+ESTIMATORS += [PLSRegression(1), ReducedRankRegression()]
 PLACES = [
     ("array_api_strict", "CPU_DEVICE", "float64"),
     ("array_api_strict", "device1", "float32"),

@@ -1,7 +1,8 @@
 """scikit-learn's own checks of estimators, on all of them, and (slow) with every solver and every target.
 
-scikit-learn knows its class CCA by name, whose `fit_transform(X, y)` returns a pair, and expects a pair of every
-class of this name. Ours returns the variates of X, as pipelines need it, and is checked under another name.
+scikit-learn knows its classes CCA and PLSRegression by name, whose `fit_transform(X, y)` returns a pair, and expects a
+pair of every class of these names. Ours return the variates of X, as pipelines need it, and are checked under other
+names.
 """
 
 from __future__ import annotations
@@ -10,7 +11,19 @@ import pytest
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 import linspec as ls
-from linspec.estimators import CCA, PCA, Discriminant, KernelCCA, KernelRidge, Ridge, RidgeCV, of
+from linspec.estimators import (
+    CCA,
+    PCA,
+    Discriminant,
+    KernelCCA,
+    KernelRidge,
+    MultisetCCA,
+    PLSRegression,
+    ReducedRankRegression,
+    Ridge,
+    RidgeCV,
+    of,
+)
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::linspec.errors.ConvergenceWarning", "ignore::linspec.errors.AccuracyWarning"
@@ -21,6 +34,11 @@ class Pairs(CCA):
     """CCA under a name that scikit-learn does not know."""
 
 
+class Latent(PLSRegression):
+    """PLSRegression under a name that scikit-learn does not know."""
+
+
+VIEWS = [[0], [-1]]
 EQUIVALENCE = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
 WEIGHTS = dict.fromkeys(EQUIVALENCE, "minibatches are drawn by row, not by weight")
 NOT_UNIQUE = dict.fromkeys(EQUIVALENCE, "of fewer rows that count than columns, many weights reach 1")
@@ -34,6 +52,9 @@ FAMILIES = {
     "kernel-cca": lambda solver: KernelCCA(solver=solver),
     "kernel-ridge": lambda solver: KernelRidge(solver=solver),
     "least-squares": lambda solver: Ridge(solver=solver),
+    "multiset-cca": lambda solver: MultisetCCA(columns=VIEWS, solver=solver),
+    "pls-regression": lambda solver: Latent(n_components=1, solver=solver),
+    "reduced-rank-regression": lambda solver: ReducedRankRegression(solver=solver),
     "svd": lambda solver: PCA(solver=solver),
 }
 EVERY_SOLVER = [make(solver) for problem, make in FAMILIES.items() for solver in ls.solvers(problem)]
@@ -50,7 +71,8 @@ def expected(estimator):
 @parametrize_with_checks(
     [
         *(PCA(), Pairs(n_components=1), Ridge(), RidgeCV(), Discriminant(), KernelCCA(), KernelRidge()),
-        *(of("svd")(), of("least-squares")()),
+        *(Latent(n_components=1), ReducedRankRegression(), MultisetCCA(columns=VIEWS)),
+        *(of("svd")(), of("least-squares")(), of("pls")()),
     ],
     expected_failed_checks=expected,
 )

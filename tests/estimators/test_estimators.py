@@ -12,19 +12,31 @@ import pytest
 import scipy.linalg
 import scipy.sparse
 import sklearn
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
+from sklearn.cross_decomposition import PLSRegression as TheirPLS
 from sklearn.decomposition import PCA as TheirPCA  # noqa: N811
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import ConvergenceWarning as TheirWarning
 from sklearn.linear_model import Ridge as TheirRidge
 from sklearn.linear_model import RidgeCV as TheirRidgeCV
+from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
 from sklearn.pipeline import make_pipeline
 
 import linspec as ls
 import linspec.estimators
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
-from linspec.estimators import CCA, PCA, ConvergenceWarning, Discriminant, KernelCCA, Ridge, RidgeCV
+from linspec.estimators import (
+    CCA,
+    PCA,
+    ConvergenceWarning,
+    Discriminant,
+    KernelCCA,
+    PLSRegression,
+    ReducedRankRegression,
+    Ridge,
+    RidgeCV,
+)
 
 N, P = 80, 6
 COUNTS = scipy.sparse.random_array((120, 40), density=0.1, rng=np.random.default_rng(1), format="csr")
@@ -65,6 +77,54 @@ def test_ridge_is_that_of_scikit_learn(data, targets, intercept, sparse):
     np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-7)
     np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-7)
     assert ours.score(X, y) == pytest.approx(theirs.score(X, y))
+
+
+@pytest.mark.parametrize("targets", ["vector", "matrix"])
+@pytest.mark.parametrize("scale", [False, True])
+def test_pls_regression_is_that_of_scikit_learn(data, targets, scale):
+    X, Y, _, _ = data
+    y = Y[:, 0] if targets == "vector" else Y
+    ours = PLSRegression(3, scale=scale).fit(X, y)
+    theirs = TheirPLS(3, scale=scale, tol=1e-30, max_iter=100_000).fit(X, y)
+    for name in ("coef_", "x_weights_"):
+        assert getattr(ours, name).shape == getattr(theirs, name).shape
+        np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-8)
+    np.testing.assert_allclose(
+        X @ ours.coef_.T + ours.intercept_, theirs.predict(X).reshape(N, -1), rtol=1e-8
+    )
+    assert ours.intercept_.shape == theirs.intercept_.shape
+    assert ours.score(X, y) == pytest.approx(theirs.score(X, y))
+    factor = np.sqrt(N / (N - 1)) if scale else 1.0  # deviations divide by N, theirs by N - 1
+    np.testing.assert_allclose(ours.transform(X), theirs.transform(X) * factor, rtol=1e-8, atol=1e-8)
+    assert not PLSRegression(3, center=False).fit(X, y).intercept_.any()
+
+
+def test_reduced_rank_regression_is_a_projection_of_least_squares(data):
+    X, Y, _, _ = data
+    ours = ReducedRankRegression(1, ridge=2.0).fit(X, Y)
+    A, B = X - X.mean(axis=0), Y - Y.mean(axis=0)
+    full = np.linalg.solve(A.T @ A + 2.0 * np.eye(P), A.T @ B)
+    _, vectors = np.linalg.eigh(B.T @ A @ full)
+    wanted = full @ np.outer(vectors[:, -1], vectors[:, -1])
+    np.testing.assert_allclose(ours.coef_, wanted.T, atol=1e-10)
+    np.testing.assert_allclose(ours.intercept_, Y.mean(axis=0) - X.mean(axis=0) @ wanted, atol=1e-9)
+    assert is_regressor(ours)
+    assert ours.score(X, Y) == pytest.approx(r2_score(Y, ours.predict(X)))
+
+
+@pytest.mark.parametrize("targets", ["vector", "matrix"])
+def test_coefficients_of_generic_regressors_predict(data, targets):
+    X, Y, _, _ = data
+    y = Y[:, 0] if targets == "vector" else Y
+    for problem in ("least-squares", "pls-regression", "reduced-rank-regression", "ridge-many-targets"):
+        found = linspec.estimators.of(problem)(center=True).fit(X, y)
+        assert found.coef_.shape == (*y.shape[1:], P)
+        np.testing.assert_allclose(X @ found.coef_.T + found.intercept_, found.predict(X), rtol=1e-9)
+    least, theirs = linspec.estimators.of("least-squares")(ridge=2.5, center=True), TheirRidge(2.5).fit(X, y)
+    np.testing.assert_allclose(least.fit(X, y).coef_, theirs.coef_, rtol=1e-8)
+    np.testing.assert_allclose(least.intercept_, theirs.intercept_, rtol=1e-8)
+    assert not hasattr(least.set_params(ridge=[1.0, 2.0]).fit(X, y), "coef_")
 
 
 def test_targets_may_be_sparse():
@@ -155,6 +215,23 @@ def test_probabilities_are_those_of_scikit_learn(data):
     np.testing.assert_array_equal(two.predict(X), two.decision_function(X) > 0)
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_discriminant_functions_are_those_of_scikit_learn(data, classes):
+    X, _, y, _ = data
+    y = np.minimum(y, classes - 1)
+    ours = Discriminant(ridge=0.0).fit(X, y)
+    theirs = LinearDiscriminantAnalysis(solver="lsqr").fit(X, y)  # scatter over n, as ours
+    for name in ("coef_", "intercept_"):
+        here, there = getattr(ours, name), getattr(theirs, name)
+        assert here.shape == there.shape
+        if classes > 2:  # the functions of all classes are known up to the same function
+            here, there = here[1:] - here[:1], there[1:] - there[:1]
+        np.testing.assert_allclose(here, there, rtol=1e-8, atol=1e-8)
+    shrunk = Discriminant(ridge=3.0, scale=True, priors=(0.1, 0.6, 0.3)[:classes]).fit(X, y)
+    values = np.squeeze(X @ shrunk.coef_.T + shrunk.intercept_)
+    np.testing.assert_allclose(shrunk.decision_function(X), values, atol=1e-9)
+
+
 @pytest.mark.parametrize("target", ["lda", "opls", "cca", "hsl", "hsl-clique", "hsl-star"])
 def test_a_class_of_rows_that_do_not_count_is_left_out(data, target):
     X, _, y, w = data
@@ -171,6 +248,7 @@ def test_labels_of_which_a_row_has_several(data):
     labels = np.greater(Y, Y.mean(axis=0)).astype(int)
     found = Discriminant(target="cca").fit(X, labels)
     assert found.classes_ is None
+    assert not hasattr(found, "coef_")
     with pytest.raises(MissingCapability, match="fit had a class for each row; it had a matrix of labels"):
         found.predict(X)
 
