@@ -439,7 +439,8 @@ class ComponentRegressionSolution(RegressionSolution, LinearSolution):
     @property
     def target_names(self) -> list[str]:
         """The names of the columns of Y, or "target1" and so on."""
-        return self._named("target", int(self._factors()[1].shape[0]))
+        count = int(self._factors()[1].shape[0])
+        return list(self.column_names.get("Y") or [f"target{i + 1}" for i in range(count)])
 
     @abstractmethod
     def _factors(self) -> tuple[Array, Array]:

@@ -10,8 +10,8 @@ Where we differ: R² over several targets is that of their sums of squares, as `
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -27,20 +27,25 @@ NARROWEST = 10
 """Letters of a column of coefficients."""
 
 
+def unknown() -> HostArray:
+    """The sum of squares of a target that is not known."""
+    return np.full(1, np.nan)
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RegressionSolution(Solution):
     """Base class of answers that predict targets.
 
-    A derived class has `predict` and `target_names`, and `_few_coefficients` if rows have coefficients.
+    A derived class has `predict` and `target_names`, and `_few_coefficients` if columns have coefficients.
 
     Attributes
     ----------
     size : (float, int) or None
         The number of training rows, or the sum of their weights, and the number of columns.
-    target_squares : numpy.ndarray of shape (m,) or None
+    target_squares : numpy.ndarray of shape (m,)
         The sum of squares of each target about its mean over the training rows; NaN where it is not known.
-    target_errors : numpy.ndarray of shape (m,), for a path of r ridges (r, m), or None
-        The sum of squares of the residuals; None where rows were read once, so that it is not known.
+    target_errors : numpy.ndarray of shape (m,), for a path of r ridges (r, m)
+        The sum of squares of the residuals of each target; NaN where it is not known.
 
     Examples
     --------
@@ -54,24 +59,20 @@ class RegressionSolution(Solution):
     """
 
     size: tuple[float, int] | None = None
-    target_squares: HostArray | None = None
-    target_errors: HostArray | None = None
+    target_squares: HostArray = field(default_factory=unknown)
+    target_errors: HostArray = field(default_factory=unknown)
 
-    targets: ClassVar[str] = "Y"
+    target_names: ClassVar[Any]  # of each derived class
 
     @property
-    def r_squared(self) -> HostArray | None:
-        """R² of each target on the training rows, of shape (m,), for a path of r ridges (r, m); None if not known."""
-        return self._r_squared(together=False)
+    def r_squared(self) -> HostArray:
+        """R² of each target on the training rows, of shape (m,), for a path of r ridges (r, m); NaN if not known."""
+        return r_squared(self.target_errors, self.target_squares)
 
-    def _r_squared(self, *, together: bool) -> HostArray | None:
-        """R² of each target, or of all together."""
-        errors, squares = self.target_errors, self.target_squares
-        if errors is None or squares is None:
-            return None
-        if together:
-            errors, squares = errors.sum(axis=-1), squares.sum()
-        return r_squared(errors, squares)
+    @property
+    def training_score(self) -> HostArray:
+        """R² of all targets together on the training rows, as `score` has it, for a path of r ridges of shape (r,)."""
+        return r_squared(self.target_errors.sum(axis=-1), self.target_squares.sum())
 
     @property
     @with_device
@@ -80,28 +81,26 @@ class RegressionSolution(Solution):
 
         With confounds it is the one where these have their means.
         """
-        rows = NewRows.of(self, next(iter(self.layout.means)))
+        rows, answer = NewRows.of(self, "X"), cast("Any", self)
         if rows.mean is None:
             return None
-        answer: Any = self
         zeros = Device.of(rows.mean).xp.zeros_like(rows.mean)[None, :]
         confounds = None if rows.confound_mean is None else rows.confound_mean[None, :]
         return answer.predict(zeros, confounds=confounds)[0, ...]
 
     def facts(self) -> list[tuple[str, str]]:
         """The numbers of rows and columns, R² on the training rows, the intercepts, and the largest coefficients."""
-        facts, scores, total = super().facts(), self.r_squared, self._r_squared(together=True)
+        facts, score = super().facts(), self.training_score
         if self.size is not None:
             facts.append(("rows", f"{self.size[0]:g}, columns {self.size[1]}"))
-        if scores is not None and total is not None and scores.ndim == 1 and np.isfinite(total):
-            facts.append(("training R²", f"{total:.6g}"))
-            if 1 < len(scores) <= FEW:
-                facts.append(("R² of each target", some_of([f"{value:.6g}" for value in scores])))
         if getattr(self, "path", False):
             return facts
+        if np.isfinite(score):
+            facts.append(("training R²", _numbers(score)))
+            if 1 < len(self.r_squared) <= FEW:
+                facts.append(("R² of each target", _numbers(self.r_squared)))
         if self.intercept is not None:
-            values = to_host(self.intercept).reshape(-1).tolist()
-            facts.append(("intercept", some_of([f"{value:.6g}" for value in values])))
+            facts.append(("intercept", _numbers(to_host(self.intercept))))
         return [*facts, *self._largest_coefficients()]
 
     def _few_coefficients(self, count: int) -> HostArray:  # overridden by answers that have such
@@ -109,37 +108,30 @@ class RegressionSolution(Solution):
         return np.zeros((0, count))
 
     def _largest_coefficients(self) -> list[tuple[str, str]]:
-        """The columns with the largest coefficients of the first targets, as names and texts; the first has a head."""
+        """The columns with the largest coefficients of the first targets, as names and texts below a head."""
         values = self._few_coefficients(FEW)
         if not len(values):
             return []
+        names = self.column_names.get(next(iter(self.layout.means)))
         heads = [printable(name) for name in self.target_names[: values.shape[1]]]
-        known = self.column_names.get(next(iter(self.layout.means)))
         lines = [("largest coefficients", _cells(heads, heads))]
         for i in np.argsort(-np.abs(values).max(axis=1), kind="stable")[:FEW].tolist():
-            name = f"  {printable(known[i])}" if known else f"  column {i}"
-            lines.append((name, _cells([f"{value:.5g}" for value in values[i]], heads)))
+            name = printable(names[i]) if names else f"column {i}"
+            lines.append((f"  {name}", _cells([f"{value:.6g}" for value in values[i]], heads)))
         return lines
 
-    # ---- targets ------------------------------------------------------------------------------
-
-    @property
-    def target_names(self) -> list[str]:
-        """The names of the targets: those of the columns of Y, or "target1" and so on."""
-        count = 0 if self.target_squares is None else len(self.target_squares)
-        return self._named("target", count)
-
-    def _named(self, unnamed: str, count: int) -> list[str]:
-        """The names of so many targets; `unnamed` and a number if they have none."""
-        return list(self.column_names.get(self.targets) or [f"{unnamed}{i + 1}" for i in range(count)])
-
-    def _by_target(self, values: HostArray) -> dict[str, HostArray]:
-        """Predictions by the names of the targets."""
-        return dict(zip(self.target_names, np.reshape(values, (len(values), -1)).T, strict=True))
-
-    def _table_of_predictions(self, predictions: Any, data: Any, library: str | None) -> Any:
+    def _table_of_predictions(
+        self, predictions: Any, data: Any, library: str | None, names: Sequence[str] | None = None
+    ) -> Any:
         """Make a table of predictions for rows, with the names of the targets and the labels of the rows."""
-        return table_of_rows(self, self._by_target(to_host(brought_here(predictions))), data, library)
+        values = to_host(brought_here(predictions))
+        columns = np.reshape(values, (len(values), -1)).T
+        named = dict(zip(names or self.target_names, columns, strict=True))
+        return table_of_rows(self, named, data, library)
+
+
+def _numbers(values: HostArray) -> str:
+    return some_of([f"{value:.6g}" for value in values.reshape(-1)])
 
 
 def _cells(texts: Sequence[str], heads: Sequence[str]) -> str:
