@@ -683,8 +683,15 @@ class Moments:
         self.passes.columns += reduction.multiplied
         return (self.executor or executor_of([A])).kept([A], reduction, self.passes.look)
 
-    def meat(self, V: HostArray, fit: HostArray, power: float, by_row: tuple[Any, ...]) -> list[HostArray]:
-        """Return the total of `Meat` for two matrices, in one pass once these are learnt.
+    def meat(
+        self,
+        V: HostArray,
+        fit: HostArray,
+        power: float,
+        alone: HostArray,
+        clusters: tuple[HostArray | None, int] = (None, 0),
+    ) -> HostArray:
+        """Return Σ u² q qᵀ, or Σ s sᵀ over the sums s of clusters, as `Meat` says of two matrices, in one pass.
 
         Parameters
         ----------
@@ -692,17 +699,24 @@ class Moments:
             Makes the columns of the first matrix orthonormal.
         fit, power
             As for `Meat`.
-        by_row : tuple of numpy.ndarray or None
-            The same without what is taken out of columns.
+        alone : numpy.ndarray of shape (n,)
+            The a of each row.
+        clusters : (numpy.ndarray of shape (n,), int), optional
+            The number of the cluster of each row, and how many there are.
+
+        Returns
+        -------
+        numpy.ndarray of shape (m, c, c)
         """
-        scores = []
+        scores, width = [], len(V) + self.pre.center
         for i, v in enumerate((V, np.eye(self.widths[1]))):
             A = self.operators[i]
             block = self._scaled(i, A.device.blocks.asarray(v))
-            terms = self._terms(i, block)
-            scores.append(Scores(self.data, A, block, terms, np.float64, self.names[i]))
-        arrays = self.pre.taken(len(by_row[0])), *by_row
-        return self._pass(lambda: Meat(scores, fit, power, arrays))[0]
+            scores.append(Scores(self.data, A, block, self._terms(i, block), np.float64, self.names[i]))
+        by_row = [self.pre.taken(len(alone)), alone, clusters[0]]
+        shape = self.widths[1], clusters[1] or width, width
+        (sums,), _ = self._pass(lambda: Meat(scores, fit, power, shape, by_row))
+        return np.swapaxes(sums, 1, 2) @ sums if clusters[1] else sums
 
     def _terms(self, i: int, V: Array) -> dict[str, Array]:
         """What is taken out of the rows of XᵢV, if these are about the mean."""

@@ -34,14 +34,14 @@ from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, sho
 from linspec.families.least_squares.problem import LeastSquares
 from linspec.frames import table
 from linspec.linalg import r_squared
-from linspec.rows import Moments, Passes
+from linspec.rows import Passes
 from linspec.solving.checks import check_choice, check_fraction
 from linspec.solving.on_rows import moments_of
 from linspec.solving.select import check_fits
 from linspec.solving.tables import Summary, some_of
 from linspec.studies.held_out.folds import entries_of_labels
 
-POWERS = {"HC0": 0.0, "HC1": 0.0, "HC2": 0.5, "HC3": 1.0, "clustered": 0.0}
+POWERS = {"HC0": 0.0, "HC1": 0.0, "HC2": 0.5, "HC3": 1.0}
 """Residuals of a kind are divided by these powers of 1 − leverage."""
 
 LABELS = ("coefficient", "standard error", "t", "p-value", "lower", "upper")
@@ -159,29 +159,23 @@ class StandardErrors:
         InvalidOption
             There is no such right-hand side or library.
         """
-        number, columns = self._number(target), {}
         parts = (self.coefficients, self.errors, self.t, self.p_values, *self.intervals)
-        for label, part in zip(LABELS, parts, strict=True):
-            columns[label] = part.reshape(len(part), -1)[:, number]
+        values = np.stack(parts).reshape(len(LABELS), len(self.names), -1)[..., self._number(target)]
+        columns = dict(zip(LABELS, values, strict=True))
         return table("column", self.names, columns, self.frame_library if library is None else library)
 
     def __repr__(self) -> str:
-        facts = [
-            ("R²", some_of([f"{value:.6g}" for value in self.r_squared.flat])),
-            ("rows", f"{self.rows:g}, degrees of freedom {self.df:g}"),
-        ]
-        title = f"Coefficients of {self.targets[0]}, {self.kind} standard errors, {100 * self.level:g} % intervals"
+        title = f"{self.targets[0]}: {self.kind} standard errors, {100 * self.level:g} % intervals, {self.rows:g} rows"
+        facts = [("degrees of freedom", f"{self.df:g}"), ("R²", f"{self.r_squared.flat[0]:.6g}")]
         return repr(Summary(self.table(library=""), title, facts))
 
     def _number(self, target: Any) -> int:
         """The number of a right-hand side."""
-        if target in self.targets:
-            return self.targets.index(target)
-        if target not in range(len(self.targets)):
+        if target not in (*self.targets, *range(len(self.targets))):
             raise InvalidOption(
                 f"target must be one of {some_of(self.targets)}, or its number; got {shown(target)}."
             )
-        return int(target)
+        return self.targets.index(target) if target in self.targets else int(target)
 
 
 @with_device
@@ -242,43 +236,45 @@ def standard_errors(
     """
     _check(problem, kind, groups, level, weights)
     moments, w = moments_of(problem, Passes()), problem.sample_weight
-    R, (p, m), center = moments.triangle(), moments.widths, moments.pre.center
-    counts, total = w is None or weights == "counts", moments.fitted[0].total
-    n = total if counts else float(np.count_nonzero(w))
-    free = n - p - moments.pre.directions
+    R, (p, m), fitted = moments.triangle(), moments.widths, moments.fitted
+    counts, n = weights == "counts" and w is not None, int(moments.operators[0].shape[0])
+    rows = fitted[0].total if counts or w is None else float(np.count_nonzero(w))
+    free = rows - p - moments.pre.directions
     if free <= 0:
         raise InvalidProblem(
-            f"standard errors need more rows than coefficients; got {n:g} rows and {n - free:g} coefficients. Pass "
-            "more rows, or fewer columns."
+            f"standard errors need more rows than coefficients; got {rows:g} rows and {rows - free:g} coefficients. "
+            "Pass more rows, or fewer columns."
         )
     check_fits(16.0 * m * (p + 1) ** 2, "covariances of coefficients", "Pass fewer columns of B, or of A.")
     R = np.vstack([R, np.zeros((p + m - len(R), p + m))])
     names = problem.column_names.get("A") or tuple(f"column {i}" for i in range(p))
     V, fit, squares = _inverse(R[:p, :p], names, moments.least_value(0)), R[:p, p:], (R[p:, p:] ** 2).sum(0)
-    L = moments.fitted[0].kept[:, None] * V
-    coefficients = L @ fit
-    if center:
-        mean, means = (moments.fitted[i].gap(None) for i in (0, 1))
-        coefficients = np.vstack([means - mean @ coefficients, coefficients])
-        L = np.block([[1 / np.sqrt(total), -mean @ L], [np.zeros((p, 1)), L]])
-    df, clusters, factor = free, None, n / free if kind == "HC1" else 1.0
-    if kind == "clustered":
-        clusters, count = _clusters(problem, groups, int(moments.operators[0].shape[0]))
-        df, factor = count - 1.0, count / (count - 1) * (n - 1) / free
+    L = fitted[0].kept[:, None] * V
+    coefficients, df = L @ fit, free
+    if moments.pre.center:
+        names, mean = ("intercept", *names), fitted[0].gap(None)
+        coefficients = np.vstack([fitted[1].gap(None) - mean @ coefficients, coefficients])
+        L = np.block([[1 / np.sqrt(fitted[0].total), -mean @ L], [np.zeros((p, 1)), L]])
     if kind == "classical":
         meat = np.multiply.outer(squares / free, np.eye(len(L)))
+    elif kind == "clustered":
+        clusters, count = _clusters(groups, w, n)
+        meat = moments.meat(V, fit, 0.0, np.ones(n), (clusters, count))
+        meat, df = meat * (count / (count - 1) * (rows - 1) / free), count - 1.0
     else:
-        meat = factor * _meat(moments, V, fit, kind, counts, clusters)
+        alone = reciprocal(np.sqrt(w)) if counts else np.ones(n)
+        meat = moments.meat(V, fit, POWERS[kind], alone)
+        meat *= rows / free if kind == "HC1" else 1.0
     errors, some = np.sqrt(((L @ meat) * L).sum(axis=2)).T, 0 if problem.vector else slice(None)
     return StandardErrors(
         coefficients=coefficients[:, some],
         errors=errors[:, some],
         df=df,
-        rows=n,
+        rows=rows,
         r_squared=np.asarray(r_squared(squares, moments.variation(1))[some]),
         kind=kind,
         level=level,
-        names=("intercept",) * center + names,
+        names=names,
         targets=problem.column_names.get("B") or tuple(f"target{j + 1}" for j in range(m)),
         frame_library=problem.frame_library,
         basis=L,
@@ -288,7 +284,7 @@ def standard_errors(
 
 def _check(problem: Any, kind: str, groups: Any, level: float, weights: str) -> None:
     """Refuse what has no standard errors, before rows are read."""
-    check_choice("kind", kind, ("classical", *POWERS))
+    check_choice("kind", kind, ("classical", *POWERS, "clustered"))
     check_choice("weights", weights, ("counts", "survey", "precision"))
     check_fraction("level", level)
     if not isinstance(problem, LeastSquares) or problem.path or problem.ridges[0] > 0:
@@ -333,31 +329,14 @@ def _inverse(R: HostArray, names: tuple[str, ...], least: float) -> HostArray:
     return np.asarray(np.linalg.inv(unit) * reciprocal(lengths)[:, None])
 
 
-def _clusters(problem: LeastSquares, groups: Any, n: int) -> tuple[HostArray, int]:
+def _clusters(groups: Any, w: HostArray | None, n: int) -> tuple[HostArray, int]:
     """The number of the cluster of each row, and how many clusters have rows that count."""
-    labels, w = entries_of_labels(groups, "groups"), problem.sample_weight
-    names, numbers = np.unique(labels, return_inverse=True)
-    counted = names if w is None or labels.shape != (n,) else labels[w > 0]
-    count = len(np.unique(counted))
-    if labels.shape != (n,) or count < 2:
+    labels = entries_of_labels(groups, "groups")
+    counted = labels if w is None or len(labels) != n else labels[w > 0]
+    names = np.unique(counted)
+    if labels.shape != (n,) or len(names) < 2:
         raise InvalidProblem(
-            f"groups must have a label for each of {n} rows, and two different ones; got {count} in shape "
-            f"{labels.shape}. Pass more labels, or take another kind."
+            f"groups must have a label for each of {n} rows, and two different ones; got shape {labels.shape}. Pass "
+            "more labels, or take another kind."
         )
-    return numbers, count
-
-
-def _meat(
-    moments: Moments, V: HostArray, fit: HostArray, kind: str, counts: bool, clusters: HostArray | None
-) -> HostArray:
-    """M of (1) for each right-hand side, but for a factor, in one pass."""
-    w, alone = moments.pre.w, np.ones(int(moments.operators[0].shape[0]))
-    if w is not None and counts and clusters is None:
-        alone = reciprocal(np.sqrt(w))
-    sums, lone = moments.meat(V, fit, POWERS[kind], (alone, clusters))
-    if POWERS[kind] and lone[0]:
-        raise InvalidProblem(
-            f"{kind} divides by 1 - leverage; got {lone[0]:g} rows of leverage 1, which no other row helps to fit. "
-            'Leave them out, or take kind="HC1".'
-        )
-    return sums if clusters is None else np.swapaxes(sums, 1, 2) @ sums
+    return np.minimum(np.searchsorted(names, labels), len(names) - 1), len(names)
