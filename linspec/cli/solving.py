@@ -20,8 +20,7 @@ from linspec.process.files import is_there
 from linspec.process.progress import report_progress
 from linspec.registry import options as solver_options
 from linspec.solving import checkpoints
-from linspec.solving.linear_solution import as_several
-from linspec.solving.regression import RegressionSolution
+from linspec.solving.linear_solution import RegressionSolution, as_several
 from linspec.solving.solution import weights_by_matrix
 from linspec.studies.comparison import measured, solvers_to_compare, split
 from linspec.studies.held_out.scores import auxiliary

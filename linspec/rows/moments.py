@@ -34,7 +34,6 @@ from linspec.arrays import (
     host_dtype,
     is_array,
     on_device,
-    reciprocal,
     to_host,
 )
 from linspec.blocks import ByProducts
@@ -259,8 +258,7 @@ class Moments:
         0 for a column that does not vary; NaN where products alone have told about them, and where the mean hides them.
         """
         f, A = self.fitted[i], self.operators[i]
-        squares = f.squares if f.factors is None else f.squares * reciprocal(f.factors) ** 2
-        about = squares if f.slopes is None else squares + (f.slopes**2).sum(axis=1)
+        about = f.left if f.slopes is None else f.left + (f.slopes**2).sum(axis=1)
         of_means = f.total * f.average**2
         if self.pre.center:
             about = np.where(varies(about, about + of_means), about, 0.0)
@@ -683,8 +681,16 @@ class Moments:
         self.passes.columns += reduction.multiplied
         return (self.executor or executor_of([A])).kept([A], reduction, self.passes.between(A.shape[0]))
 
-    def meat(self, V: HostArray, fit: HostArray, power: float, by_row: tuple[Any, ...]) -> list[HostArray]:
-        """Return the total of `Meat` for two matrices, in one pass once these are learnt.
+    def meat(
+        self,
+        V: HostArray,
+        fit: HostArray,
+        power: float,
+        alone: HostArray,
+        clusters: HostArray | None,
+        count: int,
+    ) -> HostArray:
+        """Return Σ u² q qᵀ, or Σ s sᵀ over the sums s of clusters, as `Meat` says of two matrices, in one pass.
 
         Parameters
         ----------
@@ -692,17 +698,26 @@ class Moments:
             Makes the columns of the first matrix orthonormal.
         fit, power
             As for `Meat`.
-        by_row : tuple of numpy.ndarray or None
-            The same without what is taken out of columns.
+        alone : numpy.ndarray of shape (n,)
+            The a of each row.
+        clusters : numpy.ndarray of shape (n,), or None
+            The number of the cluster of each row.
+        count : int
+            The number of clusters.
+
+        Returns
+        -------
+        numpy.ndarray of shape (m, c, c)
         """
-        scores = []
+        scores, width = [], len(V) + self.pre.center
         for i, v in enumerate((V, np.eye(self.widths[1]))):
             A = self.operators[i]
             block = self._scaled(i, A.device.blocks.asarray(v))
-            terms = self._terms(i, block)
-            scores.append(Scores(self.data, A, block, terms, np.float64, self.names[i]))
-        arrays = self.pre.taken(len(by_row[0])), *by_row
-        return self._pass(lambda: Meat(scores, fit, power, arrays))[0]
+            scores.append(Scores(self.data, A, block, self._terms(i, block), np.float64, self.names[i]))
+        by_row = [self.pre.taken(len(alone)), alone, clusters]
+        shape = self.widths[1], count or width, width
+        (sums,), _ = self._pass(lambda: Meat(scores, fit, power, shape, by_row))
+        return np.swapaxes(sums, 1, 2) @ sums if count else sums
 
     def _terms(self, i: int, V: Array) -> dict[str, Array]:
         """What is taken out of the rows of XᵢV, if these are about the mean."""

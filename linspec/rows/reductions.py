@@ -18,7 +18,7 @@ from linspec.arrays import Array, HostArray, all_finite, cast, to_host, triangle
 from linspec.blocks.base import Block, LinearOperator, Rows, rows_per_block
 from linspec.blocks.dense import DenseBlock
 from linspec.blocks.sparse import SparseBlock
-from linspec.errors import NonFiniteData, UnsupportedData
+from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData
 from linspec.rows.executor import Reduction
 from linspec.rows.preprocessing import Preprocessing
 
@@ -42,6 +42,12 @@ SIGNS, GROUP = 8, 4096
 
 ALONE = 1e-10
 """What is left of a row that no other helps to fit: 1 − leverage."""
+
+LEVERAGE = (
+    "HC2 and HC3 divide by 1 - leverage; got a row of leverage 1, which no other row helps to fit. Leave such rows "
+    'out, or take kind="HC1".'
+)
+"""What is said of such rows."""
 
 __all__ = [
     "AboutRows",
@@ -545,7 +551,7 @@ class Meat(Reduction):
 
     The rows q are those of √D XV, with the first column of `taken` before them if means are subtracted. The residuals e
     are those of √D Y less √D XV times `fit`, and u = e a / (1 − h a²)^power for the a of a row and its leverage h, to
-    which all columns of `taken` belong. The total also counts the rows of which almost nothing is left, 1 − h a².
+    which all columns of `taken` belong.
 
     Parameters
     ----------
@@ -553,16 +559,23 @@ class Meat(Reduction):
         √D XV and √D Y.
     fit : numpy.ndarray of shape (k, m)
     power : float
-    by_row : tuple of numpy.ndarray or None
+    shape : tuple of int
+        That of the total: columns of residuals, then clusters or entries of q, then entries of q.
+    by_row : list of numpy.ndarray or None
         `taken` of shape (n, s), a of shape (n,), and the number of the cluster of each row, if there are clusters.
     """
 
     wide = True
 
     def __init__(
-        self, scores: Sequence[Scores], fit: HostArray, power: float, by_row: tuple[Any, ...]
+        self,
+        scores: Sequence[Scores],
+        fit: HostArray,
+        power: float,
+        shape: tuple[int, ...],
+        by_row: Sequence[Any],
     ) -> None:
-        self.scores, self.fit, self.power = scores, fit, power
+        self.scores, self.fit, self.power, self.shape = scores, fit, power, shape
         self.taken, self.alone, self.clusters = by_row
         self.columns = sum(part.columns for part in scores)
         self.multiplied = float(self.columns)
@@ -572,22 +585,19 @@ class Meat(Reduction):
         return [self.taken, self.alone, self.clusters]
 
     def zero(self) -> list[Any]:
-        width, m = self.fit.shape
-        width += self.scores[0].data.pre.center
-        height = width if self.clusters is None else int(self.clusters.max()) + 1
-        return [np.zeros((m, height, width)), np.zeros(1)]
+        return [np.zeros(self.shape)]
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
         pairs = zip(self.scores, blocks, strict=True)
         Q, e = [to_host(_scores(part, block, rows)[0]) for part, block in pairs]
-        e = e - Q @ self.fit
         T, a = self.taken[rows], self.alone[rows]
         left = 1 - ((Q**2).sum(axis=1) + (T**2).sum(axis=1)) * a**2
-        total[1] += np.count_nonzero(left < ALONE)
-        e = e * (a / np.maximum(left, ALONE) ** self.power)[:, None]
-        Q = np.hstack([T[:, : total[0].shape[2] - Q.shape[1]], Q])
-        for sums, residuals in zip(total[0], e.T, strict=True):
-            products = Q * residuals[:, None]
+        if self.power and (left < ALONE).any():
+            raise InvalidProblem(LEVERAGE)
+        u = (e - Q @ self.fit) * (a / left**self.power)[:, None]
+        Q = np.hstack([T[:, : self.shape[2] - Q.shape[1]], Q])
+        for sums, column in zip(total[0], u.T, strict=True):
+            products = Q * column[:, None]
             if self.clusters is None:
                 sums += products.T @ products
             else:

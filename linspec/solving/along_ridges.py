@@ -9,7 +9,7 @@ one if the targets were a vector. Columns of tables are named by targets and rid
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -18,9 +18,9 @@ import numpy as np
 from linspec.arrays import Array, HostArray, is_array, namespace, with_device
 from linspec.errors import InvalidProblem, shown
 from linspec.solving.checks import finite_array
+from linspec.solving.linear_solution import RegressionSolution
 from linspec.solving.prediction_score import score_of_predictions
 from linspec.solving.problem import Problem, S_co
-from linspec.solving.regression import RegressionSolution
 from linspec.solving.tables import ridge_labels
 from linspec.workers import BlockOperator, brought_here
 
@@ -142,6 +142,7 @@ class RidgesSolution(RegressionSolution):
     residuals: HostArray
     path: bool = False
 
+    targets: ClassVar[str]
     per_ridge: ClassVar[tuple[str, ...]] = ()  # further fields whose first axis counts the ridges of a path
 
     @property
@@ -155,9 +156,8 @@ class RidgesSolution(RegressionSolution):
     def _per_component(self) -> dict[str, Any]:
         if not self.path:
             return {}
-        total = self._r_squared(together=True)
-        known = {} if total is None or np.isnan(total).any() else {"training R²": total}
-        return {"ridge": self.ridge, "residual": self.residuals, **known}
+        scores = np.broadcast_to(self.training_score, self.residuals.shape)
+        return {"ridge": self.ridge, "residual": self.residuals, "training R²": scores}
 
     def _by_name(self, values: HostArray, unnamed: str) -> dict[str, HostArray]:
         """Return the last axis of values, which counts targets, by name; for a path the first axis, too."""
@@ -175,7 +175,7 @@ class RidgesSolution(RegressionSolution):
         """Return the names of targets, for each ridge of a path; `unnamed` and a number if they have none."""
         shape = self._columns.shape[1:] if self.path else self._columns.shape
         count = shape[1] if len(shape) > 1 else 1
-        names = self._named(unnamed, count)
+        names = self.column_names.get(self.targets) or tuple(f"{unnamed}{i + 1}" for i in range(count))
         ends = [f", ridge {label}" for label in ridge_labels(self.ridge)] if self.path else [""]
         return [f"{name}{end}" for end in ends for name in names]
 
@@ -187,10 +187,9 @@ class RidgesSolution(RegressionSolution):
         solutions = []
         for i, residual in enumerate(self.residuals):
             names = [
-                name
-                for name in (self.layout.leading[0], "target_errors", *self.per_ridge)
-                if getattr(self, name) is not None
+                name for name in (self.layout.leading[0], *self.per_ridge) if getattr(self, name) is not None
             ]
+            names += ["target_errors"] * (self.target_errors.ndim > 1)
             fields = {name: getattr(self, name)[i, ...] for name in (*names, "residuals")}
             fields |= {
                 "residuals": self.residuals[i : i + 1],
@@ -228,5 +227,7 @@ class RidgesSolution(RegressionSolution):
             )
         return score_of_predictions(self, rows, truth, **options).total
 
-    def _by_target(self, values: HostArray) -> dict[str, HostArray]:
-        return self._by_name(values, "target")
+    def _table_of_predictions(
+        self, predictions: Any, data: Any, library: str | None, names: Sequence[str] | None = None
+    ) -> Any:
+        return super()._table_of_predictions(self._as_block(brought_here(predictions)), data, library, names)

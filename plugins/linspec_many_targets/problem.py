@@ -30,7 +30,6 @@ from linspec.solving import (
     RegressionSolution,
     score_of_predictions,
     table_of_components,
-    table_of_rows,
 )
 from linspec.studies import folds_of
 from linspec_many_targets.candidates import checked_bands, checked_ridges, checked_weights
@@ -119,7 +118,8 @@ class RidgeManyTargetsSolution(RegressionSolution, vector="target", component="t
     @property
     def target_names(self) -> list[str]:
         """The names of the targets: those of the columns of Y, or "target1" and so on."""
-        return self._named("target", len(self.ridges))
+        names = self.column_names.get("Y")
+        return list(names) if names else [f"target{i + 1}" for i in range(len(self.ridges))]
 
     def _numbers(self, targets: Any) -> HostArray:
         """The numbers of targets that are given by numbers, by names, or by None for all."""
@@ -284,14 +284,9 @@ class RidgeManyTargetsSolution(RegressionSolution, vector="target", component="t
         list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
             A row for each row of X, and a column for each target.
         """
-        names = self.target_names
+        names = [self.target_names[i] for i in self._numbers(targets)]
         predictions = self.predict(X, targets=targets, confounds=confounds)
-        predictions = to_host(
-            predictions if is_array(predictions) else _here(predictions, "predictions").dense()
-        )
-        columns = np.reshape(predictions, (len(predictions), -1)).T
-        named = dict(zip([names[i] for i in self._numbers(targets)], columns, strict=True))
-        return table_of_rows(self, named, X, library)
+        return self._table_of_predictions(predictions, X, library, names)
 
     @with_device
     def target_scores(self, X: Any, Y: Any, *, confounds: Any = None, sample_weight: Any = None) -> HostArray:

@@ -34,7 +34,7 @@ from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, sho
 from linspec.families.least_squares.problem import LeastSquares
 from linspec.frames import table
 from linspec.linalg import r_squared
-from linspec.rows import Moments, Passes
+from linspec.rows import Passes
 from linspec.solving.checks import check_choice, check_fraction
 from linspec.solving.on_rows import moments_of
 from linspec.solving.select import check_fits
@@ -62,6 +62,12 @@ class StandardErrors:
     ----------
     coefficients, errors : numpy.ndarray of shape (c,)
         The coefficients and their standard errors.
+    t, p_values : numpy.ndarray of shape (c,)
+        Coefficients divided by errors, and the two-sided p-values by the t distribution.
+    intervals : numpy.ndarray of shape (2, c)
+        The lower and the upper ends of the intervals of the coefficients.
+    covariance : numpy.ndarray of shape (c, c)
+        The covariances of the coefficients; of m right-hand sides of shape (m, c, c).
     df : float
         Degrees of freedom of the t distribution: rows less coefficients, or the number of clusters less 1.
     rows : float
@@ -75,10 +81,6 @@ class StandardErrors:
         The names of the coefficients and of the right-hand sides.
     frame_library : str
         The library of tables by default.
-    basis : numpy.ndarray of shape (c, c)
-        L: the covariance of the coefficients is L M Lᵀ.
-    meat : numpy.ndarray of shape (m, c, c)
-        M of each right-hand side.
 
     Examples
     --------
@@ -87,11 +89,15 @@ class StandardErrors:
     >>> A = np.arange(8.0)[:, None]
     >>> errors = ls.standard_errors(ls.LeastSquares(A, A[:, 0] + [1, -1, 1, -1, 1, -1, 1, -1], center=True))
     >>> errors.errors.round(4), errors.df
-    (array([0.7237, 0.173 ]), 6.0)
+    (array([0.7274, 0.1739]), 6.0)
     """
 
     coefficients: HostArray
     errors: HostArray
+    t: HostArray
+    p_values: HostArray
+    intervals: HostArray
+    covariance: HostArray
     df: float
     rows: float
     r_squared: HostArray
@@ -100,44 +106,6 @@ class StandardErrors:
     names: tuple[str, ...]
     targets: tuple[str, ...]
     frame_library: str
-    basis: HostArray
-    meat: HostArray
-
-    @property
-    def t(self) -> HostArray:
-        """The coefficients divided by their standard errors, of shape (c,)."""
-        with np.errstate(divide="ignore", invalid="ignore"):  # an exact fit has no errors
-            return np.asarray(self.coefficients / self.errors)
-
-    @property
-    def p_values(self) -> HostArray:
-        """The two-sided p-value of each coefficient by the t distribution, of shape (c,)."""
-        return np.asarray(2 * stdtr(self.df, -np.abs(self.t)))
-
-    @property
-    def intervals(self) -> HostArray:
-        """The lower and the upper ends of the intervals of the coefficients, of shape (2, c)."""
-        reach = stdtrit(self.df, (1 + self.level) / 2) * self.errors
-        return np.stack([self.coefficients - reach, self.coefficients + reach])
-
-    def covariance(self, target: str | int = 0) -> HostArray:
-        """Compute the covariances of the coefficients of one right-hand side.
-
-        Parameters
-        ----------
-        target : str or int, default 0
-            The name or the number of the right-hand side.
-
-        Returns
-        -------
-        numpy.ndarray of shape (c, c)
-
-        Raises
-        ------
-        InvalidOption
-            There is no such right-hand side.
-        """
-        return np.asarray(self.basis @ self.meat[self._number(target)] @ self.basis.T)
 
     def table(self, target: str | int = 0, *, library: str | None = None) -> Any:
         """Make a table with a row for each coefficient of one right-hand side.
@@ -159,29 +127,20 @@ class StandardErrors:
         InvalidOption
             There is no such right-hand side or library.
         """
-        number, columns = self._number(target), {}
-        parts = (self.coefficients, self.errors, self.t, self.p_values, *self.intervals)
-        for label, part in zip(LABELS, parts, strict=True):
-            columns[label] = part.reshape(len(part), -1)[:, number]
-        return table("column", self.names, columns, self.frame_library if library is None else library)
-
-    def __repr__(self) -> str:
-        facts = [
-            ("R²", some_of([f"{value:.6g}" for value in self.r_squared.flat])),
-            ("rows", f"{self.rows:g}, degrees of freedom {self.df:g}"),
-        ]
-        title = f"Coefficients of {self.targets[0]}, {self.kind} standard errors, {100 * self.level:g} % intervals"
-        return repr(Summary(self.table(library=""), title, facts))
-
-    def _number(self, target: Any) -> int:
-        """The number of a right-hand side."""
-        if target in self.targets:
-            return self.targets.index(target)
-        if target not in range(len(self.targets)):
+        number: Any = self.targets.index(target) if target in self.targets else target
+        if number not in range(len(self.targets)):
             raise InvalidOption(
                 f"target must be one of {some_of(self.targets)}, or its number; got {shown(target)}."
             )
-        return int(target)
+        parts = (self.coefficients, self.errors, self.t, self.p_values, *self.intervals)
+        values = np.stack(parts).reshape(len(LABELS), len(self.names), -1)[..., number]
+        columns = dict(zip(LABELS, values, strict=True))
+        return table("column", self.names, columns, self.frame_library if library is None else library)
+
+    def __repr__(self) -> str:
+        rows = f"{self.rows:g}, degrees of freedom {self.df:g}, R² {self.r_squared.flat[0]:.6g}"
+        title = f"{self.targets[0]}: {self.kind} standard errors, intervals of {100 * self.level:g} %"
+        return repr(Summary(self.table(library=""), title, [("rows", rows)]))
 
 
 @with_device
@@ -242,47 +201,58 @@ def standard_errors(
     """
     _check(problem, kind, groups, level, weights)
     moments, w = moments_of(problem, Passes()), problem.sample_weight
-    R, (p, m), center = moments.triangle(), moments.widths, moments.pre.center
-    counts, total = w is None or weights == "counts", moments.fitted[0].total
-    n = total if counts else float(np.count_nonzero(w))
-    free = n - p - moments.pre.directions
+    p, m = moments.widths
+    check_fits(24.0 * (p + m) ** 2 + 16.0 * m * (p + 1) ** 2, "sums over rows", "Pass fewer columns of B, or of A.")
+    R, fitted = moments.triangle(), moments.fitted
+    counts, n = weights == "counts" and w is not None, int(moments.operators[0].shape[0])
+    rows = fitted[0].total if counts or w is None else float(np.count_nonzero(w))
+    free = rows - p - moments.pre.directions
     if free <= 0:
         raise InvalidProblem(
-            f"standard errors need more rows than coefficients; got {n:g} rows and {n - free:g} coefficients. Pass "
-            "more rows, or fewer columns."
+            f"standard errors need more rows than coefficients; got {rows:g} rows and {rows - free:g} coefficients. "
+            "Pass more rows, or fewer columns."
         )
-    check_fits(16.0 * m * (p + 1) ** 2, "covariances of coefficients", "Pass fewer columns of B, or of A.")
+    clusters, count = (None, 0) if groups is None else _clusters(groups, w, n)
     R = np.vstack([R, np.zeros((p + m - len(R), p + m))])
     names = problem.column_names.get("A") or tuple(f"column {i}" for i in range(p))
     V, fit, squares = _inverse(R[:p, :p], names, moments.least_value(0)), R[:p, p:], (R[p:, p:] ** 2).sum(0)
-    L = moments.fitted[0].kept[:, None] * V
-    coefficients = L @ fit
-    if center:
-        mean, means = (moments.fitted[i].gap(None) for i in (0, 1))
-        coefficients = np.vstack([means - mean @ coefficients, coefficients])
-        L = np.block([[1 / np.sqrt(total), -mean @ L], [np.zeros((p, 1)), L]])
-    df, clusters, factor = free, None, n / free if kind == "HC1" else 1.0
-    if kind == "clustered":
-        clusters, count = _clusters(problem, groups, int(moments.operators[0].shape[0]))
-        df, factor = count - 1.0, count / (count - 1) * (n - 1) / free
+    L = fitted[0].kept[:, None] * V
+    coefficients, df = L @ fit, free
+    if moments.pre.center:
+        names, mean = ("intercept", *names), fitted[0].gap(None)
+        coefficients = np.vstack([fitted[1].gap(None) - mean @ coefficients, coefficients])
+        L = np.block([[1 / np.sqrt(fitted[0].total), -mean @ L], [np.zeros((p, 1)), L]])
     if kind == "classical":
         meat = np.multiply.outer(squares / free, np.eye(len(L)))
     else:
-        meat = factor * _meat(moments, V, fit, kind, counts, clusters)
-    errors, some = np.sqrt(((L @ meat) * L).sum(axis=2)).T, 0 if problem.vector else slice(None)
+        alone = reciprocal(np.sqrt(w)) if counts and clusters is None else np.ones(n)
+        meat = moments.meat(V, fit, POWERS[kind], alone, clusters, count)
+    if kind == "HC1":
+        meat *= rows / free
+    if clusters is not None:
+        df = count - 1.0
+        meat *= count / df * (rows - 1) / free
+    covariance, some = L @ meat @ L.T, 0 if problem.vector else slice(None)
+    coefficients = coefficients[:, some]
+    errors = np.sqrt(np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0)).T[:, some]
+    with np.errstate(divide="ignore", invalid="ignore"):  # an exact fit has no errors
+        t = coefficients / errors
+    reach = stdtrit(df, (1 + level) / 2) * errors
     return StandardErrors(
-        coefficients=coefficients[:, some],
-        errors=errors[:, some],
+        coefficients=coefficients,
+        errors=errors,
+        t=t,
+        p_values=2 * stdtr(df, -np.abs(t)),
+        intervals=np.stack([coefficients - reach, coefficients + reach]),
+        covariance=covariance[some],
         df=df,
-        rows=n,
+        rows=rows,
         r_squared=np.asarray(r_squared(squares, moments.variation(1))[some]),
         kind=kind,
         level=level,
-        names=("intercept",) * center + names,
+        names=names,
         targets=problem.column_names.get("B") or tuple(f"target{j + 1}" for j in range(m)),
         frame_library=problem.frame_library,
-        basis=L,
-        meat=meat,
     )
 
 
@@ -298,24 +268,25 @@ def _check(problem: Any, kind: str, groups: Any, level: float, weights: str) -> 
         )
     if (groups is None) == (kind == "clustered"):
         raise InvalidProblem(
-            f'groups are the clusters of kind="clustered"; got kind {kind!r} '
-            f"{'without' if groups is None else 'and'} groups. Pass both, or neither."
+            'groups are the clusters of kind="clustered"; got one without the other. Pass both, or neither.'
         )
     if kind != "classical" or weights != "counts":
-        problem.check_rows_came(f"kind {kind!r} with weights {weights!r} needs rows as they came")
+        problem.check_rows_came(
+            "robust standard errors, and weights that are no counts, need rows as they came"
+        )
     if kind != "classical" and problem.readings == 1:
         raise MissingCapability(
-            f'kind {kind!r} reads the rows twice; got rows that can be read once. Take kind="classical", or pass a '
-            "function that returns the slices anew."
+            'robust standard errors read the rows twice; got rows that can be read once. Take kind="classical", or '
+            "pass a function that returns the slices anew."
         )
     problem.check_labels({"groups": groups})
     w = problem.sample_weight
     fractions = w is not None and (w != np.round(w)).any()
     if (weights == "counts" and fractions) or (weights == "survey" and kind == "classical"):
         raise InvalidProblem(
-            'weights="counts" are whole numbers of equal rows, and weights="survey" need a robust kind; got '
-            f"{'fractions' if fractions else 'whole numbers'}, weights {weights!r} and kind {kind!r}. Take "
-            'weights="survey" with "HC1" or "clustered", or weights="precision".'
+            'weights="counts" must be whole numbers of equal rows, and weights="survey" need a robust kind; got '
+            f'{weights} for {kind} errors of sample_weight={shown(w)}. Pass weights="survey" with HC1 or clustered, '
+            'or weights="precision".'
         )
 
 
@@ -333,31 +304,14 @@ def _inverse(R: HostArray, names: tuple[str, ...], least: float) -> HostArray:
     return np.asarray(np.linalg.inv(unit) * reciprocal(lengths)[:, None])
 
 
-def _clusters(problem: LeastSquares, groups: Any, n: int) -> tuple[HostArray, int]:
+def _clusters(groups: Any, w: HostArray | None, n: int) -> tuple[HostArray, int]:
     """The number of the cluster of each row, and how many clusters have rows that count."""
-    labels, w = entries_of_labels(groups, "groups"), problem.sample_weight
-    names, numbers = np.unique(labels, return_inverse=True)
-    counted = names if w is None or labels.shape != (n,) else labels[w > 0]
-    count = len(np.unique(counted))
-    if labels.shape != (n,) or count < 2:
+    labels = entries_of_labels(groups, "groups")
+    counted = labels if w is None or len(labels) != n else labels[w > 0]
+    names = np.unique(counted)
+    if labels.shape != (n,) or len(names) < 2:
         raise InvalidProblem(
-            f"groups must have a label for each of {n} rows, and two different ones; got {count} in shape "
-            f"{labels.shape}. Pass more labels, or take another kind."
+            f"groups must have a label for each of {n} rows, and two different ones; got shape {labels.shape}. Pass "
+            "more labels, or take another kind."
         )
-    return numbers, count
-
-
-def _meat(
-    moments: Moments, V: HostArray, fit: HostArray, kind: str, counts: bool, clusters: HostArray | None
-) -> HostArray:
-    """M of (1) for each right-hand side, but for a factor, in one pass."""
-    w, alone = moments.pre.w, np.ones(int(moments.operators[0].shape[0]))
-    if w is not None and counts and clusters is None:
-        alone = reciprocal(np.sqrt(w))
-    sums, lone = moments.meat(V, fit, POWERS[kind], (alone, clusters))
-    if POWERS[kind] and lone[0]:
-        raise InvalidProblem(
-            f"{kind} divides by 1 - leverage; got {lone[0]:g} rows of leverage 1, which no other row helps to fit. "
-            'Leave them out, or take kind="HC1".'
-        )
-    return sums if clusters is None else np.swapaxes(sums, 1, 2) @ sums
+    return np.minimum(np.searchsorted(names, labels), len(names) - 1), len(names)
