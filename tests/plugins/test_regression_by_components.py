@@ -275,7 +275,7 @@ def test_vip_and_what_components_explain(scale: bool, weighted: bool) -> None:
         gone = [np.linalg.norm(M - np.outer(t, t @ M) / (t @ t)) ** 2 for t in T.T]
         np.testing.assert_allclose(explained, 1 - np.array(gone) / np.linalg.norm(M) ** 2, atol=1e-12)
     assert (found.vip**2).mean() == pytest.approx(1)
-    assert found.vip_table()[4] == {"column": 4, "VIP": 0.0}
+    assert found.vip_table(library="")[4] == {"column": 4, "VIP": 0.0}
     assert [*found.summary()[0]] == ["component", "covariance", "X explained", "Y explained"]
     if w is None:
         peers = pytest.importorskip("sklearn.cross_decomposition")
