@@ -87,37 +87,21 @@ from linspec.workers import brought_here
 METHODS = ("corrected", "percentile")
 
 
-@dataclass(frozen=True, eq=False)
-class ComponentBootstrap:
-    """Intervals of the values and weights of an answer; the first axis holds lower ends, then upper ends.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Bootstrapped(ABC):
+    """What all bootstraps say; `values`, of a derived class, holds lower ends, then upper ends.
 
     Attributes
     ----------
     solution : Solution
         The solution for all rows.
-    values : numpy.ndarray of shape (2, k)
-        For each component, the interval of its value: the number that solutions declare for each component by
-        ``linspec.field(value=...)``, such as a singular value. The i-th component has the i-th largest value.
     bias : numpy.ndarray of shape (k,)
         The mean of the value over the draws minus the value of all rows. It estimates the bias of the values of
         samples.
     errors : numpy.ndarray of shape (k,)
         The standard error of each value: the standard deviation of the i-th largest value over the draws.
-    weights : dict from str to numpy.ndarray of shape (2, p, k)
-        By matrix, intervals of the weights of its columns.
-    weight_errors : dict from str to numpy.ndarray of shape (p, k)
-        By matrix, the standard errors of the weights.
     drawn : numpy.ndarray of shape (draws, k)
         The values of each draw, decreasing; 0 for components that a draw lacks.
-    gaps : numpy.ndarray of shape (k - 1,)
-        Estimated differences between neighbouring values of the source; 0 if noise explains the whole difference.
-    ties : numpy.ndarray of shape (k - 1,)
-        For each two neighbours, the p-value of the hypothesis that their values are equal in the source.
-    agreement : numpy.ndarray of shape (k,)
-        For each component, the mean over the draws of the absolute cosine between two vectors of scores of all rows:
-        those of the i-th component of `solution`, and those of the i-th component of the draw. Components of a draw
-        are ordered by their values, as for the intervals of weights. If the mean is far below 1, the component is not
-        stable, and its intervals are wide.
     level : float
     method : {"corrected", "percentile"}
     draws : int
@@ -129,20 +113,63 @@ class ComponentBootstrap:
     """
 
     solution: Any
-    values: HostArray
     bias: HostArray
     errors: HostArray
-    weights: Mapping[str, HostArray]
-    weight_errors: Mapping[str, HostArray]
     drawn: HostArray
-    gaps: HostArray
-    ties: HostArray
-    agreement: HostArray
     level: float
     method: str
     draws: int
     unconverged: int = 0
     interrupted: bool = False
+
+    @abstractmethod
+    def table(self, *, library: str | None = None) -> Any:
+        """A table with a row for each value."""
+
+    def remarks(self) -> list[tuple[str, str]]:
+        """What is printed above the table."""
+        return []
+
+    def __repr__(self) -> str:
+        title = (
+            f"<{type(self).__name__} of {count_of(self.draws, 'draw')}{', interrupted' * self.interrupted}, "
+        )
+        title += f"{self.method}, {100 * self.level:g} %>"
+        return repr(Summary(self.table(library=""), title, self.remarks()))
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ComponentBootstrap(Bootstrapped):
+    """Intervals of the values and weights of an answer; the first axis holds lower ends, then upper ends.
+
+    Attributes
+    ----------
+    solution, bias, errors, drawn, level, method, draws, unconverged, interrupted
+        As in `Bootstrapped`.
+    values : numpy.ndarray of shape (2, k)
+        For each component, the interval of its value: the number that solutions declare for each component by
+        ``linspec.field(value=...)``, such as a singular value. The i-th component has the i-th largest value.
+    weights : dict from str to numpy.ndarray of shape (2, p, k)
+        By matrix, intervals of the weights of its columns.
+    weight_errors : dict from str to numpy.ndarray of shape (p, k)
+        By matrix, the standard errors of the weights.
+    gaps : numpy.ndarray of shape (k - 1,)
+        Estimated differences between neighbouring values of the source; 0 if noise explains the whole difference.
+    ties : numpy.ndarray of shape (k - 1,)
+        For each two neighbours, the p-value of the hypothesis that their values are equal in the source.
+    agreement : numpy.ndarray of shape (k,)
+        For each component, the mean over the draws of the absolute cosine between two vectors of scores of all rows:
+        those of the i-th component of `solution`, and those of the i-th component of the draw. Components of a draw
+        are ordered by their values, as for the intervals of weights. If the mean is far below 1, the component is not
+        stable, and its intervals are wide.
+    """
+
+    values: HostArray
+    weights: Mapping[str, HostArray]
+    weight_errors: Mapping[str, HostArray]
+    gaps: HostArray
+    ties: HostArray
+    agreement: HostArray
 
     def groups(self, alpha: float = 0.05) -> tuple[tuple[int, ...], ...]:
         """Group the components, counted from 0, into sets of neighbours whose values may be equal.
@@ -214,13 +241,9 @@ class ComponentBootstrap:
         }
         return table_of_columns(self.solution, matrix, columns, library)
 
-    def __repr__(self) -> str:
+    def remarks(self) -> list[tuple[str, str]]:
         layout = self.solution.layout
-        title = (
-            f"<{type(self).__name__} of {count_of(self.draws, 'draw')}{', interrupted' * self.interrupted}, "
-        )
-        title += f"{self.method}, {100 * self.level:g} %>"
-        ties = [
+        return [
             (
                 f"{layout.vector}s {run[0] + 1} to {run[-1] + 1}",
                 f"their {layout.value_label}s may be equal: only their span is determined",
@@ -228,7 +251,6 @@ class ComponentBootstrap:
             for run in self.groups()
             if len(run) > 1
         ]
-        return repr(Summary(self.table(library=""), title, ties))
 
 
 @dataclass

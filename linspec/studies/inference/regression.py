@@ -36,7 +36,7 @@ from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
 from linspec.solving.tables import Summary, table_of_columns, table_of_components
 from linspec.studies.held_out.scores import auxiliary
-from linspec.studies.inference.bootstrap import FISHER, Drawn, corrected_ends
+from linspec.studies.inference.bootstrap import FISHER, Bootstrapped, Drawn, corrected_ends
 from linspec.studies.inference.exchange import permuted
 from linspec.studies.inference.permutation import (
     TIE,
@@ -254,47 +254,27 @@ def regression_test(
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class RegressionBootstrap(OfTargets):
+class RegressionBootstrap(OfTargets, Bootstrapped):
     """Intervals of R² and of the coefficients; the first axis of each holds lower ends, then upper ends.
 
     Attributes
     ----------
-    solution : Solution
-        The solution for all rows.
+    solution, bias, errors, drawn, level, method, draws, unconverged, interrupted
+        As in `Bootstrapped`, of R² of each target.
     values : numpy.ndarray of shape (2, m)
         Intervals of R² of each target.
-    bias, errors : numpy.ndarray of shape (m,)
-        The mean of R² over the draws minus that of all rows, and its standard error.
     left_out : numpy.ndarray of shape (m,)
         R² of rows that draws have left out, predicted by the answers of these draws: of new rows.
     coefficients : numpy.ndarray of shape (2, p, m) or None
         Intervals of the coefficients; None if columns have none.
     coefficient_errors : numpy.ndarray of shape (p, m) or None
         The standard errors of the coefficients.
-    drawn : numpy.ndarray of shape (draws, m)
-        R² of each draw.
-    level : float
-    method : {"corrected", "percentile"}
-    draws : int
-        The number of draws; fewer than requested after Ctrl-C.
-    unconverged : int
-        The number of draws whose solutions have not converged; they are used as well.
-    interrupted : bool
     """
 
-    solution: Any
     values: HostArray
-    bias: HostArray
-    errors: HostArray
     left_out: HostArray
     coefficients: HostArray | None
     coefficient_errors: HostArray | None
-    drawn: HostArray
-    level: float
-    method: str
-    draws: int
-    unconverged: int = 0
-    interrupted: bool = False
 
     def table(self, *, library: str | None = None) -> Any:
         """Make a table with a row for each target: R², its interval, bias and standard error, and R² of rows left out.
@@ -325,13 +305,6 @@ class RegressionBootstrap(OfTargets):
         values = coefficients_of(self.solution, len(self.bias))
         parts = {"": values, " lower": ends[0], " upper": ends[1], " standard error": errors}
         return self._table_of_columns(parts, library)
-
-    def __repr__(self) -> str:
-        title = (
-            f"<{type(self).__name__} of {count_of(self.draws, 'draw')}{', interrupted' * self.interrupted}, "
-        )
-        title += f"{self.method}, {100 * self.level:g} %>"
-        return repr(Summary(self.table(library=""), title, ()))
 
 
 class DrawnRegressions(Drawn):
