@@ -34,7 +34,6 @@ from linspec.arrays import (
     host_dtype,
     is_array,
     on_device,
-    reciprocal,
     to_host,
 )
 from linspec.blocks import ByProducts
@@ -259,8 +258,7 @@ class Moments:
         0 for a column that does not vary; NaN where products alone have told about them, and where the mean hides them.
         """
         f, A = self.fitted[i], self.operators[i]
-        squares = f.squares if f.factors is None else f.squares * reciprocal(f.factors) ** 2
-        about = squares if f.slopes is None else squares + (f.slopes**2).sum(axis=1)
+        about = f.left if f.slopes is None else f.left + (f.slopes**2).sum(axis=1)
         of_means = f.total * f.average**2
         if self.pre.center:
             about = np.where(varies(about, about + of_means), about, 0.0)
@@ -689,7 +687,8 @@ class Moments:
         fit: HostArray,
         power: float,
         alone: HostArray,
-        clusters: tuple[HostArray | None, int] = (None, 0),
+        clusters: HostArray | None,
+        count: int,
     ) -> HostArray:
         """Return Σ u² q qᵀ, or Σ s sᵀ over the sums s of clusters, as `Meat` says of two matrices, in one pass.
 
@@ -701,8 +700,10 @@ class Moments:
             As for `Meat`.
         alone : numpy.ndarray of shape (n,)
             The a of each row.
-        clusters : (numpy.ndarray of shape (n,), int), optional
-            The number of the cluster of each row, and how many there are.
+        clusters : numpy.ndarray of shape (n,), or None
+            The number of the cluster of each row.
+        count : int
+            The number of clusters.
 
         Returns
         -------
@@ -713,10 +714,10 @@ class Moments:
             A = self.operators[i]
             block = self._scaled(i, A.device.blocks.asarray(v))
             scores.append(Scores(self.data, A, block, self._terms(i, block), np.float64, self.names[i]))
-        by_row = [self.pre.taken(len(alone)), alone, clusters[0]]
-        shape = self.widths[1], clusters[1] or width, width
+        by_row = [self.pre.taken(len(alone)), alone, clusters]
+        shape = self.widths[1], count or width, width
         (sums,), _ = self._pass(lambda: Meat(scores, fit, power, shape, by_row))
-        return np.swapaxes(sums, 1, 2) @ sums if clusters[1] else sums
+        return np.swapaxes(sums, 1, 2) @ sums if count else sums
 
     def _terms(self, i: int, V: Array) -> dict[str, Array]:
         """What is taken out of the rows of XᵢV, if these are about the mean."""

@@ -228,6 +228,11 @@ class Fitted(NamedTuple):
         return cls(mean, none, mean, slopes, factors, none, 1.0, None, none > 0, 1.0, 1.0)
 
     @property
+    def left(self) -> HostArray:
+        """Sums of squares of the preprocessed columns, in the units in which they came."""
+        return self.squares if self.factors is None else self.squares * reciprocal(self.factors) ** 2
+
+    @property
     def kept(self) -> HostArray:
         """The diagonal of F, and 0 for a column of which nothing is left."""
         live = np.ones_like(self.mean) if self.live is None else self.live

@@ -23,9 +23,6 @@ from linspec.solving.solution import Solution
 from linspec.solving.tables import FEW, some_of, table_of_rows
 from linspec.workers import brought_here
 
-NARROWEST = 10
-"""Letters of a column of coefficients."""
-
 
 def unknown() -> HostArray:
     """The sum of squares of a target that is not known."""
@@ -114,10 +111,10 @@ class RegressionSolution(Solution):
             return []
         names = self.column_names.get(next(iter(self.layout.means)))
         heads = [printable(name) for name in self.target_names[: values.shape[1]]]
-        lines = [("largest coefficients", _cells(heads, heads))]
+        lines = [("largest coefficients", _cells(heads))]
         for i in np.argsort(-np.abs(values).max(axis=1), kind="stable")[:FEW].tolist():
             name = printable(names[i]) if names else f"column {i}"
-            lines.append((f"  {name}", _cells([f"{value:.6g}" for value in values[i]], heads)))
+            lines.append((f"  {name}", _cells([f"{value:.6g}" for value in values[i]])))
         return lines
 
     def _table_of_predictions(
@@ -134,6 +131,5 @@ def _numbers(values: HostArray) -> str:
     return some_of([f"{value:.6g}" for value in values.reshape(-1)])
 
 
-def _cells(texts: Sequence[str], heads: Sequence[str]) -> str:
-    """Texts below heads, flush right."""
-    return "  ".join(text.rjust(max(len(head), NARROWEST)) for text, head in zip(texts, heads, strict=True))
+def _cells(texts: Sequence[str]) -> str:
+    return "  ".join(f"{text:>11}" for text in texts)

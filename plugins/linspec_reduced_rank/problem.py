@@ -189,10 +189,9 @@ class ReducedRankRegression(ls.Problem[ReducedRankRegressionSolution]):
         W = moments.fitted[0].unscaled(known.device.asarray(certificate.fields["weights"]))
         values, device = certificate.fields["eigenvalues"], known.device
         sigma, Vs = np.sqrt(values), known.C.T @ W
-        squares, f = moments.squares(1), moments.fitted[1]
-        loadings = HOST.asarray(f.unscaled(Vs))
-        lengths = f.unscaled(np.sqrt(f.squares)[:, None])[:, 0]
-        shrunk = float(self.ridge) * (HOST.asarray(W) @ loadings.T) ** 2
+        squares, fitted = moments.squares(1), moments.fitted[1]
+        loadings = HOST.asarray(fitted.unscaled(Vs))
+        explained = (loadings**2).sum(axis=1) + self.ridge * ((HOST.asarray(W) @ loadings.T) ** 2).sum(axis=0)
         fields = {
             name: value for name, value in certificate.fields.items() if name not in ("eigenvalues", "rank")
         }
@@ -200,7 +199,7 @@ class ReducedRankRegression(ls.Problem[ReducedRankRegressionSolution]):
             "y_weights": Vs * device.asarray(reciprocal(sigma))[None, :],
             "singular_values": sigma,
             "y_loadings": self.Y.device.asarray(loadings, self.Y.dtype),
-            "target_errors": lengths**2 - (loadings**2).sum(axis=1) - shrunk.sum(axis=0),
+            "target_errors": fitted.left - explained,
             "next_singular_value": math.sqrt(fields.pop("next")),
             "total_squares": None if squares is None else float(squares.sum()),
             "vector": self.vector,

@@ -41,7 +41,7 @@ from linspec.solving.select import check_fits
 from linspec.solving.tables import Summary, some_of
 from linspec.studies.held_out.folds import entries_of_labels
 
-POWERS = {"HC0": 0.0, "HC1": 0.0, "HC2": 0.5, "HC3": 1.0}
+POWERS = {"HC0": 0.0, "HC1": 0.0, "HC2": 0.5, "HC3": 1.0, "clustered": 0.0}
 """Residuals of a kind are divided by these powers of 1 − leverage."""
 
 LABELS = ("coefficient", "standard error", "t", "p-value", "lower", "upper")
@@ -165,9 +165,9 @@ class StandardErrors:
         return table("column", self.names, columns, self.frame_library if library is None else library)
 
     def __repr__(self) -> str:
-        title = f"{self.targets[0]}: {self.kind} standard errors, {100 * self.level:g} % intervals, {self.rows:g} rows"
-        facts = [("degrees of freedom", f"{self.df:g}"), ("R²", f"{self.r_squared.flat[0]:.6g}")]
-        return repr(Summary(self.table(library=""), title, facts))
+        rows = f"{self.rows:g}, degrees of freedom {self.df:g}, R² {self.r_squared.flat[0]:.6g}"
+        title = f"{self.targets[0]}: {self.kind} standard errors, intervals of {self.level:.1%}"
+        return repr(Summary(self.table(library=""), title, [("rows", rows)]))
 
     def _number(self, target: Any) -> int:
         """The number of a right-hand side."""
@@ -245,7 +245,8 @@ def standard_errors(
             f"standard errors need more rows than coefficients; got {rows:g} rows and {rows - free:g} coefficients. "
             "Pass more rows, or fewer columns."
         )
-    check_fits(16.0 * m * (p + 1) ** 2, "covariances of coefficients", "Pass fewer columns of B, or of A.")
+    clusters, count = (None, 0) if groups is None else _clusters(groups, w, n)
+    check_fits(16.0 * m * (p + 1) * max(p + 1, count), "sums over rows", "Pass fewer columns of B, or of A.")
     R = np.vstack([R, np.zeros((p + m - len(R), p + m))])
     names = problem.column_names.get("A") or tuple(f"column {i}" for i in range(p))
     V, fit, squares = _inverse(R[:p, :p], names, moments.least_value(0)), R[:p, p:], (R[p:, p:] ** 2).sum(0)
@@ -257,14 +258,14 @@ def standard_errors(
         L = np.block([[1 / np.sqrt(fitted[0].total), -mean @ L], [np.zeros((p, 1)), L]])
     if kind == "classical":
         meat = np.multiply.outer(squares / free, np.eye(len(L)))
-    elif kind == "clustered":
-        clusters, count = _clusters(groups, w, n)
-        meat = moments.meat(V, fit, 0.0, np.ones(n), (clusters, count))
-        meat, df = meat * (count / (count - 1) * (rows - 1) / free), count - 1.0
     else:
-        alone = reciprocal(np.sqrt(w)) if counts else np.ones(n)
-        meat = moments.meat(V, fit, POWERS[kind], alone)
-        meat *= rows / free if kind == "HC1" else 1.0
+        alone = reciprocal(np.sqrt(w)) if counts and clusters is None else np.ones(n)
+        meat = moments.meat(V, fit, POWERS[kind], alone, clusters, count)
+    if kind == "HC1":
+        meat *= rows / free
+    if clusters is not None:
+        df = count - 1.0
+        meat *= count / df * (rows - 1) / free
     errors, some = np.sqrt(((L @ meat) * L).sum(axis=2)).T, 0 if problem.vector else slice(None)
     return StandardErrors(
         coefficients=coefficients[:, some],
@@ -284,7 +285,7 @@ def standard_errors(
 
 def _check(problem: Any, kind: str, groups: Any, level: float, weights: str) -> None:
     """Refuse what has no standard errors, before rows are read."""
-    check_choice("kind", kind, ("classical", *POWERS, "clustered"))
+    check_choice("kind", kind, ("classical", *POWERS))
     check_choice("weights", weights, ("counts", "survey", "precision"))
     check_fraction("level", level)
     if not isinstance(problem, LeastSquares) or problem.path or problem.ridges[0] > 0:
@@ -294,24 +295,27 @@ def _check(problem: Any, kind: str, groups: Any, level: float, weights: str) -> 
         )
     if (groups is None) == (kind == "clustered"):
         raise InvalidProblem(
-            f'groups are the clusters of kind="clustered"; got kind {kind!r} '
-            f"{'without' if groups is None else 'and'} groups. Pass both, or neither."
+            'groups are the clusters of kind="clustered"; got one without the other. Pass both, or neither.'
         )
     if kind != "classical" or weights != "counts":
-        problem.check_rows_came(f"kind {kind!r} with weights {weights!r} needs rows as they came")
+        problem.check_rows_came(
+            "robust standard errors, and weights that are no counts, need rows as they came"
+        )
     if kind != "classical" and problem.readings == 1:
         raise MissingCapability(
-            f'kind {kind!r} reads the rows twice; got rows that can be read once. Take kind="classical", or pass a '
-            "function that returns the slices anew."
+            'robust standard errors read the rows twice; got rows that can be read once. Take kind="classical", or '
+            "pass a function that returns the slices anew."
         )
     problem.check_labels({"groups": groups})
     w = problem.sample_weight
-    fractions = w is not None and (w != np.round(w)).any()
-    if (weights == "counts" and fractions) or (weights == "survey" and kind == "classical"):
+    if weights == "counts" and w is not None and (w != np.round(w)).any():
         raise InvalidProblem(
-            'weights="counts" are whole numbers of equal rows, and weights="survey" need a robust kind; got '
-            f"{'fractions' if fractions else 'whole numbers'}, weights {weights!r} and kind {kind!r}. Take "
-            'weights="survey" with "HC1" or "clustered", or weights="precision".'
+            'weights="counts" are whole numbers of equal rows; got fractions in sample_weight. Pass weights="survey" '
+            'with a robust kind, or weights="precision".'
+        )
+    if weights == "survey" and kind == "classical":
+        raise InvalidProblem(
+            'weights="survey" leave no variance that all rows share; got kind "classical". Take "HC1" or "clustered".'
         )
 
 

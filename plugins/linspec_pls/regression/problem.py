@@ -232,8 +232,7 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
             "x_loadings": moments.fitted[0].unscaled(components.P),
             "y_loadings": moments.fitted[1].unscaled(components.Q),
         }
-        f, loadings = moments.fitted, HOST.asarray(factors["y_loadings"])
-        lengths = f[1].unscaled(np.sqrt(f[1].squares)[:, None])[:, 0]
+        explained = HOST.asarray(factors["y_loadings"]) ** 2 @ components.tau
         totals = [moments.squares(i) for i in (0, 1)]
         shares = [
             None
@@ -246,7 +245,7 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
             "covariances": components.covariances,
             "x_explained": shares[0],
             "y_explained": shares[1],
-            "target_errors": lengths**2 - loadings**2 @ components.tau,
+            "target_errors": moments.fitted[1].left - explained,
             "vector": self.vector,
         }
         return Certificate(
