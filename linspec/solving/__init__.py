@@ -15,7 +15,7 @@ _HOLDERS = {
     "NewRows": "linspec.solving.new_rows",
     "PredictionScore": "linspec.solving.prediction_score",
     "Solver": "linspec.solving.solver",
-    "RegressionSolution": "linspec.solving.regression",
+    "RegressionSolution": "linspec.solving.linear_solution",
     "RidgesSolution": "linspec.solving.along_ridges",
     "WithRidges": "linspec.solving.along_ridges",
     "check_rows_count": "linspec.solving.checks",

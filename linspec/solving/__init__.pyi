@@ -11,11 +11,11 @@ from linspec.solving.checks import finite_array as finite_array
 from linspec.solving.checks import refuse_iterators as refuse_iterators
 from linspec.solving.linear_solution import COMPONENT_SCORES as COMPONENT_SCORES
 from linspec.solving.linear_solution import ComponentRegressionSolution as ComponentRegressionSolution
+from linspec.solving.linear_solution import RegressionSolution as RegressionSolution
 from linspec.solving.linear_solution import moments_of_rows as moments_of_rows
 from linspec.solving.new_rows import NewRows as NewRows
 from linspec.solving.prediction_score import PredictionScore as PredictionScore
 from linspec.solving.prediction_score import score_of_predictions as score_of_predictions
-from linspec.solving.regression import RegressionSolution as RegressionSolution
 from linspec.solving.solver import Solver as Solver
 from linspec.solving.stating import adopt as adopt
 from linspec.solving.tables import check_columns as check_columns

@@ -18,9 +18,9 @@ import numpy as np
 from linspec.arrays import Array, HostArray, is_array, namespace, with_device
 from linspec.errors import InvalidProblem, shown
 from linspec.solving.checks import finite_array
+from linspec.solving.linear_solution import RegressionSolution
 from linspec.solving.prediction_score import score_of_predictions
 from linspec.solving.problem import Problem, S_co
-from linspec.solving.regression import RegressionSolution
 from linspec.solving.tables import ridge_labels
 from linspec.workers import BlockOperator, brought_here
 

@@ -12,7 +12,7 @@ from linspec.errors import BrokenPlugin, OutOfMemory
 from linspec.iteration import Certificate
 from linspec.rows import Moments, Passes, Preprocessing
 from linspec.solving.fields import parts_of
-from linspec.solving.regression import RegressionSolution
+from linspec.solving.linear_solution import RegressionSolution
 from linspec.solving.stating import in_field, least_ridges
 from linspec.solving.verdict import about_constant, lost_digits, nearly_explained, underflowing_columns
 from linspec.status import Status

@@ -156,7 +156,7 @@ def test_several_right_hand_sides_and_tables(hard):
             table = found.table(name)
             assert list(table.index) == ["intercept", *names]
             np.testing.assert_allclose(table["standard error"], np.asarray(errors, float), rtol=1e-9)
-            covariance = found.covariance(j)
+            covariance = found.covariance[j]
             np.testing.assert_allclose(np.sqrt(np.diag(covariance)), table["standard error"], rtol=1e-9)
             np.testing.assert_allclose(
                 table["upper"] - table["coefficient"], table["coefficient"] - table["lower"], rtol=1e-6
@@ -221,7 +221,7 @@ def test_statsmodels_has_the_same(hard):
                 (found.t, fit.tvalues),
                 (found.p_values + 1e-3, fit.pvalues + 1e-3),
                 (found.intervals.T, fit.conf_int()),
-                (found.covariance(), fit.cov_params()),
+                (found.covariance, fit.cov_params()),
             ):
                 np.testing.assert_allclose(ours, theirs, rtol=1e-8)
             assert found.r_squared == pytest.approx(fit.rsquared, rel=1e-10)

@@ -62,6 +62,12 @@ class StandardErrors:
     ----------
     coefficients, errors : numpy.ndarray of shape (c,)
         The coefficients and their standard errors.
+    t, p_values : numpy.ndarray of shape (c,)
+        Coefficients divided by errors, and the two-sided p-values by the t distribution.
+    intervals : numpy.ndarray of shape (2, c)
+        The lower and the upper ends of the intervals of the coefficients.
+    covariance : numpy.ndarray of shape (c, c)
+        The covariances of the coefficients; of m right-hand sides of shape (m, c, c).
     df : float
         Degrees of freedom of the t distribution: rows less coefficients, or the number of clusters less 1.
     rows : float
@@ -75,10 +81,6 @@ class StandardErrors:
         The names of the coefficients and of the right-hand sides.
     frame_library : str
         The library of tables by default.
-    basis : numpy.ndarray of shape (c, c)
-        L: the covariance of the coefficients is L M Lᵀ.
-    meat : numpy.ndarray of shape (m, c, c)
-        M of each right-hand side.
 
     Examples
     --------
@@ -92,6 +94,10 @@ class StandardErrors:
 
     coefficients: HostArray
     errors: HostArray
+    t: HostArray
+    p_values: HostArray
+    intervals: HostArray
+    covariance: HostArray
     df: float
     rows: float
     r_squared: HostArray
@@ -100,44 +106,6 @@ class StandardErrors:
     names: tuple[str, ...]
     targets: tuple[str, ...]
     frame_library: str
-    basis: HostArray
-    meat: HostArray
-
-    @property
-    def t(self) -> HostArray:
-        """The coefficients divided by their standard errors, of shape (c,)."""
-        with np.errstate(divide="ignore", invalid="ignore"):  # an exact fit has no errors
-            return np.asarray(self.coefficients / self.errors)
-
-    @property
-    def p_values(self) -> HostArray:
-        """The two-sided p-value of each coefficient by the t distribution, of shape (c,)."""
-        return np.asarray(2 * stdtr(self.df, -np.abs(self.t)))
-
-    @property
-    def intervals(self) -> HostArray:
-        """The lower and the upper ends of the intervals of the coefficients, of shape (2, c)."""
-        reach = stdtrit(self.df, (1 + self.level) / 2) * self.errors
-        return np.stack([self.coefficients - reach, self.coefficients + reach])
-
-    def covariance(self, target: str | int = 0) -> HostArray:
-        """Compute the covariances of the coefficients of one right-hand side.
-
-        Parameters
-        ----------
-        target : str or int, default 0
-            The name or the number of the right-hand side.
-
-        Returns
-        -------
-        numpy.ndarray of shape (c, c)
-
-        Raises
-        ------
-        InvalidOption
-            There is no such right-hand side.
-        """
-        return np.asarray(self.basis @ self.meat[self._number(target)] @ self.basis.T)
 
     def table(self, target: str | int = 0, *, library: str | None = None) -> Any:
         """Make a table with a row for each coefficient of one right-hand side.
@@ -159,8 +127,13 @@ class StandardErrors:
         InvalidOption
             There is no such right-hand side or library.
         """
+        number: Any = self.targets.index(target) if target in self.targets else target
+        if number not in range(len(self.targets)):
+            raise InvalidOption(
+                f"target must be one of {some_of(self.targets)}, or its number; got {shown(target)}."
+            )
         parts = (self.coefficients, self.errors, self.t, self.p_values, *self.intervals)
-        values = np.stack(parts).reshape(len(LABELS), len(self.names), -1)[..., self._number(target)]
+        values = np.stack(parts).reshape(len(LABELS), len(self.names), -1)[..., number]
         columns = dict(zip(LABELS, values, strict=True))
         return table("column", self.names, columns, self.frame_library if library is None else library)
 
@@ -168,14 +141,6 @@ class StandardErrors:
         rows = f"{self.rows:g}, degrees of freedom {self.df:g}, R² {self.r_squared.flat[0]:.6g}"
         title = f"{self.targets[0]}: {self.kind} standard errors, intervals of {self.level:.1%}"
         return repr(Summary(self.table(library=""), title, [("rows", rows)]))
-
-    def _number(self, target: Any) -> int:
-        """The number of a right-hand side."""
-        if target not in (*self.targets, *range(len(self.targets))):
-            raise InvalidOption(
-                f"target must be one of {some_of(self.targets)}, or its number; got {shown(target)}."
-            )
-        return self.targets.index(target) if target in self.targets else int(target)
 
 
 @with_device
@@ -266,10 +231,19 @@ def standard_errors(
     if clusters is not None:
         df = count - 1.0
         meat *= count / df * (rows - 1) / free
-    errors, some = np.sqrt(((L @ meat) * L).sum(axis=2)).T, 0 if problem.vector else slice(None)
+    covariance, some = L @ meat @ L.T, 0 if problem.vector else slice(None)
+    coefficients = coefficients[:, some]
+    errors = np.sqrt(np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0)).T[:, some]
+    with np.errstate(divide="ignore", invalid="ignore"):  # an exact fit has no errors
+        t = coefficients / errors
+    reach = stdtrit(df, (1 + level) / 2) * errors
     return StandardErrors(
-        coefficients=coefficients[:, some],
-        errors=errors[:, some],
+        coefficients=coefficients,
+        errors=errors,
+        t=t,
+        p_values=2 * stdtr(df, -np.abs(t)),
+        intervals=np.stack([coefficients - reach, coefficients + reach]),
+        covariance=covariance[some],
         df=df,
         rows=rows,
         r_squared=np.asarray(r_squared(squares, moments.variation(1))[some]),
@@ -278,8 +252,6 @@ def standard_errors(
         names=names,
         targets=problem.column_names.get("B") or tuple(f"target{j + 1}" for j in range(m)),
         frame_library=problem.frame_library,
-        basis=L,
-        meat=meat,
     )
 
 
@@ -308,14 +280,12 @@ def _check(problem: Any, kind: str, groups: Any, level: float, weights: str) -> 
         )
     problem.check_labels({"groups": groups})
     w = problem.sample_weight
-    if weights == "counts" and w is not None and (w != np.round(w)).any():
+    fractions = w is not None and (w != np.round(w)).any()
+    if (weights == "counts" and fractions) or (weights == "survey" and kind == "classical"):
         raise InvalidProblem(
-            'weights="counts" are whole numbers of equal rows; got fractions in sample_weight. Pass weights="survey" '
-            'with a robust kind, or weights="precision".'
-        )
-    if weights == "survey" and kind == "classical":
-        raise InvalidProblem(
-            'weights="survey" leave no variance that all rows share; got kind "classical". Take "HC1" or "clustered".'
+            'weights="counts" must be whole numbers of equal rows, and weights="survey" need a robust kind; got '
+            f'{weights} for {kind} errors of sample_weight={shown(w)}. Pass weights="survey" with HC1 or clustered, '
+            'or weights="precision".'
         )
 
 
