@@ -7,8 +7,8 @@ Sixty designs of 40 to 400 rows and 2 to 8 columns, whose units go from 1e-3 to 
 an intercept, and in turn nothing else, weights that count rows, weights of a survey, or two confounds. The figures are
 the worst differences over designs and coefficients, relative ones of the errors, of t if it is above 1, and of ends of
 intervals in units of the errors: from statsmodels (OLS with the rows repeated, WLS, or OLS with the confounds as
-columns), and of the errors from an orthogonal factorisation in long double. In the last column three columns have means of 1e6 times their deviation: there statsmodels loses digits
-itself, so that linspec is compared with long double alone.
+columns), and of the errors from an orthogonal factorisation in long double. In the last column three columns have means
+of 1e6 times their deviation: there statsmodels loses digits itself, so that linspec is compared with long double alone.
 """
 
 from __future__ import annotations

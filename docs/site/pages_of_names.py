@@ -65,7 +65,7 @@ Who only solves problems needs :doc:`the names of users <index>`.
 TOPICS = {
     "problems/cca": "CCA CCASolution significance permutation_test null_correlations bootstrap",
     "problems/svd": "SVD SVDSolution project",
-    "problems/least-squares": "LeastSquares LeastSquaresSolution",
+    "problems/least-squares": "LeastSquares LeastSquaresSolution standard_errors StandardErrors",
     "problems/supervised": "Discriminant DiscriminantSolution LinearClassifier targets",
     "problems/kernel-cca": "kernels features KernelOperator get_problem",
     "guide/choose-a-solver": "solve select Selection solvers describe get_solver",
@@ -93,6 +93,7 @@ INFERENCE = (
     "permutation_test",
     "null_correlations",
     "bootstrap",
+    "standard_errors",
     "cross_validate",
     "ridge_path",
 )

@@ -139,7 +139,7 @@ class StandardErrors:
 
     def __repr__(self) -> str:
         rows = f"{self.rows:g}, degrees of freedom {self.df:g}, R² {self.r_squared.flat[0]:.6g}"
-        title = f"{self.targets[0]}: {self.kind} standard errors, intervals of {self.level:.1%}"
+        title = f"{self.targets[0]}: {self.kind} standard errors, intervals of {100 * self.level:g} %"
         return repr(Summary(self.table(library=""), title, [("rows", rows)]))
 
 
