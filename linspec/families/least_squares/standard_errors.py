@@ -89,7 +89,7 @@ class StandardErrors:
     >>> A = np.arange(8.0)[:, None]
     >>> errors = ls.standard_errors(ls.LeastSquares(A, A[:, 0] + [1, -1, 1, -1, 1, -1, 1, -1], center=True))
     >>> errors.errors.round(4), errors.df
-    (array([0.7237, 0.173 ]), 6.0)
+    (array([0.7274, 0.1739]), 6.0)
     """
 
     coefficients: HostArray
@@ -201,7 +201,9 @@ def standard_errors(
     """
     _check(problem, kind, groups, level, weights)
     moments, w = moments_of(problem, Passes()), problem.sample_weight
-    R, (p, m), fitted = moments.triangle(), moments.widths, moments.fitted
+    p, m = moments.widths
+    check_fits(24.0 * (p + m) ** 2 + 16.0 * m * (p + 1) ** 2, "sums over rows", "Pass fewer columns of B, or of A.")
+    R, fitted = moments.triangle(), moments.fitted
     counts, n = weights == "counts" and w is not None, int(moments.operators[0].shape[0])
     rows = fitted[0].total if counts or w is None else float(np.count_nonzero(w))
     free = rows - p - moments.pre.directions
@@ -211,7 +213,6 @@ def standard_errors(
             "Pass more rows, or fewer columns."
         )
     clusters, count = (None, 0) if groups is None else _clusters(groups, w, n)
-    check_fits(16.0 * m * (p + 1) * max(p + 1, count), "sums over rows", "Pass fewer columns of B, or of A.")
     R = np.vstack([R, np.zeros((p + m - len(R), p + m))])
     names = problem.column_names.get("A") or tuple(f"column {i}" for i in range(p))
     V, fit, squares = _inverse(R[:p, :p], names, moments.least_value(0)), R[:p, p:], (R[p:, p:] ** 2).sum(0)
