@@ -578,7 +578,6 @@ class Meat(Reduction):
         self.scores, self.fit, self.power, self.shape = scores, fit, power, shape
         self.taken, self.alone, self.clusters = by_row
         self.columns = sum(part.columns for part in scores)
-        self.multiplied = float(self.columns)
 
     @property
     def by_row(self) -> list[Any]:

@@ -410,11 +410,6 @@ def loadings_of(
 # ---- answers that predict targets ---------------------------------------------------------------
 
 
-def unknown() -> HostArray:
-    """The sum of squares of a target that is not known."""
-    return np.full(1, np.nan)
-
-
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RegressionSolution(Solution):
     """Base class of answers that predict targets.
@@ -442,8 +437,8 @@ class RegressionSolution(Solution):
     """
 
     size: tuple[float, int] | None = None
-    target_squares: HostArray = field(default_factory=unknown)
-    target_errors: HostArray = field(default_factory=unknown)
+    target_squares: HostArray = field(default_factory=lambda: np.full(1, np.nan))
+    target_errors: HostArray = field(default_factory=lambda: np.full(1, np.nan))
 
     target_names: ClassVar[Any]  # of each derived class
 
@@ -496,11 +491,11 @@ class RegressionSolution(Solution):
         if not len(values):
             return []
         names = self.column_names.get(next(iter(self.layout.means)))
-        heads = [printable(name) for name in self.target_names[: values.shape[1]]]
-        lines = [("largest coefficients", _cells(heads))]
+        heads = [f"{printable(name):>11}" for name in self.target_names[: values.shape[1]]]
+        lines = [("largest coefficients", "  ".join(heads))]
         for i in np.argsort(-np.abs(values).max(axis=1), kind="stable")[:FEW].tolist():
             name = printable(names[i]) if names else f"column {i}"
-            lines.append((f"  {name}", _cells([f"{value:.6g}" for value in values[i]])))
+            lines.append((f"  {name}", "  ".join(f"{value:>11.6g}" for value in values[i])))
         return lines
 
     def _table_of_predictions(
@@ -509,16 +504,12 @@ class RegressionSolution(Solution):
         """Make a table of predictions for rows, with the names of the targets and the labels of the rows."""
         values = to_host(brought_here(predictions))
         columns = np.reshape(values, (len(values), -1)).T
-        named = dict(zip(names or self.target_names, columns, strict=True))
-        return table_of_rows(self, named, data, library)
+        named = self.target_names if names is None else names
+        return table_of_rows(self, dict(zip(named, columns, strict=True)), data, library)
 
 
 def _numbers(values: HostArray) -> str:
     return some_of([f"{value:.6g}" for value in values.reshape(-1)])
-
-
-def _cells(texts: Sequence[str]) -> str:
-    return "  ".join(f"{text:>11}" for text in texts)
 
 
 # ---- answers that predict by components ---------------------------------------------------------

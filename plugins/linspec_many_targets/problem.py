@@ -284,9 +284,9 @@ class RidgeManyTargetsSolution(RegressionSolution, vector="target", component="t
         list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
             A row for each row of X, and a column for each target.
         """
-        names = [self.target_names[i] for i in self._numbers(targets)]
+        names = self.target_names
         predictions = self.predict(X, targets=targets, confounds=confounds)
-        return self._table_of_predictions(predictions, X, library, names)
+        return self._table_of_predictions(predictions, X, library, [names[i] for i in self._numbers(targets)])
 
     @with_device
     def target_scores(self, X: Any, Y: Any, *, confounds: Any = None, sample_weight: Any = None) -> HostArray:
@@ -570,7 +570,7 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
             gap = d * (C[:, block] - SW[:, block]) - ridges[block] * w
             lengths[:, block] = [np.linalg.norm(V, axis=0) for V in (gap, w, d * C[:, block])]
             errors[block] += np.einsum("ij,ij->j", W[:, block], SW[:, block] - 2 * C[:, block])
-        return {"weights": returned, "target_errors": errors}, lengths
+        return {"weights": returned, "target_errors": np.maximum(errors, 0.0)}, lengths
 
     def _by_rows(
         self, moments: Moments, arrays: Mapping[str, HostArray], ridges: HostArray, gammas: HostArray

@@ -199,7 +199,7 @@ class ReducedRankRegression(ls.Problem[ReducedRankRegressionSolution]):
             "y_weights": Vs * device.asarray(reciprocal(sigma))[None, :],
             "singular_values": sigma,
             "y_loadings": self.Y.device.asarray(loadings, self.Y.dtype),
-            "target_errors": fitted.left - explained,
+            "target_errors": np.maximum(fitted.left - explained, 0.0),
             "next_singular_value": math.sqrt(fields.pop("next")),
             "total_squares": None if squares is None else float(squares.sum()),
             "vector": self.vector,

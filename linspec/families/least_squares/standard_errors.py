@@ -202,7 +202,9 @@ def standard_errors(
     _check(problem, kind, groups, level, weights)
     moments, w = moments_of(problem, Passes()), problem.sample_weight
     p, m = moments.widths
-    check_fits(24.0 * (p + m) ** 2 + 16.0 * m * (p + 1) ** 2, "sums over rows", "Pass fewer columns of B, or of A.")
+    check_fits(
+        24.0 * (p + m) ** 2 + 16.0 * m * (p + 1) ** 2, "sums over rows", "Pass fewer columns of B, or of A."
+    )
     R, fitted = moments.triangle(), moments.fitted
     counts, n = weights == "counts" and w is not None, int(moments.operators[0].shape[0])
     rows = fitted[0].total if counts or w is None else float(np.count_nonzero(w))

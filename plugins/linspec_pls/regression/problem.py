@@ -93,15 +93,15 @@ class PLSRegressionSolution(ComponentRegressionSolution, vector="component", sco
         return {"covariance": self.covariances, **known}
 
     @property
-    def vip(self) -> HostArray | None:
-        """The importance of each column of X in the projection, of shape (p,); None where shares of Y are not known.
+    def vip(self) -> HostArray:
+        """The importance of each column of X in the projection, of shape (p,); NaN where shares of Y are not known.
 
         √(p Σ wₐ² eₐ / Σ eₐ) over the components, with the weights wₐ of the column in `x_weights` and the shares eₐ of
         `y_explained` (Wold, Sjöström & Eriksson 2001). The mean of the squares over all columns is 1.
         """
-        if self.y_explained is None:
-            return None
         squares = to_host(self.x_weights) ** 2
+        if self.y_explained is None:
+            return np.full(len(squares), np.nan)
         shares = self.y_explained * reciprocal(self.y_explained.sum())
         return np.asarray(np.sqrt(len(squares) * (squares @ shares)))
 
@@ -235,9 +235,7 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
         explained = HOST.asarray(factors["y_loadings"]) ** 2 @ components.tau
         totals = [moments.squares(i) for i in (0, 1)]
         shares = [
-            None
-            if total is None
-            else components.tau * HOST.asarray(M * M).sum(axis=0) * reciprocal(total.sum())
+            None if total is None else components.tau * HOST.asarray(M * M).sum(axis=0) / total.sum()
             for total, M in zip(totals, (components.P, components.Q), strict=True)
         ]
         fields = {
@@ -245,7 +243,7 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
             "covariances": components.covariances,
             "x_explained": shares[0],
             "y_explained": shares[1],
-            "target_errors": moments.fitted[1].left - explained,
+            "target_errors": np.maximum(moments.fitted[1].left - explained, 0.0),
             "vector": self.vector,
         }
         return Certificate(
