@@ -412,7 +412,7 @@ def loadings_of(
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RegressionSolution(Solution):
-    """Base class of answers that predict targets.
+    """Base class of answers that predict targets, which are the second matrix of the problem.
 
     A derived class has `predict` and `target_names`, and `_few_coefficients` if columns have coefficients.
 
