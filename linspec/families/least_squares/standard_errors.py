@@ -217,7 +217,8 @@ def standard_errors(
     clusters, count = (None, 0) if groups is None else _clusters(groups, w, n)
     R = np.vstack([R, np.zeros((p + m - len(R), p + m))])
     names = problem.column_names.get("A") or tuple(f"column {i}" for i in range(p))
-    V, fit, squares = _inverse(R[:p, :p], names, moments.least_value(0)), R[:p, p:], (R[p:, p:] ** 2).sum(0)
+    V = _inverse(R[:p, :p], names, moments.least_value(0))
+    fit, squares = R[:p, p:], (R[p:, p:] ** 2).sum(axis=0)
     L = fitted[0].kept[:, None] * V
     coefficients, df = L @ fit, free
     if moments.pre.center:
