@@ -495,7 +495,7 @@ class RegressionSolution(Solution):
         lines = [("largest coefficients", "  ".join(heads))]
         for i in np.argsort(-np.abs(values).max(axis=1), kind="stable")[:FEW].tolist():
             name = printable(names[i]) if names else f"column {i}"
-            lines.append((f"  {name}", "  ".join(f"{value:>11.6g}" for value in values[i])))
+            lines.append((f"  {name:.40}", "  ".join(f"{value:>11.6g}" for value in values[i])))
         return lines
 
     def _table_of_predictions(
