@@ -255,16 +255,16 @@ class Moments:
     def variation(self, i: int) -> HostArray:
         """Sums of squares of the columns about their means, as they came: not scaled, and with what confounds explain.
 
-        0 for a column that does not vary; NaN where products alone have told about them, and where the mean hides them.
+        0 for a column that does not vary; NaN where these are estimates, and where the mean hides them.
         """
-        f, A = self.fitted[i], self.operators[i]
+        f = self.fitted[i]
         about = f.left if f.slopes is None else f.left + (f.slopes**2).sum(axis=1)
         of_means = f.total * f.average**2
         if self.pre.center:
             about = np.where(varies(about, about + of_means), about, 0.0)
         else:
             about = np.where(of_means < HIDDEN * about, about - of_means, np.nan)
-        return about if A.readable or self.held is not None else np.full_like(about, np.nan)
+        return np.full_like(about, np.nan) if self.operators[i].estimated else about
 
     def least_value(self, i: int = 0) -> float:
         """The fraction of the largest singular value below which singular values are rounding of the entries."""

@@ -536,7 +536,7 @@ def loadings_of(
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RegressionSolution(Solution):
-    """Base class of answers that predict targets.
+    """Base class of answers that predict targets, which are the second matrix of the problem.
 
     A derived class has `predict` and `target_names`, and `first_coefficients` if columns have coefficients.
 
@@ -619,7 +619,7 @@ class RegressionSolution(Solution):
         lines = [("largest coefficients", "  ".join(heads))]
         for i in np.argsort(-np.abs(values).max(axis=1), kind="stable")[:FEW].tolist():
             name = printable(names[i]) if names else f"column {i}"
-            lines.append((f"  {name}", "  ".join(f"{value:>11.6g}" for value in values[i])))
+            lines.append((f"  {name:.40}", "  ".join(f"{value:>11.6g}" for value in values[i])))
         return lines
 
     def _table_of_predictions(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse.linalg
 
 import linspec as ls
 from linspec.errors import InvalidProblem, MissingCapability
@@ -173,5 +174,10 @@ def test_summaries_name_the_largest_coefficients(tmp_path: Any) -> None:
         assert predicted["price of it"] == pytest.approx(Y.dense()[0, 0])
     once = ls.solve(ls.LeastSquares(iter([X.dense()]), Y.dense(), center=True))
     np.testing.assert_allclose(once.r_squared, 1, rtol=1e-12)
+    for count in (2, 12):  # products of few columns tell their squares, those of many give estimates
+        products = scipy.sparse.linalg.aslinearoperator(np.tile(Y.dense(), 6)[:, :count])
+        for problem in (ls.LeastSquares(X, products, center=True), ls.PLSRegression(X, products, k=12)):
+            facts = dict(ls.solve(problem).summary().facts)
+            assert facts.get("training R²") == {2: "1", 12: None}[count]
     far = ls.solve(ls.LeastSquares(X, Y.dense()[:, 0] + 1e9))  # the mean hides the variation
     assert "training R²" not in dict(far.summary().facts)

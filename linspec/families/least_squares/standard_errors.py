@@ -32,7 +32,7 @@ from scipy.special import stdtr, stdtrit
 from linspec.arrays import HostArray, reciprocal, with_device
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, shown
 from linspec.families.least_squares.problem import LeastSquares
-from linspec.frames import table
+from linspec.frames import library_for_table, table
 from linspec.linalg import r_squared
 from linspec.rows import Passes
 from linspec.solving.checks import check_choice, check_fraction
@@ -44,7 +44,7 @@ from linspec.studies.held_out.folds import entries_of_labels
 POWERS = {"HC0": 0.0, "HC1": 0.0, "HC2": 0.5, "HC3": 1.0, "clustered": 0.0}
 """Residuals of a kind are divided by these powers of 1 − leverage."""
 
-LABELS = ("coefficient", "standard error", "t", "p-value", "lower", "upper")
+LABELS = ("coefficient", "standard error", "t", "p value", "lower", "upper")
 """The columns of tables."""
 
 DEPENDENT = 1e-12
@@ -120,7 +120,7 @@ class StandardErrors:
         Returns
         -------
         list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
-            The columns "coefficient", "standard error", "t", "p-value", "lower" and "upper".
+            The columns "coefficient", "standard error", "t", "p value", "lower" and "upper".
 
         Raises
         ------
@@ -135,7 +135,7 @@ class StandardErrors:
         parts = (self.coefficients, self.errors, self.t, self.p_values, *self.intervals)
         values = np.stack(parts).reshape(len(LABELS), len(self.names), -1)[..., number]
         columns = dict(zip(LABELS, values, strict=True))
-        return table("column", self.names, columns, self.frame_library if library is None else library)
+        return table("column", self.names, columns, library_for_table(library, self))
 
     def __repr__(self) -> str:
         rows = f"{self.rows:g}, degrees of freedom {self.df:g}, R² {self.r_squared.flat[0]:.6g}"
@@ -217,7 +217,8 @@ def standard_errors(
     clusters, count = (None, 0) if groups is None else _clusters(groups, w, n)
     R = np.vstack([R, np.zeros((p + m - len(R), p + m))])
     names = problem.column_names.get("A") or tuple(f"column {i}" for i in range(p))
-    V, fit, squares = _inverse(R[:p, :p], names, moments.least_value(0)), R[:p, p:], (R[p:, p:] ** 2).sum(0)
+    V = _inverse(R[:p, :p], names, moments.least_value(0))
+    fit, squares = R[:p, p:], (R[p:, p:] ** 2).sum(axis=0)
     L = fitted[0].kept[:, None] * V
     coefficients, df = L @ fit, free
     if moments.pre.center:
