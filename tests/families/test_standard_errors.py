@@ -185,8 +185,8 @@ def test_what_has_no_standard_errors_is_refused(hard):
         ("HC1", lambda: errors(ls.LeastSquares(A, y), weights="survey")),
         ("groups", lambda: errors(ls.LeastSquares(A, y), "clustered")),
         ("groups", lambda: errors(ls.LeastSquares(A, y), "HC1", groups=groups)),
-        ("150 rows", lambda: errors(ls.LeastSquares(A, y), "clustered", groups=groups[:9])),
-        ("two different ones", lambda: errors(ls.LeastSquares(A, y), "clustered", groups=np.zeros(len(y)))),
+        (r"shape \(150,\), a label for each row", lambda: errors(ls.LeastSquares(A, y), "clustered", groups=groups[:9])),
+        ("at least two labels", lambda: errors(ls.LeastSquares(A, y), "clustered", groups=np.zeros(len(y)))),
         ("bootstrap", lambda: errors(ls.SVD(A, k=2))),
         ("leverage 1", lambda: errors(ls.LeastSquares(np.c_[A[:, 0], np.eye(len(y))[0]], y), "HC3")),
     ]

@@ -69,12 +69,12 @@ from linspec.studies.inference.exchange import Exchange
 from linspec.studies.inference.permutation import (
     TIE,
     Rows,
+    SolvedAgain,
     Tested,
     checked_seconds,
     leading_components,
     made_in_time,
     sums_from,
-    values_by_chance,
 )
 from linspec.studies.inference.rows import (
     Removal,
@@ -549,7 +549,8 @@ def null_correlations(
     images, exchange = on_images(problem, free, "null_correlations")
     generator = random_generator(rng)
     stop = Request()
-    drawn, _ = values_by_chance(images, exchange, solver, options, generator, (permutations, problem.k), stop)
+    again = SolvedAgain(images, exchange, solver, options, generator, stop)
+    drawn = again.values((permutations, problem.k))
     if stop.made:
         warn(
             f"null_correlations: Ctrl-C ended it after {len(drawn)} of {permutations} permutations.",

@@ -34,12 +34,13 @@ from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, sho
 from linspec.families.least_squares.problem import LeastSquares
 from linspec.frames import library_for_table, table
 from linspec.linalg import r_squared
+from linspec.registry.options import is_number
 from linspec.rows import Passes
 from linspec.solving.checks import check_choice, check_fraction
 from linspec.solving.on_rows import moments_of
 from linspec.solving.select import check_fits
 from linspec.solving.tables import Summary, some_of
-from linspec.studies.held_out.folds import entries_of_labels
+from linspec.studies.inference.exchange import group_numbers
 
 POWERS = {"HC0": 0.0, "HC1": 0.0, "HC2": 0.5, "HC3": 1.0, "clustered": 0.0}
 """Residuals of a kind are divided by these powers of 1 − leverage."""
@@ -127,8 +128,9 @@ class StandardErrors:
         InvalidOption
             There is no such right-hand side or library.
         """
-        number: Any = self.targets.index(target) if target in self.targets else target
-        if number not in range(len(self.targets)):
+        named = isinstance(target, str) and target in self.targets
+        number: Any = self.targets.index(target) if named else target
+        if not is_number(number, int) or number not in range(len(self.targets)):
             raise InvalidOption(
                 f"target must be one of {some_of(self.targets)}, or its number; got {shown(target)}."
             )
@@ -214,7 +216,8 @@ def standard_errors(
             f"standard errors need more rows than coefficients; got {rows:g} rows and {rows - free:g} coefficients. "
             "Pass more rows, or fewer columns."
         )
-    clusters, count = (None, 0) if groups is None else _clusters(groups, w, n)
+    clusters = group_numbers(groups, n, weights=w)
+    count = 0 if clusters is None else 1 + int(clusters.max())
     R = np.vstack([R, np.zeros((p + m - len(R), p + m))])
     names = problem.column_names.get("A") or tuple(f"column {i}" for i in range(p))
     V = _inverse(R[:p, :p], names, moments.least_value(0))
@@ -305,16 +308,3 @@ def _inverse(R: HostArray, names: tuple[str, ...], least: float) -> HostArray:
             f"such ones in {among}. Leave one of them out."
         )
     return np.asarray(np.linalg.inv(unit) * reciprocal(lengths)[:, None])
-
-
-def _clusters(groups: Any, w: HostArray | None, n: int) -> tuple[HostArray, int]:
-    """The number of the cluster of each row, and how many clusters have rows that count."""
-    labels = entries_of_labels(groups, "groups")
-    counted = labels if w is None or len(labels) != n else labels[w > 0]
-    names = np.unique(counted)
-    if labels.shape != (n,) or len(names) < 2:
-        raise InvalidProblem(
-            f"groups must have a label for each of {n} rows, and two different ones; got shape {labels.shape}. Pass "
-            "more labels, or take another kind."
-        )
-    return np.minimum(np.searchsorted(names, labels), len(names) - 1), len(names)

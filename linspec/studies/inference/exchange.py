@@ -31,7 +31,6 @@ from linspec.arrays import HostArray
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.base import chosen_rows
-from linspec.registry.options import is_number
 from linspec.solving.checks import check_count
 from linspec.solving.problem import Problem
 from linspec.studies.held_out.folds import entries_of_labels
@@ -71,8 +70,17 @@ class Exchange:
         return cls(count, (np.arange(count)[:, None],), flips)
 
     @classmethod
-    def of(cls, n: int, groups: Any, blocks: Any, *, flips: bool, orders: HostArray | None) -> Exchange:
-        """Check labels of groups and blocks, and listed orders of n rows.
+    def of(
+        cls,
+        n: int,
+        groups: Any,
+        blocks: Any,
+        *,
+        flips: bool,
+        orders: HostArray | None,
+        weights: HostArray | None = None,
+    ) -> Exchange:
+        """Check labels of groups and blocks, and listed orders of n rows; rows of weight 0 stay where they are.
 
         Raises
         ------
@@ -93,14 +101,16 @@ class Exchange:
             )
         if orders is not None:
             return cls(n, (np.arange(n)[:, None],), orders=_checked(orders, n))
-        within = group_numbers(blocks, n, "blocks")
-        units = group_numbers(groups, n)
+        counted = np.arange(n) if weights is None else np.flatnonzero(weights)
+        within = group_numbers(blocks, n, "blocks", weights)
+        within = np.zeros(n, dtype=np.intp) if within is None else within
+        units = group_numbers(groups, n, weights=weights)
         if units is None:
-            split = [np.arange(n)] if within is None else _rows_of(within)
+            split = _rows_of(within, counted)
             return cls(n, tuple(rows[:, None] for rows in split), flips)._checked_places()
         alike: dict[tuple[int, int], list[HostArray]] = {}
-        for rows in _rows_of(units):
-            block = 0 if within is None else within[rows]
+        for rows in _rows_of(units, counted):
+            block = within[rows]
             if np.ptp(block) > 0:
                 raise InvalidProblem(
                     f"groups move as a whole within blocks; got the group of row {rows[0]} in several blocks. Give all "
@@ -113,15 +123,15 @@ class Exchange:
         """Refuse units without any other one to change places with."""
         if not self.flips and all(len(some) == 1 for some in self.units):
             raise InvalidProblem(
-                "no two groups of one block have the same number of rows, so none can take the place of another; got "
-                f"{len(self.units)} of different sizes. Leave out rows to make sizes equal, or pass blocks= alone."
+                "no two groups of one block have the same number of rows (a row without groups= is a group), so none "
+                "can take the place of another. Leave out rows to make sizes equal, or pass fewer blocks."
             )
         return self
 
     @property
     def is_free(self) -> bool:
         """Whether each row may take any place, in no listed order."""
-        return self.orders is None and len(self.units) == 1 and self.units[0].shape[1] == 1
+        return self.orders is None and self.units[0].shape == (self.count, 1)
 
     @property
     def log_count(self) -> float:
@@ -178,33 +188,37 @@ SAME = 1e-9
 
 def _checked(orders: Any, n: int) -> HostArray:
     """Listed orders of n rows as an array with three dimensions."""
-    listed = np.asarray(orders)
-    if listed.ndim == len("mn"):
-        listed = listed[:, None, :]
-    if listed.ndim != len("mon") or listed.shape[2] != n or listed.dtype.kind not in "iu":
+    try:
+        listed = np.asarray(orders)
+    except ValueError:  # rows of different lengths
+        listed = np.asarray(orders, dtype=object)
+    several = listed[:, None, :] if listed.ndim == len("mn") else listed
+    if several.ndim != len("mon") or several.shape[2] != n or not len(listed) or listed.dtype.kind not in "iu":
         raise InvalidProblem(
             f"permutations must be a number, or integers of shape (permutations, {n}), each row an order of all rows; "
-            f"got {np.asarray(orders).shape} of {listed.dtype}. Count rows from 0."
+            f"got {listed.shape} of {listed.dtype}. Count rows from 0."
         )
-    wrong = np.flatnonzero((np.sort(listed, axis=2) != np.arange(n)).any(axis=(1, 2)))
+    wrong = np.flatnonzero((np.sort(several, axis=2) != np.arange(n)).any(axis=(1, 2)))
     if len(wrong):
         raise InvalidProblem(
             f"permutations must have each row from 0 to {n - 1} once in each order; got something else in order "
             f"{wrong[0]}."
         )
-    return listed
+    return several
 
 
 def checked_number(permutations: Any) -> tuple[int, HostArray | None]:
     """Return the number of permutations, and the listed orders unless the argument is a number."""
-    if is_number(permutations) or isinstance(permutations, str) or np.ndim(permutations) == 0:
+    if isinstance(permutations, str) or not (np.iterable(permutations) and hasattr(permutations, "__len__")):
         check_count("permutations", permutations, 1)
         return permutations, None
     return len(permutations), permutations
 
 
-def group_numbers(groups: Any, n: float, name: str = "groups") -> HostArray | None:
-    """Number the groups from 0, and return the number of each row's group; None without groups."""
+def group_numbers(
+    groups: Any, n: float, name: str = "groups", weights: HostArray | None = None
+) -> HostArray | None:
+    """Number the groups of rows that count from 0, and return the number of each row; None without groups."""
     if groups is None:
         return None
     labels = entries_of_labels(groups, name)
@@ -212,16 +226,20 @@ def group_numbers(groups: Any, n: float, name: str = "groups") -> HostArray | No
         raise InvalidProblem(
             f"{name} must have shape ({n:g},), a label for each row; got {tuple(labels.shape)}."
         )
-    names, numbers = np.unique(labels, return_inverse=True)
+    names = np.unique(labels if weights is None else labels[weights > 0])
     if len(names) < 2:
-        raise InvalidProblem(f"{name} must have at least two labels; got one, so there is nothing to draw.")
-    return np.asarray(numbers)
+        raise InvalidProblem(
+            f"{name} must have at least two labels of rows that count; got one. Pass more labels, or leave "
+            "them out."
+        )
+    return np.minimum(np.searchsorted(names, labels), len(names) - 1)  # a row that does not count: any number
 
 
-def _rows_of(numbers: HostArray) -> list[HostArray]:
-    """The rows of each group, in order."""
+def _rows_of(numbers: HostArray, counted: HostArray) -> list[HostArray]:
+    """The rows that count of each group, in order."""
+    numbers = numbers[counted]
     ends = np.cumsum(np.bincount(numbers))[:-1]
-    return np.split(np.argsort(numbers, kind="stable"), ends)
+    return np.split(counted[np.argsort(numbers, kind="stable")], ends)
 
 
 # ---- matrices ---------------------------------------------------------------------------------------

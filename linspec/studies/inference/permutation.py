@@ -49,7 +49,7 @@ from linspec.errors import (
 from linspec.process.interrupts import NothingYet, Request, first_interrupt, repeated
 from linspec.process.plurals import count_of
 from linspec.registry.options import is_number
-from linspec.solving.checks import check_choice, check_fraction
+from linspec.solving.checks import check_choice, check_flag, check_fraction
 from linspec.solving.problem import Problem
 from linspec.solving.select import chosen_solver
 from linspec.solving.solve import solve
@@ -222,6 +222,7 @@ class Rows:
             There are too few permutations for a p-value of 5 %.
         """
         check_choice("weights", self.weights, WEIGHTS)
+        check_flag("sign_flips", self.sign_flips)
         count, orders = checked_number(self.permutations)
         problem.check_labels({"groups": self.groups, "blocks": self.blocks})
         n = min(A.shape[0] for A in problem.matrices.values())
@@ -230,7 +231,10 @@ class Rows:
                 "permutation_test must know how many rows there are; got rows that come slice by slice. Pass an array, "
                 "a sparse matrix or a file."
             )
-        exchange = Exchange.of(int(n), self.groups, self.blocks, flips=self.sign_flips, orders=orders)
+        w = problem.sample_weight if self.weights == "survey" else None
+        exchange = Exchange.of(
+            int(n), self.groups, self.blocks, flips=bool(self.sign_flips), orders=orders, weights=w
+        )
         if self.weights == "counts":
             exchange = exchange.repeated(frequencies(problem, "permutation_test permutes rows"))
             problem = with_equal_rows(problem, "permutation_test")
@@ -276,18 +280,8 @@ def permuted_solves(
     solution = solve(problem, solver, rng=generator, **options)
     values = values_of(solution if images is problem else solve(images, solver, rng=generator, **options))
     stop, slow = Request(), f"one solve took {solution.seconds:.3g} s"
-    drawn, unconverged = values_by_chance(
-        images,
-        exchange,
-        solver,
-        options,
-        generator,
-        (permutations, len(values)),
-        stop,
-        max_seconds,
-        until,
-        slow,
-    )
+    again = SolvedAgain(images, exchange, solver, options, generator, stop)
+    drawn = again.values((permutations, len(values)), max_seconds, until, slow)
     count = len(drawn)
     # column j of the sums has that of the k − j largest values
     chance = {"ranked": drawn, "largest": drawn[:, :1], "sum": np.cumsum(drawn, axis=1)[:, ::-1]}[statistic]
@@ -302,50 +296,61 @@ def permuted_solves(
         permutations=count,
         drawn=drawn,
         solution=solution,
-        unconverged=unconverged,
+        unconverged=again.unconverged,
         interrupted=stop.made,
     )
 
 
-def values_by_chance(  # noqa: PLR0913, PLR0917
-    problem: Problem[Any],
-    exchange: Exchange,
-    solver: str | Solver,
-    options: dict[str, Any],
-    generator: np.random.Generator,
-    shape: tuple[int, int],
-    stop: Request,
-    max_seconds: float = math.inf,
-    until: float = math.inf,
-    slow: str = "",
-) -> tuple[HostArray, int]:
-    """Return the first values of a problem on permuted data, a row for each, and how many have not converged."""
-    drawn, unconverged = np.zeros(shape), 0
+@dataclass
+class SolvedAgain:
+    """A problem that is solved again on permuted data."""
 
-    def permute(number: int) -> None:
-        nonlocal unconverged
-        solution = solve(permuted(problem, exchange, generator, number), solver, rng=generator, **options)
-        if stop.made:  # the result of an interrupted solve does not count
-            raise NothingYet
-        unconverged += not solution.converged
-        some = values_of(solution)[: shape[1]]
-        drawn[number, : len(some)] = some
+    problem: Problem[Any]
+    exchange: Exchange
+    solver: str | Solver
+    options: dict[str, Any]
+    generator: np.random.Generator
+    stop: Request
+    unconverged: int = 0
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        count = made_in_time(permute, shape[0], stop, max_seconds, until, slow)
-    warn_unconverged(unconverged, count)
-    return drawn[:count].copy(), unconverged
+    def answers(
+        self,
+        keep: Callable[[int, Any], None],
+        permutations: int,
+        max_seconds: float = math.inf,
+        until: float = math.inf,
+        slow: str = "",
+    ) -> int:
+        """Keep the answer of each permutation, with its number, and return how many there are."""
 
+        def permute(number: int) -> None:
+            problem = permuted(self.problem, self.exchange, self.generator, number)
+            solution = solve(problem, self.solver, rng=self.generator, **self.options)
+            if self.stop.made:  # the result of an interrupted solve does not count
+                raise NothingYet
+            self.unconverged += not solution.converged
+            keep(number, solution)
 
-def warn_unconverged(unconverged: int, count: int) -> None:
-    """Warn of permutations whose solutions have not converged."""
-    if unconverged:
-        warn(
-            f"{unconverged} of {count_of(count, 'permutation')} have not converged, so their values "
-            "may be too small, and p-values, too. Raise max_iterations, or choose a direct solver.",
-            ConvergenceWarning,
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            count = made_in_time(permute, permutations, self.stop, max_seconds, until, slow)
+        if self.unconverged:
+            warn(
+                f"{self.unconverged} of {count_of(count, 'permutation')} have not converged, so their values "
+                "may be too small, and p-values, too. Raise max_iterations, or choose a direct solver.",
+                ConvergenceWarning,
+            )
+        return count
+
+    def values(self, shape: tuple[int, int], *limits: Any) -> HostArray:
+        """Return the first values of the answers, a row for each."""
+        drawn = np.zeros(shape)
+
+        def keep(number: int, solution: Any) -> None:
+            some = values_of(solution)[: shape[1]]
+            drawn[number, : len(some)] = some
+
+        return drawn[: self.answers(keep, shape[0], *limits)].copy()
 
 
 def made_in_time(

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -25,9 +24,9 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import HostArray, random_generator, to_host
-from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem, MissingCapability, shown
+from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, shown
 from linspec.linalg import r_squared, squares_about_means
-from linspec.process.interrupts import NothingYet, Request
+from linspec.process.interrupts import Request
 from linspec.process.plurals import count_of
 from linspec.solving.linear_solution import RegressionSolution
 from linspec.solving.problem import Problem
@@ -37,14 +36,12 @@ from linspec.solving.solver import Solver
 from linspec.solving.tables import Summary, table_of_columns, table_of_components
 from linspec.studies.held_out.scores import auxiliary
 from linspec.studies.inference.bootstrap import FISHER, Bootstrapped, Drawn, corrected_ends
-from linspec.studies.inference.exchange import permuted
 from linspec.studies.inference.permutation import (
     TIE,
     Rows,
+    SolvedAgain,
     check_can_be_permuted,
     checked_seconds,
-    made_in_time,
-    warn_unconverged,
 )
 from linspec.studies.inference.rows import loaded, on_images
 from linspec.workers import brought_here
@@ -210,29 +207,24 @@ def regression_test(
     m, whole = len(errors_of(observed)), None
     if images is not problem:  # whose rows need not have mean 0
         whole = np.sum(to_host([*images.matrices.values()][1].dense()) ** 2, axis=0)
+    elif exchange.flips:  # which change the means of the targets
+        whole = np.asarray(observed.target_squares)
     sizes, drawn = coefficients_of(observed, m), np.zeros((permutations, m))
-    exceeded, unconverged = np.zeros(() if sizes is None else sizes.shape), 0
+    exceeded = np.zeros(() if sizes is None else sizes.shape)
 
     def score(answer: Any) -> HostArray:
         """R² of each target."""
         return r_squared(errors_of(answer), answer.target_squares if whole is None else whole)
 
-    def permute(number: int) -> None:
-        nonlocal unconverged
-        answer = solve(permuted(images, exchange, generator, number), solver, rng=generator, **options)
-        if stop.made:  # the result of an interrupted solve does not count
-            raise NothingYet
-        unconverged += not answer.converged
+    def keep(number: int, answer: Any) -> None:
         drawn[number] = score(answer)
         values = coefficients_of(answer, m)
         if sizes is not None and values is not None:
             exceeded[...] += np.abs(values) >= np.abs(sizes) * (1 - TIE)
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        slow = f"one solve took {solution.seconds:.3g} s"
-        count = made_in_time(permute, permutations, stop, max_seconds, until, slow)
-    warn_unconverged(unconverged, count)
+    again = SolvedAgain(images, exchange, solver, options, generator, stop)
+    slow = f"one solve took {solution.seconds:.3g} s"
+    count = again.answers(keep, permutations, max_seconds, until, slow)
     drawn, values = drawn[:count].copy(), score(observed)
     reached, of_chance = (np.nan_to_num(part, nan=-math.inf) for part in (values, drawn))  # constant targets
     largest = np.max(of_chance, axis=1, keepdims=True)
@@ -248,7 +240,7 @@ def regression_test(
         drawn=drawn,
         solution=solution,
         permutations=count,
-        unconverged=unconverged,
+        unconverged=again.unconverged,
         interrupted=stop.made,
     )
 

@@ -164,20 +164,18 @@ def removal_of(problem: Problem[Any], exchange: Exchange, function: str) -> tupl
         return Removal(reflections(L), stay=True), exchange
     s, groups = L.shape[1], exchange.units[0]
     size = groups.shape[1]
-    if len(groups) - s < len("ab"):
-        raise InvalidProblem(
-            f"{function}: confounds and means explain {s} of {len(groups)} rows or groups, so fewer than two are left "
-            "to change places. Pass fewer confounds, or more rows."
-        )
-    if exchange.is_free:
-        return Removal(reflections(L)), Exchange.free(n - s, flips=exchange.flips)
-    alike = exchange.orders is None and len(exchange.units) == 1 and size > 1
+    alike = exchange.orders is None and len(exchange.units) == 1
     if not alike or np.ptp(L[groups], axis=1).max() > SAME:
         raise InvalidProblem(
             f"{function}: what confounds leave of the rows is exchangeable in these ways only if confounds have the "
             "same values wherever rows change places, or groups have one size, and confounds one value in each group; "
             f"got {'others' if Z is not None else 'none, and means to subtract'}. Subtract their effect beforehand, "
             "leave them out, or set center=False."
+        )
+    if len(groups) - s < len("ab"):
+        raise InvalidProblem(
+            f"{function}: confounds and means explain {s} of {len(groups)} rows or groups, so fewer than two are left "
+            "to change places. Pass fewer confounds, or more rows."
         )
     left = np.arange((len(groups) - s) * size).reshape(-1, size)
     of_groups = L[groups[:, 0]] * np.sqrt(size)
@@ -221,8 +219,9 @@ def on_images(problem: Problem[Any], exchange: Exchange, function: str) -> tuple
         return problem, exchange
     if fixed:
         raise InvalidProblem(
-            f"{function} permutes what confounds leave of all matrices, and this problem removes nothing from "
-            f"{fixed[0]}; got confounds. Subtract their effect from all matrices beforehand, or leave them out."
+            f"{function} permutes what confounds leave of all matrices, or changes signs of rows less their means, and "
+            f"this problem removes nothing from {fixed[0]}; got {'sign_flips' if exchange.flips else 'confounds'}. "
+            "Subtract their effect from all matrices beforehand, or leave them out."
         )
     if removal.vectors:
         _check_images_fit(problem, function)
