@@ -352,6 +352,11 @@ class Drawn(ABC):
     def warm(self) -> bool:
         """Whether the solution is a start for the draws."""
 
+    def lacks(self, w: HostArray) -> bool:
+        """Whether some matrix has none of the rows of a draw with the weights `w`."""
+        problem = with_values(self.problem, sample_weight=w)
+        return not all(np.any(problem.weights_of(name)) for name in problem.matrices)
+
     @abstractmethod
     def kept(self, solution: Any, w: HostArray) -> None:
         """Keep what is compared of one more draw, whose rows have the weights `w`."""
@@ -370,10 +375,10 @@ class Drawn(ABC):
         """The plain percentiles of the draws."""
         return np.asarray(np.quantile(drawn, [(1 - self.level) / 2, (1 + self.level) / 2], axis=0))
 
-    @property
-    def z(self) -> float:
-        """The quantile of the normal distribution for the level."""
-        return float(ndtri((1 + self.level) / 2))
+    def normal(self, values: HostArray, drawn: HostArray) -> HostArray:
+        """The values less and plus as many standard errors as the normal distribution has for the level."""
+        half = ndtri((1 + self.level) / 2) * drawn.std(axis=0, ddof=1)
+        return np.array([values - half, values + half])
 
     def of_all(self, *, interrupted: bool) -> dict[str, Any]:
         """What all results say."""
@@ -517,7 +522,7 @@ def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
     problem = loaded(problem)
     n = next(iter(problem.matrices.values())).shape[0]
     stated = np.ones(n) if problem.sample_weight is None else problem.sample_weight
-    counted, each, numbers = stated, np.ones(n), group_numbers(groups, n)
+    counted, each, numbers = stated, np.ones(n), group_numbers(groups, n, weights=stated)
     if weights == "survey":  # a row is drawn with its weight
         counted, each = (stated > 0).astype(np.float64), stated
     else:
@@ -527,15 +532,14 @@ def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
     if solution is None:
         solution = solve(problem, solver, rng=generator, **options)
     check_solution(solution, problem)
-    matrices = list(problem.matrices)
     into, stop = kind(problem, solution, stated, level, method), Request()
     if has_trait(problem, solver, "warm-start") and into.warm:
         options = {"start": solution, **options}
 
     def draw(_: int) -> None:
         w = each * drawn_counts(generator, counted, numbers)
-        while not all(np.any(with_values(problem, sample_weight=w).weights_of(name)) for name in matrices):
-            w = each * drawn_counts(generator, counted, numbers)  # some matrix had none of these rows
+        while into.lacks(w):
+            w = each * drawn_counts(generator, counted, numbers)
         # groups of other sizes: values may grow with the number of rows
         w = np.asarray(w * (float(stated.sum()) / w.sum()))
         drawn = solve(with_values(problem, sample_weight=w), solver, rng=generator, **options)
@@ -598,6 +602,13 @@ def check_solution(solution: Any, problem: Problem[Any]) -> None:
     columns = {name: problem.matrices[name].shape[1] for name in sizes if name in problem.matrices}
     if sizes != columns:
         raise InvalidProblem(f"solution must be of the columns of the problem, {columns}; got {sizes}.")
+    ridge = getattr(problem, problem.stated.ridge) if problem.stated.ridge else None
+    means = [getattr(solution, name) is not None for name in problem.solution.layout.means.values()]
+    if not np.array_equal(solution.ridge, ridge) or (means and means[0] != bool(problem.center)):
+        raise InvalidProblem(
+            f"solution must have the ridge of the problem, {ridge}, and center={problem.center}; got the ridge "
+            f"{solution.ridge}{' and no means' * (not any(means))}. Leave it out to have it computed."
+        )
 
 
 def nearest_rotation(T: HostArray) -> HostArray:

@@ -42,7 +42,6 @@ from linspec.errors import (
     ConvergenceWarning,
     InvalidOption,
     InvalidProblem,
-    MissingCapability,
     shown,
     warn,
 )
@@ -64,6 +63,7 @@ from linspec.studies.inference.exchange import (
 )
 from linspec.studies.inference.rows import (
     WEIGHTS,
+    check_row_slices,
     check_rows_are_known,
     frequencies,
     loaded,
@@ -407,12 +407,7 @@ def check_can_be_permuted(problem: Problem[Any]) -> None:
             "permutation_test pairs rows at random, which changes in how many matrices a row is present; got absent "
             f"rows of {' and '.join(weighted)}. Leave out rows that some matrix lacks."
         )
-    for name, A in problem.matrices.items():
-        if A.access == "products":
-            raise MissingCapability(
-                f"permutation_test permutes {name} by rows or entries, which needs row slices; got {A!r}. "
-                "Pass an array, a sparse matrix or a file."
-            )
+    check_row_slices(problem, "permutation_test permutes rows or entries")
 
 
 def check_has_values(problem: Problem[Any], function: str) -> None:

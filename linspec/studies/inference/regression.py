@@ -43,7 +43,7 @@ from linspec.studies.inference.permutation import (
     check_can_be_permuted,
     checked_seconds,
 )
-from linspec.studies.inference.rows import loaded, on_images
+from linspec.studies.inference.rows import check_row_slices, loaded, on_images
 from linspec.workers import brought_here
 
 
@@ -305,6 +305,7 @@ class DrawnRegressions(Drawn):
     @classmethod
     def check(cls, problem: Problem[Any], draws: int) -> None:
         check_one_ridge(problem, "bootstrap")
+        check_row_slices(problem, "bootstrap predicts rows that a draw leaves out")
         p, m = (A.shape[1] for A in problem.matrices.values())
         remedy = "Ask for fewer draws, or pass fewer targets."
         check_fits(8.0 * draws * p * m, f"coefficients of {draws} draws", remedy)
@@ -313,12 +314,23 @@ class DrawnRegressions(Drawn):
         self.scores: list[HostArray] = []
         self.coefficients: list[HostArray] = []
         (self.of, A), (self.by, B) = self.problem.matrices.items()
-        self.rows, self.targets = A, np.asarray(to_host(brought_here(B.dense())), dtype=np.float64)
+        self.rows, self.targets = A, np.asarray(to_host(brought_here(B)), dtype=np.float64)
+        m, fitted = self.targets.shape[1], len(errors_of(self.solution))
+        if m != fitted:
+            raise InvalidProblem(
+                f"solution must predict the {count_of(m, 'target')} of the problem; got {fitted}. Leave it out to have "
+                "it computed."
+            )
+        self.vary = squares_about_means(self.targets, self.weights) > 0
         self.sums = np.zeros((2, self.targets.shape[1]))
 
     @property
     def warm(self) -> bool:
         return True
+
+    def lacks(self, w: HostArray) -> bool:
+        """Whether a target that varies is constant in the rows of a draw with the weights `w`."""
+        return bool(np.any(squares_about_means(self.targets[:, self.vary], w) == 0))
 
     def kept(self, solution: Any, w: HostArray) -> None:
         errors = errors_of(solution)
@@ -345,12 +357,12 @@ class DrawnRegressions(Drawn):
         if whole is not None:
             blocks = np.array(self.coefficients)
             errors = blocks.std(axis=0, ddof=1)
-            normal = np.array([whole - self.z * errors, whole + self.z * errors])
-            intervals = normal if corrected else self.quantiles(blocks)
+            intervals = self.normal(whole, blocks) if corrected else self.quantiles(blocks)
         ends = self.quantiles(drawn)
         if corrected:
             R, of_draws = (np.sqrt(np.maximum(part, 0.0)) for part in (values, drawn))
             ends = corrected_ends(R, of_draws, self.level, FISHER) ** 2
+            ends = np.where(values < 0, np.minimum(self.normal(values, drawn), 1.0), ends)  # no root
         return RegressionBootstrap(
             values=ends,
             bias=drawn.mean(axis=0) - values,

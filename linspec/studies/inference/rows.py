@@ -62,6 +62,15 @@ def check_rows_are_known(problem: Problem[Any], purpose: str) -> None:
         )
 
 
+def check_row_slices(problem: Problem[Any], purpose: str) -> None:
+    """Raise if a matrix is known by its products only; `purpose` begins the message: "permutation_test moves rows"."""
+    for name, A in problem.matrices.items():
+        if A.access == "products":
+            raise MissingCapability(
+                f"{purpose}, which needs row slices; got {A!r} for {name}. Pass an array, a sparse matrix or a file."
+            )
+
+
 def loaded(problem: Problem[Any]) -> Problem[Any]:
     """Return the problem with the matrices of files in memory, if half of the available memory is enough for them."""
     outside = {
@@ -106,12 +115,7 @@ def with_equal_rows(problem: P, function: str) -> P:
     w = frequencies(problem, f"{function} permutes rows")
     if w is None:
         return problem
-    for name, A in problem.matrices.items():
-        if A.access != "rows":
-            raise MissingCapability(
-                f"{function} repeats rows as often as they count, which needs row slices; got {A!r} for {name}. Pass "
-                "an array, a sparse matrix or a file."
-            )
+    check_row_slices(problem, f"{function} repeats rows as often as they count")
     if 8 * w.sum() > machine.available_memory():
         raise InvalidProblem(
             f"{function} repeats rows as often as they count, and {w.sum():g} rows do not fit into memory. Divide "
