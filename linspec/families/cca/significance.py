@@ -547,11 +547,9 @@ def null_correlations(
     problem = with_equal_rows(problem, "null_correlations")
     free = Exchange.free(int(problem.X.shape[0]))
     images, exchange = on_images(problem, free, "null_correlations")
-    generator = random_generator(rng)
-    stop = Request()
-    again = SolvedAgain(images, exchange, solver, options, generator, stop)
+    again = SolvedAgain(images, exchange, solver, options, rng)
     drawn = again.values((permutations, problem.k))
-    if stop.made:
+    if again.stop.made:
         warn(
             f"null_correlations: Ctrl-C ended it after {len(drawn)} of {permutations} permutations.",
             ConvergenceWarning,

@@ -328,7 +328,9 @@ def corrected_ends(
 
 
 class Drawn(ABC):
-    """The results of the draws so far."""
+    """The results of the draws so far; `warm` says whether the solution is a start for the draws."""
+
+    warm = True
 
     def __init__(
         self, problem: Problem[Any], solution: Any, weights: HostArray, level: float, method: str
@@ -346,11 +348,6 @@ class Drawn(ABC):
     @abstractmethod
     def begun(self) -> None:
         """Prepare for the first draw."""
-
-    @property
-    @abstractmethod
-    def warm(self) -> bool:
-        """Whether the solution is a start for the draws."""
 
     def lacks(self, w: HostArray) -> bool:
         """Whether some matrix has none of the rows of a draw with the weights `w`."""
@@ -407,12 +404,9 @@ class Draws(Drawn):
                 "weights: linspec.field(rows_of=..., leading=True)."
             )
 
-    @property
-    def warm(self) -> bool:
-        return self.k > 0
-
     def begun(self) -> None:
         self.k = len(values_of(self.solution))
+        self.warm = self.k > 0
         self.values: list[HostArray] = []
         self.components: list[int] = []  # the number of components of each draw, at most k
         self.crossings: list[HostArray] = []  # the matrices M
@@ -602,7 +596,7 @@ def check_solution(solution: Any, problem: Problem[Any]) -> None:
     columns = {name: problem.matrices[name].shape[1] for name in sizes if name in problem.matrices}
     if sizes != columns:
         raise InvalidProblem(f"solution must be of the columns of the problem, {columns}; got {sizes}.")
-    ridge = getattr(problem, problem.stated.ridge) if problem.stated.ridge else None
+    ridge: Any = getattr(problem, problem.stated.ridge) if problem.stated.ridge else None
     means = [getattr(solution, name) is not None for name in problem.solution.layout.means.values()]
     if not np.array_equal(solution.ridge, ridge) or (means and means[0] != bool(problem.center)):
         raise InvalidProblem(

@@ -193,7 +193,12 @@ def _checked(orders: Any, n: int) -> HostArray:
     except ValueError:  # rows of different lengths
         listed = np.asarray(orders, dtype=object)
     several = listed[:, None, :] if listed.ndim == len("mn") else listed
-    if several.ndim != len("mon") or several.shape[2] != n or not len(listed) or listed.dtype.kind not in "iu":
+    if (
+        several.ndim != len("mon")
+        or several.shape[2] != n
+        or not len(listed)
+        or listed.dtype.kind not in "iu"
+    ):
         raise InvalidProblem(
             f"permutations must be a number, or integers of shape (permutations, {n}), each row an order of all rows; "
             f"got {listed.shape} of {listed.dtype}. Count rows from 0."
@@ -209,7 +214,8 @@ def _checked(orders: Any, n: int) -> HostArray:
 
 def checked_number(permutations: Any) -> tuple[int, HostArray | None]:
     """Return the number of permutations, and the listed orders unless the argument is a number."""
-    if isinstance(permutations, str) or not (np.iterable(permutations) and hasattr(permutations, "__len__")):
+    several = hasattr(permutations, "__len__") and getattr(permutations, "ndim", 1) > 0
+    if isinstance(permutations, str) or not several:
         check_count("permutations", permutations, 1)
         return permutations, None
     return len(permutations), permutations
@@ -269,15 +275,6 @@ def _moved(A: LinearOperator, draw: Draw) -> LinearOperator:
     return as_operator(A.dense() * A.device.asarray(draw.signs, A.dtype)[:, None])
 
 
-def check_entries(name: str, A: LinearOperator) -> None:
-    """Raise an error if entries of A cannot be permuted."""
-    if A.access != "rows" or (A.sparse and not A.device.on_host):
-        raise MissingCapability(
-            f"permutation_test permutes the entries of each column of {name}, which must be rows in memory, and sparse "
-            f"ones of SciPy; got {A!r}. Pass an array, a sparse matrix or a file."
-        )
-
-
 def check_can_move(problem: Problem[Any], exchange: Exchange) -> None:
     """Raise if matrices cannot change places or signs as asked."""
     columns = [name for name in problem.matrices if problem.stated.permutes_columns(name)]
@@ -293,6 +290,11 @@ def check_can_move(problem: Problem[Any], exchange: Exchange) -> None:
             f"{others}, {exchange.count}); got {exchange.orders.shape[1]} for each permutation."
         )
     for name, A in problem.matrices.items():
+        if name in columns and (A.access != "rows" or (A.sparse and not A.device.on_host)):
+            raise MissingCapability(
+                f"permutation_test permutes the entries of each column of {name}, which must be rows in memory, and "
+                f"sparse ones of SciPy; got {A!r}. Pass an array, a sparse matrix or a file."
+            )
         if exchange.flips and (A.sparse or not A.readable):
             raise MissingCapability(
                 f"sign_flips needs dense rows, because means are subtracted first; got {A!r} for {name}. Permute rows, "

@@ -57,7 +57,6 @@ from linspec.solving.tables import some_of, table_of_components
 from linspec.studies.inference.exchange import (
     Exchange,
     check_can_move,
-    check_entries,
     checked_number,
     permuted,
 )
@@ -270,18 +269,9 @@ def permuted_solves(
     check_has_values(problem, "permutation_test")
     check_can_be_permuted(problem)
     statistic = _chosen(statistic, problem)
-    problem = loaded(problem)
-    for name in _of_columns(problem):
-        check_entries(name, problem.matrices[name])
-    problem, exchange, permutations = rows.exchange_of(problem)
-    images, exchange = on_images(problem, exchange, "permutation_test")
-    generator = random_generator(rng)
-    solver, options = chosen_solver(problem, solver, options)
-    solution = solve(problem, solver, rng=generator, **options)
-    values = values_of(solution if images is problem else solve(images, solver, rng=generator, **options))
-    stop, slow = Request(), f"one solve took {solution.seconds:.3g} s"
-    again = SolvedAgain(images, exchange, solver, options, generator, stop)
-    drawn = again.values((permutations, len(values)), max_seconds, until, slow)
+    again, permutations, solution, answer = SolvedAgain.of(problem, solver, rows, rng, options)
+    values = values_of(answer)
+    drawn = again.values((permutations, len(values)), max_seconds, until)
     count = len(drawn)
     # column j of the sums has that of the k − j largest values
     chance = {"ranked": drawn, "largest": drawn[:, :1], "sum": np.cumsum(drawn, axis=1)[:, ::-1]}[statistic]
@@ -297,21 +287,41 @@ def permuted_solves(
         drawn=drawn,
         solution=solution,
         unconverged=again.unconverged,
-        interrupted=stop.made,
+        interrupted=again.stop.made,
     )
 
 
-@dataclass
 class SolvedAgain:
     """A problem that is solved again on permuted data."""
 
-    problem: Problem[Any]
-    exchange: Exchange
-    solver: str | Solver
-    options: dict[str, Any]
-    generator: np.random.Generator
-    stop: Request
-    unconverged: int = 0
+    def __init__(
+        self,
+        problem: Problem[Any],
+        exchange: Exchange,
+        solver: str | Solver,
+        options: dict[str, Any],
+        rng: Any,
+    ) -> None:
+        self.problem, self.exchange, self.solver, self.options = problem, exchange, solver, options
+        self.generator, self.stop = random_generator(rng), Request()
+        self.unconverged = 0
+        self.slow = ""
+
+    @classmethod
+    def of(
+        cls, problem: Problem[Any], solver: str | Solver, rows: Rows, rng: Any, options: dict[str, Any]
+    ) -> tuple[SolvedAgain, int, Any, Any]:
+        """Also return the number of permutations, the answer, and that of the rows that change places."""
+        problem, exchange, permutations = rows.exchange_of(loaded(problem))
+        images, exchange = on_images(problem, exchange, "permutation_test")
+        again = cls(images, exchange, *chosen_solver(problem, solver, options), rng)
+        solution = again.solved(problem)
+        again.slow = f"one solve took {solution.seconds:.3g} s"
+        return again, permutations, solution, solution if images is problem else again.solved(images)
+
+    def solved(self, problem: Problem[Any]) -> Any:
+        """The answer of the problem with these or other rows."""
+        return solve(problem, self.solver, rng=self.generator, **self.options)
 
     def answers(
         self,
@@ -319,13 +329,11 @@ class SolvedAgain:
         permutations: int,
         max_seconds: float = math.inf,
         until: float = math.inf,
-        slow: str = "",
     ) -> int:
         """Keep the answer of each permutation, with its number, and return how many there are."""
 
         def permute(number: int) -> None:
-            problem = permuted(self.problem, self.exchange, self.generator, number)
-            solution = solve(problem, self.solver, rng=self.generator, **self.options)
+            solution = self.solved(permuted(self.problem, self.exchange, self.generator, number))
             if self.stop.made:  # the result of an interrupted solve does not count
                 raise NothingYet
             self.unconverged += not solution.converged
@@ -333,7 +341,7 @@ class SolvedAgain:
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            count = made_in_time(permute, permutations, self.stop, max_seconds, until, slow)
+            count = made_in_time(permute, permutations, self.stop, max_seconds, until, self.slow)
         if self.unconverged:
             warn(
                 f"{self.unconverged} of {count_of(count, 'permutation')} have not converged, so their values "

@@ -23,15 +23,13 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import HostArray, random_generator, to_host
+from linspec.arrays import HostArray, to_host
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, shown
 from linspec.linalg import r_squared, squares_about_means
-from linspec.process.interrupts import Request
 from linspec.process.plurals import count_of
 from linspec.solving.linear_solution import RegressionSolution
 from linspec.solving.problem import Problem
-from linspec.solving.select import check_fits, chosen_solver
-from linspec.solving.solve import solve
+from linspec.solving.select import check_fits
 from linspec.solving.solver import Solver
 from linspec.solving.tables import Summary, table_of_columns, table_of_components
 from linspec.studies.held_out.scores import auxiliary
@@ -43,7 +41,7 @@ from linspec.studies.inference.permutation import (
     check_can_be_permuted,
     checked_seconds,
 )
-from linspec.studies.inference.rows import check_row_slices, loaded, on_images
+from linspec.studies.inference.rows import check_row_slices
 from linspec.workers import brought_here
 
 
@@ -65,20 +63,36 @@ class OfTargets(ABC):
     coefficients: HostArray | None
 
     @abstractmethod
+    def _of_columns(self) -> dict[str, HostArray]:
+        """What is known of the coefficients, by the names of the parts."""
+
     def coefficients_table(self, *, library: str | None = None) -> Any:
-        """A table with a row for each column."""
+        """Make a table with a row for each column: for each target its coefficient and what is known of it.
 
-    def _table_of_targets(self, columns: dict[str, HostArray], library: str | None) -> Any:
-        """A row for each target."""
-        return table_of_components(self.solution, columns, library, self.solution.target_names, "target")
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `Solution.weights_table`.
 
-    def _table_of_columns(self, parts: dict[str, HostArray], library: str | None) -> Any:
-        """A row for each column of the first matrix; for each target and part a column."""
-        names = self.solution.target_names
+        Raises
+        ------
+        MissingCapability
+            Columns have no coefficients.
+        """
+        if self.coefficients is None:
+            raise MissingCapability(
+                "the columns have no coefficients, because the answer is a function of a kernel. See R² of each "
+                "target: table()."
+            )
+        parts, names = self._of_columns(), self.solution.target_names
         columns = {
             f"{name}{part}": numbers[:, j] for j, name in enumerate(names) for part, numbers in parts.items()
         }
         return table_of_columns(self.solution, next(iter(self.solution.layout.means)), columns, library)
+
+    def _table_of_targets(self, columns: dict[str, HostArray], library: str | None) -> Any:
+        """A row for each target."""
+        return table_of_components(self.solution, columns, library, self.solution.target_names, "target")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -132,36 +146,12 @@ class RegressionTest(OfTargets):
         columns = {"R²": self.values, "p value": self.p_values, "uncorrected": self.uncorrected}
         return self._table_of_targets(columns, library)
 
-    def coefficients_table(self, *, library: str | None = None) -> Any:
-        """Make a table with a row for each column: for each target its coefficient and the p-value.
-
-        Parameters
-        ----------
-        library : {"pandas", "polars", "pyarrow", ""}, optional
-            As for `Solution.weights_table`.
-
-        Raises
-        ------
-        MissingCapability
-            Columns have no coefficients.
-        """
-        values, p_values = with_coefficients(self.coefficients, self.coefficient_p_values)
-        return self._table_of_columns({"": values, " p value": p_values}, library)
+    def _of_columns(self) -> dict[str, Any]:
+        return {"": self.coefficients, " p value": self.coefficient_p_values}
 
     def __repr__(self) -> str:
         title = f"<{type(self).__name__}, {count_of(self.permutations, 'permutation')}"
         return repr(Summary(self.table(library=""), f"{title}{', interrupted' * self.interrupted}>", ()))
-
-
-def with_coefficients(*arrays: HostArray | None) -> list[HostArray]:
-    """Return the arrays; refuse those of an answer without coefficients."""
-    present = [array for array in arrays if array is not None]
-    if len(present) < len(arrays):
-        raise MissingCapability(
-            "the columns have no coefficients, because the answer is a function of a kernel. See R² of each target: "
-            "table()."
-        )
-    return present
 
 
 def coefficients_of(solution: Any, count: int) -> HostArray | None:
@@ -198,16 +188,11 @@ def regression_test(
         )
     check_one_ridge(problem, "permutation_test")
     check_can_be_permuted(problem)
-    problem, exchange, permutations = rows.exchange_of(loaded(problem))
-    images, exchange = on_images(problem, exchange, "permutation_test")
-    generator, stop = random_generator(rng), Request()
-    solver, options = chosen_solver(problem, solver, options)
-    solution = solve(problem, solver, rng=generator, **options)
-    observed = solution if images is problem else solve(images, solver, rng=generator, **options)
+    again, permutations, solution, observed = SolvedAgain.of(problem, solver, rows, rng, options)
     m, whole = len(errors_of(observed)), None
-    if images is not problem:  # whose rows need not have mean 0
-        whole = np.sum(to_host([*images.matrices.values()][1].dense()) ** 2, axis=0)
-    elif exchange.flips:  # which change the means of the targets
+    if observed is not solution:  # its rows need not have mean 0
+        whole = np.sum(to_host([*again.problem.matrices.values()][1].dense()) ** 2, axis=0)
+    elif again.exchange.flips:  # which change the means of the targets
         whole = np.asarray(observed.target_squares)
     sizes, drawn = coefficients_of(observed, m), np.zeros((permutations, m))
     exceeded = np.zeros(() if sizes is None else sizes.shape)
@@ -222,9 +207,7 @@ def regression_test(
         if sizes is not None and values is not None:
             exceeded[...] += np.abs(values) >= np.abs(sizes) * (1 - TIE)
 
-    again = SolvedAgain(images, exchange, solver, options, generator, stop)
-    slow = f"one solve took {solution.seconds:.3g} s"
-    count = again.answers(keep, permutations, max_seconds, until, slow)
+    count = again.answers(keep, permutations, max_seconds, until)
     drawn, values = drawn[:count].copy(), score(observed)
     reached, of_chance = (np.nan_to_num(part, nan=-math.inf) for part in (values, drawn))  # constant targets
     largest = np.max(of_chance, axis=1, keepdims=True)
@@ -241,7 +224,7 @@ def regression_test(
         solution=solution,
         permutations=count,
         unconverged=again.unconverged,
-        interrupted=stop.made,
+        interrupted=again.stop.made,
     )
 
 
@@ -280,23 +263,10 @@ class RegressionBootstrap(OfTargets, Bootstrapped):
         columns |= {"bias": self.bias, "standard error": self.errors, "rows left out": self.left_out}
         return self._table_of_targets(columns, library)
 
-    def coefficients_table(self, *, library: str | None = None) -> Any:
-        """Make a table with a row for each column: for each target its coefficient, interval and standard error.
-
-        Parameters
-        ----------
-        library : {"pandas", "polars", "pyarrow", ""}, optional
-            As for `Solution.weights_table`.
-
-        Raises
-        ------
-        MissingCapability
-            Columns have no coefficients.
-        """
-        ends, errors = with_coefficients(self.coefficients, self.coefficient_errors)
-        values = coefficients_of(self.solution, len(self.bias))
-        parts = {"": values, " lower": ends[0], " upper": ends[1], " standard error": errors}
-        return self._table_of_columns(parts, library)
+    def _of_columns(self) -> dict[str, Any]:
+        low, high = np.asarray(self.coefficients)
+        whole = coefficients_of(self.solution, len(self.bias))
+        return {"": whole, " lower": low, " upper": high, " standard error": self.coefficient_errors}
 
 
 class DrawnRegressions(Drawn):
@@ -323,10 +293,6 @@ class DrawnRegressions(Drawn):
             )
         self.vary = squares_about_means(self.targets, self.weights) > 0
         self.sums = np.zeros((2, self.targets.shape[1]))
-
-    @property
-    def warm(self) -> bool:
-        return True
 
     def lacks(self, w: HostArray) -> bool:
         """Whether a target that varies is constant in the rows of a draw with the weights `w`."""

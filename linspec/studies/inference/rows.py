@@ -215,18 +215,16 @@ def on_images(problem: Problem[Any], exchange: Exchange, function: str) -> tuple
             )
         return problem, exchange
     removal, exchange = removal_of(problem, exchange, function)
-    if not removal.vectors and not _are_dense(problem):
-        return problem, exchange
     layout, field_of = problem.solution.layout, problem.stated.field_of
     fixed = [name for name in problem.matrices if field_of(name) not in layout.means]
-    if fixed and not removal.vectors:
-        return problem, exchange
-    if fixed:
+    if fixed and removal.vectors:
         raise InvalidProblem(
             f"{function} permutes what confounds leave of all matrices, or changes signs of rows less their means, and "
             f"this problem removes nothing from {fixed[0]}; got {'sign_flips' if exchange.flips else 'confounds'}. "
             "Subtract their effect from all matrices beforehand, or leave them out."
         )
+    if fixed or not (removal.vectors or _are_dense(problem)):
+        return problem, exchange
     if removal.vectors:
         _check_images_fit(problem, function)
     images = {}
