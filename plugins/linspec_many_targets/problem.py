@@ -482,8 +482,9 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
     def check_held(self) -> None:
         """Refuse rows that stand for others: folds hold out rows as they came."""
         raise InvalidProblem(
-            "RidgeManyTargets holds out rows, which HeldMoments does not keep. Take HeldMoments(linspec.LeastSquares), "
-            "and choose the ridge by linspec.cross_validate(..., method='gcv')."
+            "RidgeManyTargets holds out rows as they came; got rows that stand for others: of HeldMoments, or of a "
+            "permutation test without means and confounds. Take linspec.LeastSquares, and choose the ridge by "
+            "linspec.cross_validate(..., method='gcv')."
         )
 
     def on_rows(self, numbers: HostArray) -> Self:

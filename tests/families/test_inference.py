@@ -114,6 +114,7 @@ def test_what_the_distributions_need_is_refused_with_the_other_test():
     many = np.random.default_rng(0).standard_normal((30, 20))
     for problem, solution, words in (
         (ls.CCA(X, Y, ridge=1.0), None, "ridge 0; got.*permutation_test"),
+        (ls.CCA(X, Y), ls.solve(ls.CCA(X, Y, 4, ridge=5.0)), "the ridge of the problem"),
         (ls.CCA(X, Y), ls.solve(ls.CCA(X, Y, 2)), "all 4 pairs; got 2.*permutation_test"),
         (ls.CCA(X[:10], Y[:10]), None, r"more than p \+ q = 9 rows.*got 9.*permutation_test"),
         (ls.CCA(X[:, [0, 1, 2, 2]], Y), None, "views of full rank 4 and 4.*permutation_test"),
@@ -382,6 +383,7 @@ def test_what_cannot_be_tested_is_said(monkeypatch):
     test = ls.permutation_test
     for call, problem, named, error, words in (
         (test, ls.CCA(products(X), Y), {}, MissingCapability, "entries of X cannot be read"),
+        (test, ls.CCA(X, Y), {"solution": "it"}, InvalidProblem, "must be a CCASolution; got 'it'"),
         (ls.null_correlations, ls.CCA(X, products(Y), 2), {}, MissingCapability, "has no row slices"),
     ):
         with pytest.raises(error, match=words):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
+import scipy.sparse.linalg
 
 import linspec as ls
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
@@ -160,3 +161,78 @@ def test_a_constant_target_is_not_significant():
     np.testing.assert_array_equal(test.p_values, [1 / 40, 1.0])
     assert np.isnan(test.values[1])
     np.testing.assert_array_equal(test.coefficient_p_values[:, 1], 1.0)
+
+
+def test_signs_of_targets_far_from_zero_are_tested_by_residuals():
+    """Of one column without an intercept, R² and the coefficient order the signs alike: both see what is planted."""
+    rng = np.random.default_rng(0)
+    x, y = 5 + 0.1 * rng.standard_normal((40, 1)), 5 + rng.standard_normal(40)
+    test = ls.permutation_test(ls.LeastSquares(x, y), sign_flips=True, permutations=99, rng=0)
+    np.testing.assert_array_equal(test.p_values, test.coefficient_p_values[0])
+    assert test.p_values[0] == 1 / 100
+    around = ls.permutation_test(ls.LeastSquares(x, y - 5), sign_flips=True, permutations=99, rng=0)
+    np.testing.assert_array_equal(around.p_values, around.coefficient_p_values[0])
+
+
+def test_rows_of_weight_zero_are_as_if_left_out():
+    X, Y = rows(9)
+    w, half = np.random.default_rng(9).random(60) + 0.5, slice(20, None)
+    w[:20] = 0.0
+    Y[:20] = 1e6
+    sites, pairs = np.arange(60) % 2, np.arange(60) // 2
+    for known in ({}, {"groups": pairs}, {"blocks": sites}):
+        given = {"permutations": 39, "weights": "survey", "rng": 0}
+        of_all = ls.permutation_test(ls.LeastSquares(X, Y, center=True, sample_weight=w), **given, **known)
+        some = ls.LeastSquares(X[half], Y[half], center=True, sample_weight=w[half])
+        of_some = ls.permutation_test(some, **given, **{name: labels[half] for name, labels in known.items()})
+        np.testing.assert_allclose(of_all.drawn, of_some.drawn, atol=1e-9)
+    ones = (w > 0).astype(float)
+    of_all, of_some = (
+        ls.bootstrap(ls.LeastSquares(A, B, center=True, sample_weight=v), draws=20, groups=labels, rng=0)
+        for A, B, v, labels in ((X, Y, ones, pairs), (X[half], Y[half], None, pairs[half]))
+    )
+    np.testing.assert_allclose(of_all.coefficient_errors, of_some.coefficient_errors, atol=1e-9)
+
+
+def test_a_rare_class_and_a_negative_r2_have_intervals():
+    X, Y = rows(10)
+    rare = np.column_stack([np.arange(60) < 2, Y[:, 0]]).astype(float)
+    found = ls.bootstrap(ls.LeastSquares(X, rare, center=True), draws=40, rng=0)
+    assert np.isfinite([found.values, [found.bias, found.errors]]).all()
+    assert (found.drawn[:, 0] > 0).all()
+    low = ls.bootstrap(ls.LeastSquares(X[:, 2:], Y + 9.0), draws=40, level=0.9, rng=0)  # without an intercept
+    assert (low.solution.r_squared < 0).all()
+    np.testing.assert_allclose(
+        low.values, low.solution.r_squared + [[-1.644854], [1.644854]] * low.errors, 1e-6
+    )
+
+
+def test_rows_of_dask_are_those_of_arrays():
+    da = pytest.importorskip("dask.array")
+    X, Y = rows(11)
+    found, expected = (
+        ls.bootstrap(ls.LeastSquares(convert(X), convert(Y), center=True), draws=5, rng=0)
+        for convert in (lambda A: da.from_array(A, chunks=(25, A.shape[1])), np.asarray)
+    )
+    np.testing.assert_allclose(found.drawn, expected.drawn, atol=1e-9)
+    np.testing.assert_allclose(found.left_out, expected.left_out, atol=1e-9)
+
+
+def test_solutions_of_other_problems_are_refused():
+    X, Y = rows()
+    problem = ls.LeastSquares(X, Y, center=True)
+    for other, words in (
+        (ls.LeastSquares(X, Y, center=True, ridge=9.0), "ridge of the problem"),
+        (ls.LeastSquares(X, Y), "and no means"),
+        (ls.LeastSquares(X, Y[:, 0], center=True), "the 2 targets of the problem; got 1"),
+    ):
+        with pytest.raises(InvalidProblem, match=words):
+            ls.bootstrap(problem, solution=ls.solve(other), draws=5)
+    with pytest.raises(MissingCapability, match="which needs row slices"):
+        ls.bootstrap(ls.LeastSquares(scipy.sparse.linalg.aslinearoperator(X), Y), draws=5)
+    Z = np.random.default_rng(0).standard_normal((60, 2))
+    many = ls.RidgeManyTargets(X, Y, ridges=[1.0], confounds=Z)
+    with pytest.raises(InvalidProblem, match="permutation test without means and confounds"):
+        ls.permutation_test(many, permutations=19)
+    with pytest.raises(InvalidProblem, match="got sign_flips"):
+        ls.permutation_test(ls.KernelRidge(X, Y, ridge=1.0, center=True), sign_flips=True)

@@ -52,13 +52,21 @@ from scipy.special import chdtrc, fdtrc, gammaincc
 
 import linspec as ls
 from linspec.arrays import Array, Device, HostArray, random_generator, reciprocal, to_host, with_device
-from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem, MissingCapability, warn
+from linspec.errors import (
+    ConvergenceWarning,
+    InvalidOption,
+    InvalidProblem,
+    MissingCapability,
+    shown,
+    warn,
+)
 from linspec.families.cca.problem import CCA, CCASolution
 from linspec.linalg.small_matrices import rank_cut, whitening
 from linspec.operators import LinearOperator, as_operator
 from linspec.process.interrupts import Request
 from linspec.rows import Preprocessing
 from linspec.solving.checks import check_choice, check_count
+from linspec.solving.linear_solution import LinearSolution
 from linspec.solving.select import check_fits
 from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
@@ -457,6 +465,10 @@ def stepwise_test(
     removal, exchange = removal_of(problem, exchange, "permutation_test")
     X, Y = problem.X, problem.Y
     if solution is not None:
+        if not isinstance(solution, LinearSolution):
+            raise InvalidProblem(
+                f"solution must be a CCASolution; got {shown(solution)}. Fit one to other rows."
+            )
         taken = problem.confounds if solution.confound_mean is not None else None
         X, Y = map(brought_here, solution.transform(X, Y, confounds=taken))
     U, V, rho, device = _variates(problem, removal, X, Y)

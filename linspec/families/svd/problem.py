@@ -403,8 +403,9 @@ class SVD(ls.Problem[SVDSolution]):
         """Refuse left singular vectors, which belong to single rows."""
         if self.left:
             raise InvalidProblem(
-                "left singular vectors belong to rows, which HeldMoments does not keep; got left=True. Leave it out, "
-                "and call transform on rows."
+                "left singular vectors belong to rows as they came; got left=True with rows that stand for others: of "
+                "HeldMoments, or of a permutation test without means and confounds. Leave it out, and call transform "
+                "on rows."
             )
 
     @property

@@ -227,6 +227,8 @@ def on_images(problem: Problem[Any], exchange: Exchange, function: str) -> tuple
         return problem, exchange
     if removal.vectors:
         _check_images_fit(problem, function)
+        if not removal.stay:
+            problem.check_held()
     images = {}
     for name, A in problem.matrices.items():
         W, squares, left = reflected(name, A, removal, centred=bool(problem.center))
