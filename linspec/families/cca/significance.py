@@ -481,7 +481,9 @@ def stepwise_test(
         if len(rho):
             ((order, signs),) = exchange.draws(generator, number, 1)
             moved = device.xp.take(U, device.xp.asarray(order, device=device.native), axis=0)
-            moved = moved if signs is None else moved * device.asarray(signs)[:, None]
+            if signs is not None:
+                rest = exchange.without_basis(moved * device.asarray(signs)[:, None], device)
+                moved = device.xp.linalg.qr(rest, mode="reduced")[0]
             M = to_host(moved.T @ V)
             exceeded[:] += STATISTICS[statistic](M) >= observed * (1 - TIE)
 

@@ -27,7 +27,7 @@ import numpy as np
 import scipy.sparse
 from scipy.special import gammaln
 
-from linspec.arrays import HostArray
+from linspec.arrays import Array, Device, HostArray, reciprocal
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.base import chosen_rows
@@ -57,12 +57,15 @@ class Exchange:
         Whether units change their signs, and not their places.
     orders : numpy.ndarray of shape (permutations, orders, count) or None
         Listed orders, one for each matrix after the first.
+    basis : numpy.ndarray of shape (count, s) or None
+        Orthonormal columns, the means and confounds, whose effect is subtracted again after signs have changed.
     """
 
     count: int
     units: tuple[HostArray, ...]
     flips: bool = False
     orders: HostArray | None = None
+    basis: HostArray | None = None
 
     @classmethod
     def free(cls, count: int, *, flips: bool = False) -> Exchange:
@@ -168,6 +171,11 @@ class Exchange:
                 order[some] = some[generator.permutation(len(some))]
         return Draw(order, signs)
 
+    def without_basis(self, W: Array, device: Device) -> Array:
+        """The rows without means and confounds, which come back when signs change."""
+        L = None if self.basis is None else device.asarray(self.basis)
+        return W if L is None else W - L @ (L.T @ W)
+
     def keeps(self, basis: HostArray) -> bool:
         """Whether the span of orthonormal columns is the same after each of some draws, or each listed order."""
         generator, tries = np.random.default_rng(0), TRIES if self.orders is None else len(self.orders)
@@ -264,15 +272,19 @@ def permuted(
         if problem.stated.permutes_columns(name):
             matrices[name] = with_columns_permuted(A, exchange, generator)
         elif i > 0:
-            matrices[name] = _moved(A, next(draws))
+            order, signs = next(draws)
+            matrices[name] = chosen_rows(A, order) if signs is None else _signed(A, signs[:, None], exchange)
     return problem.with_matrices(matrices)
 
 
-def _moved(A: LinearOperator, draw: Draw) -> LinearOperator:
-    """The matrix with its rows in other places, or with other signs."""
-    if draw.signs is None:
-        return chosen_rows(A, draw.order)
-    return as_operator(A.dense() * A.device.asarray(draw.signs, A.dtype)[:, None])
+def _signed(A: LinearOperator, signs: HostArray, exchange: Exchange) -> LinearOperator:
+    """The matrix with other signs, less means and confounds again, which are not what they were; lengths stay."""
+    device, xp = A.device.blocks, A.device.blocks.xp
+    W = device.asarray(A.dense())
+    squares = xp.sum(W * W, axis=0)
+    W = exchange.without_basis(W * device.asarray(signs), device)
+    lengths = xp.sqrt(squares * reciprocal(xp.sum(W * W, axis=0)))
+    return as_operator(W * lengths[None, :])
 
 
 def check_can_move(problem: Problem[Any], exchange: Exchange) -> None:
@@ -316,7 +328,7 @@ def with_columns_permuted(
         draws = exchange.draws(generator, 0, p)
         if exchange.flips:
             signs = np.column_stack([draw.signs for draw in draws if draw.signs is not None])
-            return as_operator(held.dense() * A.device.asarray(signs, A.dtype))
+            return _signed(held, signs, exchange)
         orders = np.column_stack([draw.order for draw in draws])
         if sparse:
             return as_operator(_in_places(held.stored_array, np.argsort(orders, axis=0)))

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -164,8 +165,8 @@ def removal_of(problem: Problem[Any], exchange: Exchange, function: str) -> tupl
         return Removal([]), exchange
     n = exchange.count
     L = Preprocessing.of(center=bool(problem.center), confounds=Z).taken(n)
-    if exchange.keeps(L):
-        return Removal(reflections(L), stay=True), exchange
+    if exchange.flips or exchange.keeps(L):
+        return Removal(reflections(L), stay=True), replace(exchange, basis=L if exchange.flips else None)
     s, groups = L.shape[1], exchange.units[0]
     size = groups.shape[1]
     alike = exchange.orders is None and len(exchange.units) == 1
@@ -173,8 +174,7 @@ def removal_of(problem: Problem[Any], exchange: Exchange, function: str) -> tupl
         raise InvalidProblem(
             f"{function}: what confounds leave of the rows is exchangeable in these ways only if confounds have the "
             "same values wherever rows change places, or groups have one size, and confounds one value in each group; "
-            f"got {'others' if Z is not None else 'none, and means to subtract'}. Subtract their effect beforehand, "
-            "leave them out, or set center=False."
+            "got others. Subtract their effect beforehand, or leave them out."
         )
     if len(groups) - s < len("ab"):
         raise InvalidProblem(
@@ -183,7 +183,7 @@ def removal_of(problem: Problem[Any], exchange: Exchange, function: str) -> tupl
         )
     left = np.arange((len(groups) - s) * size).reshape(-1, size)
     of_groups = L[groups[:, 0]] * np.sqrt(size)
-    return Removal(reflections(of_groups), groups), Exchange(left.size, (left,), exchange.flips)
+    return Removal(reflections(of_groups), groups), Exchange(left.size, (left,))
 
 
 SAME = 1e-9
