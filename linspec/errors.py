@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -383,6 +383,9 @@ MOST_SHOWN = 100
 MOST_ECHOED, MOST_TOLD = 400, 8000
 """Most characters of one word of a message, such as a path, and of the whole message."""
 
+MOST_LISTED = 5
+"""Most columns that a message lists."""
+
 
 def shown(value: Any) -> str:
     """Format a value for a message: its repr in one line of printable characters, shortened.
@@ -426,6 +429,16 @@ def printable(text: str) -> str:
     return "".join(
         character if character.isprintable() else ascii(character)[1:-1] for character in str(text)
     )
+
+
+def columns_without_numbers(empty: Any, names: Sequence[str] | None) -> str:
+    """Return the finding that some columns, those where a mask is True, hold no number, and the remedy."""
+    numbers = [j for j, holds_none in enumerate(empty) if holds_none]
+    listed = [f"{j} ({shown(names[j])})" if names else str(j) for j in numbers[:MOST_LISTED]]
+    more = ", ..." * (len(numbers) > MOST_LISTED)
+    if len(numbers) == 1:
+        return f"column {listed[0]} holds no number in any row: leave it out"
+    return f"{len(numbers)} columns hold no number in any row: leave out {', '.join(listed)}{more}"
 
 
 @contextmanager

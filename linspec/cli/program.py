@@ -124,7 +124,7 @@ def _warnings_in_one_line() -> Iterator[None]:
 def _as_failure(error: Exception) -> Failure:
     """Return the failure that tells of an error, with the notes of it."""
     text = str(error)
-    if isinstance(error, NonFiniteData) and not re.search(r"got -?inf\b|--drop-missing", text):
+    if isinstance(error, NonFiniteData) and not re.search(r"got -?inf\b|in any row|--drop-missing", text):
         text += " --drop-missing leaves rows with missing values out."
     elif isinstance(error, MemoryError):
         text = f"out of memory. {error} Use a .npy file, which is read in blocks, or sparse data."

@@ -324,7 +324,8 @@ class LinearOperator:
         return Dense(self.dense(), name) if self.readable else ByProducts(self, name)
 
     def _facts(self, rows: Rows) -> Rows:
-        """Rows with the precision of this operator."""
+        """Rows with the precision of this operator, and the names of its columns."""
+        rows.column_names = self.column_names
         rows.dtype, rows.rounding = self.dtype, float(np.finfo(self.rounded_dtype).eps)
         return rows
 
