@@ -383,9 +383,6 @@ MOST_SHOWN = 100
 MOST_ECHOED, MOST_TOLD = 400, 8000
 """Most characters of one word of a message, such as a path, and of the whole message."""
 
-MOST_LISTED = 5
-"""Most columns that a message lists."""
-
 
 def shown(value: Any) -> str:
     """Format a value for a message: its repr in one line of printable characters, shortened.
@@ -431,14 +428,13 @@ def printable(text: str) -> str:
     )
 
 
-def columns_without_numbers(empty: Any, names: Sequence[str] | None) -> str:
-    """Return the finding that some columns, those where a mask is True, hold no number, and the remedy."""
-    numbers = [j for j, holds_none in enumerate(empty) if holds_none]
-    listed = [f"{j} ({shown(names[j])})" if names else str(j) for j in numbers[:MOST_LISTED]]
-    more = ", ..." * (len(numbers) > MOST_LISTED)
-    if len(numbers) == 1:
-        return f"column {listed[0]} holds no number in any row: leave it out"
-    return f"{len(numbers)} columns hold no number in any row: leave out {', '.join(listed)}{more}"
+def columns_without_numbers(numbers: Any, names: Sequence[str] | None) -> str:
+    """Return the finding that the columns of these numbers hold no number in any row, and the remedy."""
+    first, others = numbers[0], len(numbers) - 1
+    column = f"column {first} ({shown(names[first])})" if names else f"column {first}"
+    if others:
+        return f"{column} and {others} more hold no number in any row: leave them out"
+    return f"{column} holds no number in any row: leave it out"
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from linspec.operators.base import RowOperator as RowOperator
 from linspec.operators.dense import DenseOperator as DenseOperator
 from linspec.operators.dense import MappedOperator as MappedOperator
 from linspec.operators.derived import CombinedColumns as CombinedColumns
+from linspec.operators.derived import chosen_rows as chosen_rows
 from linspec.operators.foreign import CupySparseOperator as CupySparseOperator
 from linspec.operators.foreign import ForeignOperator as ForeignOperator
 from linspec.operators.numpy_files import mapped as mapped

@@ -62,13 +62,27 @@ def chosen_rows(operator: LinearOperator, numbers: HostArray) -> LinearOperator:
 
     Parameters
     ----------
-    operator : LinearOperator
-    numbers : numpy.ndarray of int
+    operator : LinearOperator of shape (n, p)
+    numbers : numpy.ndarray of int, of shape (m,)
+        From 0 to n - 1.
+
+    Returns
+    -------
+    LinearOperator of shape (m, p)
+        Without names of rows and columns.
 
     Raises
     ------
     MissingCapability
         When the operator is known by its products only, or its rows come slice by slice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.operators import chosen_rows
+    >>> chosen_rows(ls.as_operator(np.array([[1.0], [2.0], [3.0]])), np.array([2, 0])).dense().ravel()
+    array([3., 1.])
     """
     copied = operator.resident or operator.access != "rows"
     return operator.rows(numbers) if copied else ChosenRows(operator, numbers)

@@ -91,8 +91,8 @@ def _confounds(values: Any, rows: float) -> HostArray:
             f"confounds must be columns with one number for each of the {rows:g} rows; got shape {tuple(Z.shape)}."
         )
     if not np.isfinite(Z).all():
-        empty = np.isnan(Z).all(axis=0)
-        if empty.any():
+        empty = np.flatnonzero(np.isnan(Z).all(axis=0))
+        if empty.size:
             raise NonFiniteData(f"confounds must be finite; {columns_without_numbers(empty, names)}.")
         row, column = np.argwhere(~np.isfinite(Z))[0].tolist()
         raise NonFiniteData(

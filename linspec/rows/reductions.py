@@ -210,7 +210,7 @@ def refuse_entry(name: str, block: Block, first: int) -> None:
     first : int
         The number of its first row.
     """
-    for start, part in _entries(block):
+    for start, part in entries_of(block):
         if not all_finite(part):
             row, column = np.argwhere(~np.isfinite(part))[0].tolist()
             raise NonFiniteData(
@@ -219,7 +219,7 @@ def refuse_entry(name: str, block: Block, first: int) -> None:
             )
 
 
-def _entries(block: Block) -> Iterator[tuple[int, HostArray]]:
+def entries_of(block: Block) -> Iterator[tuple[int, HostArray]]:
     """Yield the entries of some rows after others, with the number of the first of these rows."""
     for a, b in pairwise([*range(0, block.rows, SHOWN), block.rows]):
         yield a, to_host(block.cut(a, b).dense() if block.divisible else block.dense())
@@ -235,12 +235,14 @@ def refuse_columns(A: Rows, name: str) -> None:
     """
     empty = np.full(A.shape[1], A.readings > 1)
     for block in A.blocks() if empty.any() else ():
-        for _, part in _entries(block.about(None)):
+        for _, part in entries_of(block.about(None)):
             empty &= np.isnan(part).all(axis=0)
             if not empty.any():
                 return
     if empty.any():
-        raise NonFiniteData(f"{name} must be finite; {columns_without_numbers(empty, A.column_names)}.")
+        raise NonFiniteData(
+            f"{name} must be finite; {columns_without_numbers(np.flatnonzero(empty), A.column_names)}."
+        )
 
 
 def refuse_entries(A: Rows, name: str) -> None:

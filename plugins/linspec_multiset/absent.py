@@ -29,50 +29,22 @@ import numpy as np
 
 from linspec.arrays import Array, HostArray, all_finite, is_array
 from linspec.errors import InvalidProblem
-from linspec.operators import DenseOperator, LinearOperator, SparseOperator
-from linspec.operators.base import Selection
-from linspec.operators.derived import Derived
+from linspec.operators import LinearOperator, chosen_rows
 from linspec.rows import Block, Moments, Preprocessing, Reduction, Rows
 
 
-class PresentRows(Derived):
-    """The rows of a view, with zeros in place of those that it lacks, whatever stands there.
-
-    Parameters
-    ----------
-    operator : LinearOperator of shape (n, p)
-        Read by rows.
-    mask : numpy.ndarray of bool, of shape (n,)
-    """
-
-    def __init__(self, operator: LinearOperator, mask: HostArray) -> None:
-        super().__init__(operator, operator.shape)
-        self.mask, self.sparse, self.rows_together = mask, operator.sparse, operator.rows_together
-        self.buffer_bytes, self.decoded_bytes = operator.buffer_bytes, operator.decoded_bytes
-
-    def _rows(self, selection: Selection) -> LinearOperator:
-        rows, mask = self.operator.rows(selection), self.mask[selection]
-        if isinstance(rows, SparseOperator):
-            matrix = rows.matrix.copy()
-            matrix.data[np.repeat(~mask, np.diff(matrix.indptr))] = 0
-            return SparseOperator(matrix, rows.dtype, checked=True)
-        xp = self.device.xp
-        present = xp.asarray(mask[:, None], device=self.device.native)
-        return DenseOperator(xp.where(present, rows.dense(), self.device.zeros((1, 1), rows.dtype)))
-
-
 def without_absent(A: LinearOperator, mask: HostArray | None) -> LinearOperator:
-    """A view in whose absent rows nothing is read that is not finite; rows in slices or blocks stay as they are."""
-    by_rows = A.access == "rows" and A.readable and (A.device.on_host or not A.sparse)
-    if mask is None or not by_rows:
+    """A view of which absent rows are not read: the present rows before them stand there, and count 0 times.
+
+    So is a view that is read by rows, but for one in memory in which absent rows are finite. Others stay as they are.
+    """
+    if mask is None or A.access != "rows" or not A.readable:
         return A
-    if A.resident:
-        absent = A.rows(np.flatnonzero(~mask))
-        if all_finite(absent.matrix.data if isinstance(absent, SparseOperator) else absent.dense()):
+    with np.errstate(all="ignore"):
+        if A.resident and all_finite(A.rows(np.flatnonzero(~mask)).matmat(np.ones((A.shape[1], 1)))):
             return A
-    present = PresentRows(A, mask)
-    chosen = present.rows(slice(None)) if A.resident else present
-    return chosen.with_names_of(A)
+    numbers = np.where(mask, np.arange(len(mask)), np.argmax(mask))
+    return chosen_rows(A, np.maximum.accumulate(numbers)).with_names_of(A)
 
 
 @dataclass(frozen=True, eq=False)

@@ -233,7 +233,7 @@ def test_a_column_that_varies_by_little_beside_its_mean_is_not_constant() -> Non
 
 LAND = np.random.default_rng(3).standard_normal((900, 6))
 LAND[5, 0] = LAND[:, 2] = LAND[:, 4] = np.nan
-SEVERAL = "2 columns hold no number in any row: leave out 2, 4"
+SEVERAL = "column 2 and 1 more hold no number in any row: leave them out"
 OF_LAND: dict[str, tuple[Any, str]] = {
     "an array": (lambda: LAND, SEVERAL),
     "float32": (lambda: LAND.astype(np.float32), SEVERAL),
