@@ -228,9 +228,8 @@ def without_column(native: Any, name: str) -> tuple[Any, Any]:
 
 def chosen_rows_of(native: Any, numbers: HostArray) -> Any:
     """Some rows of a frame, or entries of a series, in its own library and with their labels."""
-    if _kind(native)[0] == "pyarrow":
-        return native.take(numbers)
-    return getattr(native, "iloc", native)[numbers]
+    arrow = _kind(native)[0] == "pyarrow"
+    return native.take(numbers) if arrow else getattr(native, "iloc", native)[numbers]
 
 
 class RowNames(Sequence[Any]):

@@ -246,9 +246,5 @@ def _complete(rows: Values, ids: list[str]) -> tuple[dict[str, Any], list[str]]:
     click.get_current_context().meta[DROPPED] = text
     echo(text, err=True)
     ids = ids if numbers is None else [ids[i] for i in numbers if ids]
-    return {name: _without_none(matrix) for name, matrix in complete.items()}, ids
-
-
-def _without_none(matrix: Any) -> Any:
-    """Return texts of which none is missing as an array of texts, and other data unchanged."""
-    return matrix.astype(str) if matrix.dtype.kind == "O" else matrix
+    texts = {name: matrix.astype(str) for name, matrix in complete.items() if matrix.dtype.kind == "O"}
+    return {**complete, **texts}, ids

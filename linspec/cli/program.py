@@ -50,6 +50,7 @@ from linspec.cli.output import (
 from linspec.errors import AccuracyWarning, ConvergenceWarning, LinspecError, NonFiniteData, PluginWarning
 from linspec.process.files import is_there
 from linspec.process.plurals import count_of
+from linspec.registry.options import counterparts
 
 UNREAD, DEFECT = 141, 70
 """Exit status if the reader of the output has left, as after ``| head`` (128 + SIGPIPE), and for an error of the
@@ -100,12 +101,21 @@ class Program(click.Group):
         except click.ClickException as error:
             context = getattr(error, "ctx", None)
             help_ = f" See: {context.command_path} --help" if context is not None else ""
+            if isinstance(error, click.NoSuchOption) and context is not None:
+                vars(error)["possibilities"] = _meant(context, error.option_name) or error.possibilities
             click.echo(f"Error: {in_one_line(error.format_message())}{help_}", err=True)
             code = error.exit_code
         except (click.Abort, KeyboardInterrupt) as error:
             click.echo(in_one_line(f"Interrupted. {error.__cause__ or ''}"), err=True)
             code = INTERRUPTED
         sys.exit(code)
+
+
+def _meant(context: click.Context, foreign: str) -> list[str]:
+    """Return the options of a command that an option of other programs may stand for."""
+    options = {option.name: option.opts[0] for option in context.command.get_params(context)}
+    names = counterparts(foreign.strip("-").replace("-", "_"))
+    return [options[name] for name in names if name in options]
 
 
 @contextmanager
