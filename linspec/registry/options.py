@@ -581,6 +581,7 @@ class ForeignNames:
                 raise
 
 
+@lru_cache(maxsize=512)
 def _hint(cls: type, name: str) -> str:
     """What a name that a class lacks may stand for there, or on the answers of a problem, to end a message."""
     answer = getattr(cls, "solution", cls)

@@ -116,11 +116,11 @@ class Problem(ForeignNames, ABC, Generic[S_co]):
 
     def __new__(cls, *data: Any, **named: Any) -> Self:
         """Refuse a parameter that the problem does not have, and a matrix more than it takes; suggest what has them."""
-        matrices = cls.stated.matrix_names
-        if any(len(getattr(extra, "shape", ())) == len("np") for extra in data[len(matrices) :]):
+        count = dict(zip(parameters_of(cls.__init__)[0], data, strict=False)).get(cls.stated.count)
+        if len(getattr(count, "shape", ())) == len("np"):
             raise InvalidProblem(
-                f"{cls.__name__} takes {' and '.join(matrices)}; got another matrix behind. linspec.CCA takes two, and "
-                "linspec.MultisetCCA([X, Y, Z], k) any number."
+                f"{cls.__name__} takes {' and '.join(cls.stated.matrix_names)}; got another matrix behind. linspec.CCA "
+                "takes two, and linspec.MultisetCCA([X, Y, Z], k) any number."
             )
         known, takes_any = parameters_of(cls.__init__) if named else ((), True)
         for name in named:
