@@ -113,7 +113,8 @@ class Program(click.Group):
 
 def _meant(context: click.Context, foreign: str) -> list[str]:
     """Return the options of a command that an option of other programs may stand for."""
-    options = {option.name: option.opts[0] for option in context.command.get_params(context)}
+    parameters = context.command.get_params(context)
+    options = {option.name: option.opts[0] for option in parameters if isinstance(option, click.Option)}
     names = counterparts(foreign.strip("-").replace("-", "_"))
     return [options[name] for name in names if name in options]
 

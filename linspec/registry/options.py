@@ -556,8 +556,9 @@ NAMES = {
     "normalize standardize": "scale",
     "predict_proba posterior": "probabilities",
     "r2 rsquared": "score",
-    "s sdev singular_values sigma": "S singular_values",
+    "s S sdev singular_values sigma": "S singular_values",
     "scalings xcoef ycoef x_rotations y_rotations": "weights x_weights",
+    "weights": "x_weights x coefficients",
     "x_loadings y_loadings": "loadings",
 }
 """Keywords and attributes of other libraries, and those of linspec, of which the first counts that there is."""

@@ -129,7 +129,7 @@ def _gaps(data: Any, name: str) -> HostArray:
         gone = ~np.isfinite(to_host(A.matmat(np.ones((A.shape[1], 1))))[:, 0])
     if gone.all():
         refuse_columns(A.in_blocks(name), name)
-    suspects = A.rows(np.flatnonzero(gone)).in_blocks(name)
+    suspects = chosen_rows(A, np.flatnonzero(gone)).in_blocks(name)
     parts = (part for block in suspects.blocks() for _, part in entries_of(block.about(None)))
     gone[gone] = [np.isnan(row).any() for part in parts for row in part]
     return gone
