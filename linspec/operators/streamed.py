@@ -422,10 +422,6 @@ def _as_slice(data: Any, what: str, name: str) -> LinearOperator:
         return of_frame(data, name)
     check_bare(data, what)
     data = borrowed(data, what)
-    if getattr(data, "ndim", 2) == 1:
-        raise InvalidProblem(
-            f"{what} must have rows and columns; got one dimension. Yield a column, y[:, None]."
-        )
     with called(what):
         operator = known(data)
     if not isinstance(operator, DenseOperator | SPARSE):

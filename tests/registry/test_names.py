@@ -279,7 +279,10 @@ STATED = [
     (lambda: ls.KernelCCA(ROWS, ROWS, 2, kernel="rbf"), "Did you mean 'kernel_x'"),
     (lambda: ls.CCA(ROWS, ROWS, missing="drop"), r"Use X, Y = linspec\.drop_missing\(X, Y\)"),
     (lambda: ls.SVD(ROWS[None], 1), r"got 3 with shape \(1, 30, 4\).*x.reshape\(len\(x\), -1\)"),
-    (lambda: ls.LeastSquares(ROWS, lambda: iter(ROWS[:, :1].T)), r"Yield a column, y\[:, None\]\.$"),
+    (
+        lambda: ls.LeastSquares(ROWS, lambda: iter(ROWS[:, :1].T)),
+        r"number for each row is one column, `x\[:, None",
+    ),
     (lambda: ls.PLSRegression(ROWS, ROWS, k=9), "between 1 and 4 for 30 rows, 4 columns of X; got 9"),
 ]
 
