@@ -502,6 +502,7 @@ RUN_ARGUMENTS = frozenset(
         "start",
         "checkpoint",
         "complete",
+        "missing",
     }
 )
 """Arguments of ``linspec.solve`` itself. An option with such a name could never be passed through it."""
@@ -528,7 +529,7 @@ COUNTERPARTS = {
     "RidgeCV": "linspec.cross_validate(linspec.LeastSquares(A, B), ridges), or linspec.estimators.RidgeCV",
     "TruncatedSVD svds": "linspec.SVD(A, k)",
     "cancor CanCorr rCCA": "linspec.CCA(X, Y, k)",
-    "dropna missing": "X, Y = linspec.drop_missing(X, Y)",
+    "dropna": "X, Y = linspec.drop_missing(X, Y)",
     "fit": "linspec.solve(problem)",
     "kernel_ridge KRR": "linspec.KernelRidge(X, Y)",
     "load": "linspec.load_solution(path)",

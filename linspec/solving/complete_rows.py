@@ -28,6 +28,7 @@ from linspec.operators.base import chosen_rows, named_rows
 from linspec.operators.tables import is_flat_list
 from linspec.process.plurals import count_of
 from linspec.rows.reductions import entries_of, refuse_columns
+from linspec.solving.problem import Problem
 from linspec.targets import ClassTargets, present_entries
 
 
@@ -36,10 +37,11 @@ def drop_missing(*data: Any) -> Any:
 
     Parameters
     ----------
-    *data : data of n rows
+    *data : data of n rows, or a Problem
         Everything whose rows belong together: the matrices of a problem, of any kind that `linspec.as_operator` takes
         and reads by rows; and vectors, such as targets, classes, weights, confounds, groups. Paths of files are opened.
-        None stays None. A value is missing if it is NaN, None or what a library of frames writes for it.
+        None stays None. A value is missing if it is NaN, None or what a library of frames writes for it. Of a problem
+        it is the problem on the rows that are complete in all its matrices: ``linspec.solve(problem, missing="drop")``.
 
     Returns
     -------
@@ -75,6 +77,12 @@ def drop_missing(*data: Any) -> Any:
     >>> X.tolist(), groups
     ([[1.0, 2.0], [6.0, 7.0]], ['a', 'b'])
     """
+    if len(data) == 1 and isinstance(data[0], Problem):
+        _, numbers, text = complete_rows(data[0].matrices)
+        if numbers is None:
+            return data[0]
+        warn(text, UserWarning)
+        return data[0].on_rows(numbers)
     opened = [open_rows(x, missing="nan") if isinstance(x, str | os.PathLike) else x for x in data]
     named = {f"data[{i}]": x for i, x in enumerate(opened)}
     check_order(named)

@@ -129,3 +129,23 @@ def test_infinity_is_no_gap():
     assert dropped(far)[1] == []
     with pytest.raises(NonFiniteData, match="got inf at row 5"):
         ls.solve(ls.SVD(ls.drop_missing(far), k=1))
+
+
+def test_a_problem_leaves_out_rows_in_all_its_matrices_weights_and_confounds():
+    rng = np.random.default_rng(5)
+    X, Y, Z, w = (rng.standard_normal((40, c)) for c in (3, 2, 1, 1))
+    X[3, 1], Y[7, 0], w = np.nan, np.nan, np.abs(w[:, 0])
+    keep = np.delete(np.arange(40), [3, 7])
+    expected = ls.solve(ls.CCA(X[keep], Y[keep], 2, sample_weight=w[keep], confounds=Z[keep])).correlations
+    problem = ls.CCA(X, Y, 2, sample_weight=w, confounds=Z)
+    with pytest.warns(UserWarning, match="2 of 40 rows lack a value and are left out"):
+        found = ls.solve(problem, missing="drop")
+    with pytest.warns(UserWarning, match="2 of 40 rows"):
+        complete = ls.drop_missing(problem)
+    np.testing.assert_allclose(found.correlations, expected, rtol=1e-12)
+    np.testing.assert_allclose(ls.solve(complete).correlations, expected, rtol=1e-12)
+    assert ls.drop_missing(complete) is complete
+    with pytest.raises(ls.errors.InvalidOption, match=r"linspec\.drop_missing\(problem\) to the study"):
+        ls.bootstrap(problem, "gram", draws=5, missing="drop")
+    with pytest.raises(ls.errors.InvalidOption, match="missing must be one of error, drop"):
+        ls.solve(problem, missing="skip")
