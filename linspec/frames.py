@@ -287,6 +287,12 @@ def without_column(native: Any, name: str) -> tuple[Any, Any]:
     return frame.drop(name).to_native(), frame.get_column(name).to_native()
 
 
+def chosen_rows_of(native: Any, numbers: HostArray) -> Any:
+    """Some rows of a frame, or entries of a series, in its own library and with their labels."""
+    arrow = _kind(native)[0] == "pyarrow"
+    return native.take(numbers) if arrow else getattr(native, "iloc", native)[numbers]
+
+
 class RowNames(Sequence[Any]):
     """Labels of rows, which are converted to an array only when they are read.
 

@@ -256,7 +256,17 @@ def chosen_solver(
     -------
     str or Solver, dict
         The solver, and the options and arguments that it takes.
+
+    Raises
+    ------
+    InvalidOption
+        `missing` is an argument: each solve would leave out other rows than the study counts.
     """
+    if "missing" in passed:
+        raise InvalidOption(
+            "missing= is an argument of linspec.solve, and not of studies, which count rows; got it. Pass "
+            "linspec.drop_missing(problem) to the study."
+        )
     if solver != "auto":
         return solver, dict(passed)
     arguments = {key: value for key, value in passed.items() if key in RUN_ARGUMENTS}

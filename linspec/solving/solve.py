@@ -48,7 +48,8 @@ from linspec.solving.checkpoints import (
     fingerprint,
     loaded,
 )
-from linspec.solving.checks import check_flag
+from linspec.solving.checks import check_choice, check_flag
+from linspec.solving.complete_rows import drop_missing
 from linspec.solving.problem import Problem
 from linspec.solving.run import run
 from linspec.solving.select import (
@@ -103,6 +104,7 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
     start: Any = None,
     checkpoint: Checkpoint | None = None,
     complete: bool = False,
+    missing: str = "error",
     **options_: Any,
 ) -> S:
     """Solve a problem with a solver chosen by name.
@@ -133,6 +135,8 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
     complete : bool, default False
         Prove that no larger component is missing, from Gram matrices and all correlations; only problems with
         `proves_completeness`, such as a CCA. The status is `INCOMPLETE` if larger ones were missed.
+    missing : {"error", "drop"}, default "error"
+        "drop" leaves out rows with a missing value in any matrix, as `drop_missing` does, and warns of their number.
     **options_
         The solver's options (`linspec.describe` lists them); "auto" takes only ``tol``.
 
@@ -178,6 +182,8 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
     _check_callback(callback)
     check_flag("progress", progress)
     check_flag("complete", complete)
+    check_choice("missing", missing, ("error", "drop"))
+    problem = drop_missing(problem) if missing == "drop" else problem
     if complete and not problem.proves_completeness:
         raise InvalidOption(
             "complete=True is for problems that can prove that nothing is missing, such as linspec.CCA; got "
