@@ -538,8 +538,8 @@ def check_names(names: Sequence[str] | None, wanted: Sequence[str] | None, what:
         return
     here, there = next(pair for pair in zip_longest(names, wanted) if pair[0] != pair[1])
     raise InvalidProblem(
-        f"{what} must have the columns of {of}; got others, or in another order: {shown(here)} in place of "
-        f"{shown(there)}. Select them by name, in that order."
+        f"{what} must have the columns of {of}; got {len(names)} for {len(wanted)}, others or in another order: "
+        f"{shown(here)} in place of {shown(there)}. Select them by name, in that order."
     )
 
 

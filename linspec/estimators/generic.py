@@ -128,7 +128,8 @@ class Generic(LinspecEstimator):
         """Check a list of views; frames stay frames, so that the solution compares the names of their columns."""
         if not isinstance(X, list | tuple):
             raise InvalidProblem(
-                f"X must be a list of views, with the same rows in each; got {type(X).__name__}. Pass [X1, X2]."
+                f"X must be a list of views, with the same rows in each; got {type(X).__name__}. Pass [X1, X2]; "
+                "linspec.estimators.MultisetCCA takes one matrix if columns= says which are a view."
             )
         count = len(X) if fitting else len(weights_by_matrix(self.solution_))
         if len(X) != count:

@@ -30,6 +30,7 @@ from linspec.arrays import HostArray, reciprocal, with_device
 from linspec.errors import InvalidProblem, UnknownOption, shown
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.significance import PermutationTest, stepwise_test
+from linspec.registry.options import hint_of
 from linspec.solving.linear_solution import Loadings, loadings_of
 from linspec.solving.problem import Problem
 from linspec.solving.solver import Solver
@@ -157,8 +158,8 @@ def permutation_test(  # noqa: PLR0913
         )
     if options:
         raise UnknownOption(
-            f"permutation_test has no option {next(iter(options))!r} for a CCA without a solver, because nothing is "
-            'solved. Leave it out, or pass solver="auto".'
+            f"permutation_test has no parameter {next(iter(options))!r}.{hint_of(options)} See the parameters of the "
+            'call. Options of a solver need solver="auto" or its name.'
         )
     return stepwise_test(
         problem,

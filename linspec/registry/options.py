@@ -26,7 +26,7 @@ import dataclasses
 import inspect
 import math
 import numbers
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
@@ -545,6 +545,7 @@ NAMES = {
     "coef coefs params beta betas": "x coefficients",
     "components rotation axes V": "Vh weights x_weights",
     "covariates nuisance": "confounds",
+    "cv folds n_folds n_splits": "splitter",
     "cv_results": "table",
     "dual_coef": "dual",
     "embedding fit_transform scores x_scores y_scores": "transform",
@@ -552,13 +553,18 @@ NAMES = {
     "fittedvalues fitted": "predict",
     "gamma metric": "kernel kernel_x",
     "kernel": "kernel_x",
+    "n_boot n_bootstrap n_bootstraps n_draws": "draws",
     "n_components n_comp ncomp num_components n_factors rank": "k",
     "n_iter": "iterations",
+    "n_perm n_perms n_permutations nperm": "permutations",
+    "n_resamples": "draws permutations",
     "normalize standardize": "scale",
     "predict_proba posterior": "probabilities",
     "r2 rsquared": "score",
+    "random_seed random_state seed": "rng",
     "s S sdev singular_values sigma": "S singular_values",
     "scalings xcoef ycoef x_rotations y_rotations": "weights x_weights",
+    "scoring": "score",
     "weights": "x_weights x coefficients",
     "x_loadings y_loadings": "loadings",
 }
@@ -568,6 +574,12 @@ NAMES = {
 def counterparts(name: str) -> list[str]:
     """What a keyword or an attribute of other libraries may be called here."""
     return [here for foreign, listed in NAMES.items() if name in foreign.split() for here in listed.split()]
+
+
+def hint_of(keywords: Iterable[str]) -> str:
+    """What keywords of other libraries may be called here, as a sentence with a blank before it."""
+    meant = " or ".join(here for name in keywords for here in counterparts(name))
+    return f" Do you mean {meant}?" if meant else ""
 
 
 class ForeignNames:

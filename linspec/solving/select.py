@@ -221,8 +221,8 @@ def automatic(problem: Problem[Any], passed: dict[str, Any]) -> tuple[str, dict[
     extra = sorted(passed.keys() - {"tol"})
     if extra:
         raise UnknownOption(
-            f'"auto" takes only tol; got {", ".join(extra)}. Name a solver to set its options, and see the parameters '
-            "of the call."
+            f'"auto" takes only tol; got {", ".join(extra)}.{options.hint_of(extra)} Name a solver to set its options, '
+            "and see the parameters of the call."
         )
     tol = passed.get("tol")
     if tol is not None and not (options.is_number(tol) and tol > 0):
