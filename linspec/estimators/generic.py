@@ -247,11 +247,7 @@ class LinearPredictor(TargetPredictor):
     @property
     def intercept_(self) -> Any:
         """The intercept: float, or array of shape (n_targets,); predictions are X @ coef_.T + intercept_."""
-        solution = self.solution_
-        if hasattr(solution, "intercept"):
-            return intercept_of(solution.intercept)
-        nothing = like(getattr(self, self._weights), np.zeros((1, self.n_features_in_)))
-        return intercept_of(solution.predict(nothing)[0])
+        return intercept_of(self.solution_.intercept)
 
 
 def _checked_view(estimator: LinspecEstimator, X: Any) -> Any:

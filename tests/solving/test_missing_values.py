@@ -146,6 +146,6 @@ def test_a_problem_leaves_out_rows_in_all_its_matrices_weights_and_confounds():
     np.testing.assert_allclose(ls.solve(complete).correlations, expected, rtol=1e-12)
     assert ls.drop_missing(complete) is complete
     with pytest.raises(ls.errors.InvalidOption, match=r"linspec\.drop_missing\(problem\) to the study"):
-        ls.bootstrap(problem, "gram", draws=5, missing="drop")
+        ls.bootstrap(ls.CCA(X, Y, 2), "gram", draws=5, missing="drop")
     with pytest.raises(ls.errors.InvalidOption, match="missing must be one of error, drop"):
         ls.solve(problem, missing="skip")
