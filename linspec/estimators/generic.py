@@ -236,7 +236,7 @@ class LinearPredictor(TargetPredictor):
 
     @property
     def coef_(self) -> Array:
-        """The coefficients, of shape (n_targets, n_features), or (n_features,) if y is a vector."""
+        # what it is says the class, whose page shows no docstring of a property of its base
         solution = self.solution_
         if getattr(solution, "path", False):
             raise AttributeError("coef_ belongs to one ridge; x_ has the coefficients of several ridges.")
@@ -246,7 +246,6 @@ class LinearPredictor(TargetPredictor):
 
     @property
     def intercept_(self) -> Any:
-        """The intercept: float, or array of shape (n_targets,); predictions are X @ coef_.T + intercept_."""
         return intercept_of(self.solution_.intercept)
 
 
