@@ -30,7 +30,7 @@ from linspec.arrays import HostArray, reciprocal, with_device
 from linspec.errors import InvalidProblem, UnknownOption, shown
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.significance import PermutationTest, stepwise_test
-from linspec.registry.options import hint_of
+from linspec.registry.options import meaning, parameters_of
 from linspec.solving.linear_solution import Loadings, loadings_of
 from linspec.solving.problem import Problem
 from linspec.solving.solver import Solver
@@ -157,9 +157,11 @@ def permutation_test(  # noqa: PLR0913
             options=options,
         )
     if options:
+        known, _ = parameters_of(permutation_test)
+        meant = meaning(next(iter(options)), known) or 'solver="auto" to solve each permutation'
         raise UnknownOption(
-            f"permutation_test has no parameter {next(iter(options))!r}.{hint_of(options)} See the parameters of the "
-            'call. Options of a solver need solver="auto" or its name.'
+            f"permutation_test of a CCA without a solver has no option {next(iter(options))!r}. Pass {meant}, or leave "
+            "it out."
         )
     return stepwise_test(
         problem,

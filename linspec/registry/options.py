@@ -26,7 +26,7 @@ import dataclasses
 import inspect
 import math
 import numbers
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
@@ -574,12 +574,6 @@ NAMES = {
 def counterparts(name: str) -> list[str]:
     """What a keyword or an attribute of other libraries may be called here."""
     return [here for foreign, listed in NAMES.items() if name in foreign.split() for here in listed.split()]
-
-
-def hint_of(keywords: Iterable[str]) -> str:
-    """What keywords of other libraries may be called here, as a sentence with a blank before it."""
-    meant = " or ".join(here for name in keywords for here in counterparts(name))
-    return f" Do you mean {meant}?" if meant else ""
 
 
 class ForeignNames:

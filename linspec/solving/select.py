@@ -220,9 +220,10 @@ def automatic(problem: Problem[Any], passed: dict[str, Any]) -> tuple[str, dict[
     """Return the solver that "auto" chooses, and the given options that it has; only `tol` is permitted."""
     extra = sorted(passed.keys() - {"tol"})
     if extra:
+        known = (f" {name} is called {here} here." for name in extra for here in options.counterparts(name))
         raise UnknownOption(
-            f'"auto" takes only tol; got {", ".join(extra)}.{options.hint_of(extra)} Name a solver to set its options, '
-            "and see the parameters of the call."
+            f'"auto" takes only tol; got {", ".join(extra)}.{"".join(known)} Name a solver to set its options, and see '
+            "the parameters of the call."
         )
     tol = passed.get("tol")
     if tol is not None and not (options.is_number(tol) and tol > 0):

@@ -463,9 +463,7 @@ def _runs(named: Mapping[str, Problem[Any]], solvers: Any, passed: Mapping[str, 
             raise InvalidOption(f"{name} is no solver of {first.name}.")
     unused = [name for name in passed if not any(name in arguments for *_, arguments in runs)]
     if unused:
-        raise UnknownOption(
-            f"none of {', '.join(run)} has an option {unused[0]!r}.{options.hint_of(unused)} Leave it out."
-        )
+        raise UnknownOption(f"none of {', '.join(run)} has an option {unused[0]!r}. Leave it out.")
     return runs
 
 

@@ -283,6 +283,8 @@ STATED = [
         lambda: ls.LeastSquares(ROWS, lambda: iter(ROWS[:, :1].T)),
         r"number for each row is one column, `x\[:, None",
     ),
+    (lambda: ls.solve(ls.SVD(ROWS, 1), random_state=0), "random_state is called rng here"),
+    (lambda: ls.bootstrap(ls.SVD(ROWS, 1), n_draws=9), "n_draws is called draws here"),
     (lambda: ls.PLSRegression(ROWS, ROWS, k=9), "between 1 and 4 for 30 rows, 4 columns of X; got 9"),
 ]
 

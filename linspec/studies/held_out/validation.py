@@ -582,8 +582,7 @@ class CrossValidation(ForeignNames):
         ----------
         rule : {"best", "one-standard-error"}, default "best"
         """
-        if rule not in ("best", "one-standard-error"):
-            raise InvalidOption(f'rule must be "best" or "one-standard-error"; got {shown(rule)}.')
+        check_choice("rule", rule, ("best", "one-standard-error"))
         setting = self.best if rule == "best" else self.one_standard_error
         return self.problem.with_numbers(ridge=setting.ridge, k=setting.k)
 
