@@ -121,15 +121,14 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
         Ceiling on `solution.passes`, the certificate included.
     max_seconds : float, optional
         Wall time, set-up included, after which no further block of rows is read: the last iterate is returned. Its
-        certificate may take the same time again. A single product in memory is not cut short.
+        certificate may take the same time again.
     callback : callable, optional
         Called with a `Progress` after each iteration; returning True stops the run.
     progress : bool, default False
         Show how far the run is, in one line on standard error.
     start : Solution, mapping or array, optional
         An answer to a similar problem to begin at, for solvers with the trait "warm-start": a solution, its arrays, the
-        path of a saved one, or x of least squares and Vh of an SVD. The path of a checkpoint continues the run that
-        wrote it; `max_passes` and `max_iterations` count both.
+        path of a saved one, or x of least squares and Vh of an SVD. The path of a checkpoint continues its run.
     checkpoint : Checkpoint, optional
         Where to write the state of the run: ``linspec.Checkpoint("run.ckpt", seconds=60)``, or a path alone.
     complete : bool, default False
@@ -156,8 +155,7 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
 
     Notes
     -----
-    The first Ctrl-C ends the run at the next block of rows: the last iterate is returned with its residual and
-    `Status.INTERRUPTED`. A second one in the same solve raises KeyboardInterrupt.
+    The first Ctrl-C ends the run at the next block of rows: the last iterate is returned, `Status.INTERRUPTED`.
 
     Examples
     --------
