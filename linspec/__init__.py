@@ -46,6 +46,7 @@ _OF_USERS = {
     "cross_validate": "linspec.studies.held_out.validation",
     "datasets": "linspec.datasets",
     "describe": "linspec.registry.queries",
+    "drop_missing": "linspec.solving.complete_rows",
     "errors": "linspec.errors",
     "estimators": "linspec.estimators",
     "features": "linspec.features",

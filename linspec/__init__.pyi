@@ -54,6 +54,7 @@ from linspec.registry.spec import SolverSpec as SolverSpec
 from linspec.registry.spec import TestMatrixSpec as TestMatrixSpec
 from linspec.registry.spec import hookimpl as hookimpl
 from linspec.solving.checkpoints import Checkpoint as Checkpoint
+from linspec.solving.complete_rows import drop_missing as drop_missing
 from linspec.solving.fields import count as count
 from linspec.solving.fields import field as field
 from linspec.solving.fields import flag as flag

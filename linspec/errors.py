@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -426,6 +426,14 @@ def printable(text: str) -> str:
     return "".join(
         character if character.isprintable() else ascii(character)[1:-1] for character in str(text)
     )
+
+
+def columns_without_numbers(numbers: Any, names: Sequence[str] | None) -> str:
+    """Return the finding that the columns of these numbers hold no number in any row, and the remedy."""
+    first, others = numbers[0], len(numbers) - 1
+    column = f"column {first} ({shown(names[first])})" if names else f"column {first}"
+    verb = f"and {others} more hold" if others else "holds"
+    return f"{column} {verb} no number in any row: leave {'them' if others else 'it'} out"
 
 
 @contextmanager

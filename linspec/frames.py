@@ -287,6 +287,12 @@ def without_column(native: Any, name: str) -> tuple[Any, Any]:
     return frame.drop(name).to_native(), frame.get_column(name).to_native()
 
 
+def chosen_rows_of(native: Any, numbers: HostArray) -> Any:
+    """Some rows of a frame, or entries of a series, in its own library and with their labels."""
+    arrow = _kind(native)[0] == "pyarrow"
+    return native.take(numbers) if arrow else getattr(native, "iloc", native)[numbers]
+
+
 class RowNames(Sequence[Any]):
     """Labels of rows, which are converted to an array only when they are read.
 
@@ -532,8 +538,8 @@ def check_names(names: Sequence[str] | None, wanted: Sequence[str] | None, what:
         return
     here, there = next(pair for pair in zip_longest(names, wanted) if pair[0] != pair[1])
     raise InvalidProblem(
-        f"{what} must have the columns of {of}; got others, or in another order: {shown(here)} in place of "
-        f"{shown(there)}. Select them by name, in that order."
+        f"{what} must have the columns of {of}; got {len(names)} for {len(wanted)}, others or in another order: "
+        f"{shown(here)} in place of {shown(there)}. Select them by name, in that order."
     )
 
 

@@ -360,7 +360,7 @@ def codes_of_rows(H: Any) -> HostArray:
 
 def numbered(vector: HostArray, named: frozenset[Any]) -> Codes:
     """Index of the class of each entry (-1 without a class), and the sorted classes, of which there must be one."""
-    present, entries = _present(vector)
+    present, entries = present_entries(vector)
     if entries.dtype.kind not in "biufUS":
         raise UnsupportedData(
             f"a class vector must hold integers or strings; got dtype {entries.dtype}. Number the classes, or name "
@@ -379,7 +379,7 @@ def numbered(vector: HostArray, named: frozenset[Any]) -> Codes:
     return codes, classes[keep]
 
 
-def _present(vector: HostArray) -> tuple[HostArray, HostArray]:
+def present_entries(vector: HostArray) -> tuple[HostArray, HostArray]:
     """Return a mask of the entries that are neither None nor NaN, and these entries as an array of one dtype."""
     if vector.dtype.kind not in "OT":
         present = vector == vector  # noqa: PLR0124 (NaN alone differs from itself)

@@ -182,7 +182,7 @@ def test_new_frames_must_have_the_names_in_their_order(library):
     data = frame(library)
     refused = {
         "another order: 'age' in place of 'height'": selected(data, "age", "height", "smokes"),
-        "None in place of 'smokes'": selected(data, "height", "age"),
+        "got 2 for 3, .*None in place of 'smokes'": selected(data, "height", "age"),
         "'years' in place of 'age'": frame(library, height=HEIGHT, years=AGE, smokes=SMOKES),
     }
     for solution, use in uses(data):

@@ -250,12 +250,14 @@ class Rows(LinearOperator):
         Subtracted from each row of an array, in float64.
     together : int, default 1
         Neighbouring rows that are read in about the time of one.
+    column_names : tuple of str, optional
     """
 
     name: str = "data"
     executor: Any = None
     less: Array | None = None
     together: int = 1
+    column_names: tuple[str, ...] | None = None
 
     @abstractmethod
     def blocks(self) -> Iterator[Block]:

@@ -15,7 +15,7 @@ import io
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, zip_longest
 from pathlib import Path
@@ -35,22 +35,20 @@ from linspec.operators import (
     names_of_columns,
     texts_of_column,
 )
-from linspec.operators.base import chosen_rows
 from linspec.operators.numpy_files import is_npy
 from linspec.operators.row_files import is_pattern, row_files
 from linspec.process import machine
 from linspec.process.files import is_there
-from linspec.process.plurals import count_of
 from linspec.process.progress import report_progress
+from linspec.solving.complete_rows import complete_rows
 
 HEADER, DROPPED = "linspec.header", "linspec.dropped"
 """The keys of ``--header``, and of the sentence on rows that lack a value, in the context of click."""
 
 REST, RANGE = "~", ".."
 
-SHARE, BLOCK = 0.25, 1 << 22
-"""Largest share of the available memory that rows of a file may take if they are held in memory, and the number of
-entries that are searched for gaps together."""
+SHARE = 0.25
+"""Largest share of the available memory that rows of a file may take if they are held in memory."""
 
 # ---- files and columns --------------------------------------------------------------------------
 
@@ -270,35 +268,10 @@ def _read_ids(paths: Iterable[str], column: str) -> list[Any]:
 
 def _complete(rows: Values, ids: list[str]) -> tuple[dict[str, Any], list[str]]:
     """Return the rows that lack no value in any matrix, and say on standard error how many are left out."""
-    lost = {
-        name: np.concatenate([block.any(axis=1) for block in _missing(matrix)])
-        for name, matrix in rows.items()
-    }
-    unequal = len({*map(len, lost.values())}) > 1
-    refuse(unequal, f"--drop-missing needs files with equally many rows: {', '.join(lost)}.")
-    gone = np.logical_or.reduce([*lost.values()])
-    text = f"--drop-missing: {gone.sum()} of {count_of(len(gone), 'row')} lack a value and are left out."
-    refuse(gone.all(), f"{text} Leave columns with many gaps out: --columns {REST}NAME.")
+    complete, numbers, text = complete_rows(rows)
+    text = f"--drop-missing: {text}"
     click.get_current_context().meta[DROPPED] = text
     echo(text, err=True)
-    numbers = np.flatnonzero(~gone)
-    return {name: _chosen(matrix, numbers) for name, matrix in rows.items()}, [ids[i] for i in numbers if ids]
-
-
-def _chosen(matrix: Any, numbers: Any) -> Any:
-    """Return some rows of a matrix, or of an array of texts that lack no value any more."""
-    if not hasattr(matrix, "matmat"):
-        return matrix[numbers].astype(str) if matrix.dtype.kind == "O" else matrix[numbers]
-    rows = matrix if len(numbers) == matrix.shape[0] else chosen_rows(matrix, numbers)
-    rows.column_names = matrix.column_names
-    return rows
-
-
-def _missing(matrix: Any) -> Iterator[Any]:
-    """Yield for some rows of a matrix after others, or for all texts, where a value is missing."""
-    if not hasattr(matrix, "matmat"):
-        yield np.array([[str(value) in ("None", "nan")] for value in matrix.tolist()])
-        return
-    step = max(1, BLOCK // matrix.shape[1])
-    for start in range(0, matrix.shape[0], step):
-        yield np.isnan(matrix.rows(slice(start, min(start + step, matrix.shape[0]))).dense())
+    ids = ids if numbers is None else [ids[i] for i in numbers if ids]
+    texts = {name: matrix.astype(str) for name, matrix in complete.items() if matrix.dtype.kind == "O"}
+    return {**complete, **texts}, ids

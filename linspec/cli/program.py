@@ -50,6 +50,7 @@ from linspec.cli.output import (
 from linspec.errors import AccuracyWarning, ConvergenceWarning, LinspecError, NonFiniteData, PluginWarning
 from linspec.process.files import is_there
 from linspec.process.plurals import count_of
+from linspec.registry.options import counterparts
 
 UNREAD, DEFECT = 141, 70
 """Exit status if the reader of the output has left, as after ``| head`` (128 + SIGPIPE), and for an error of the
@@ -100,12 +101,22 @@ class Program(click.Group):
         except click.ClickException as error:
             context = getattr(error, "ctx", None)
             help_ = f" See: {context.command_path} --help" if context is not None else ""
+            if isinstance(error, click.NoSuchOption) and context is not None:
+                vars(error)["possibilities"] = _meant(context, error.option_name) or error.possibilities
             click.echo(f"Error: {in_one_line(error.format_message())}{help_}", err=True)
             code = error.exit_code
         except (click.Abort, KeyboardInterrupt) as error:
             click.echo(in_one_line(f"Interrupted. {error.__cause__ or ''}"), err=True)
             code = INTERRUPTED
         sys.exit(code)
+
+
+def _meant(context: click.Context, foreign: str) -> list[str]:
+    """Return the options of a command that an option of other programs may stand for."""
+    parameters = context.command.get_params(context)
+    options = {option.name: option.opts[0] for option in parameters if isinstance(option, click.Option)}
+    names = counterparts(foreign.strip("-").replace("-", "_"))
+    return [options[name] for name in names if name in options]
 
 
 @contextmanager
@@ -124,7 +135,7 @@ def _warnings_in_one_line() -> Iterator[None]:
 def _as_failure(error: Exception) -> Failure:
     """Return the failure that tells of an error, with the notes of it."""
     text = str(error)
-    if isinstance(error, NonFiniteData) and not re.search(r"got -?inf\b|--drop-missing", text):
+    if isinstance(error, NonFiniteData) and not re.search(r"got -?inf\b|in any row|--drop-missing", text):
         text += " --drop-missing leaves rows with missing values out."
     elif isinstance(error, MemoryError):
         text = f"out of memory. {error} Use a .npy file, which is read in blocks, or sparse data."

@@ -128,7 +128,8 @@ class Generic(LinspecEstimator):
         """Check a list of views; frames stay frames, so that the solution compares the names of their columns."""
         if not isinstance(X, list | tuple):
             raise InvalidProblem(
-                f"X must be a list of views, with the same rows in each; got {type(X).__name__}. Pass [X1, X2]."
+                f"X must be a list of views, with the same rows in each; got {type(X).__name__}. Pass [X1, X2]; "
+                "linspec.estimators.MultisetCCA takes one matrix if columns= says which are a view."
             )
         count = len(X) if fitting else len(weights_by_matrix(self.solution_))
         if len(X) != count:
@@ -235,7 +236,7 @@ class LinearPredictor(TargetPredictor):
 
     @property
     def coef_(self) -> Array:
-        """The coefficients, of shape (n_targets, n_features), or (n_features,) if y is a vector."""
+        # what it is says the class, whose page shows no docstring of a property of its base
         solution = self.solution_
         if getattr(solution, "path", False):
             raise AttributeError("coef_ belongs to one ridge; x_ has the coefficients of several ridges.")
@@ -245,12 +246,7 @@ class LinearPredictor(TargetPredictor):
 
     @property
     def intercept_(self) -> Any:
-        """The intercept: float, or array of shape (n_targets,); predictions are X @ coef_.T + intercept_."""
-        solution = self.solution_
-        if hasattr(solution, "intercept"):
-            return intercept_of(solution.intercept)
-        nothing = like(getattr(self, self._weights), np.zeros((1, self.n_features_in_)))
-        return intercept_of(solution.predict(nothing)[0])
+        return intercept_of(self.solution_.intercept)
 
 
 def _checked_view(estimator: LinspecEstimator, X: Any) -> Any:

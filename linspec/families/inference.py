@@ -30,6 +30,7 @@ from linspec.arrays import HostArray, reciprocal, with_device
 from linspec.errors import InvalidProblem, UnknownOption, shown
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.significance import PermutationTest, stepwise_test
+from linspec.registry.options import meaning, parameters_of
 from linspec.solving.linear_solution import Loadings, loadings_of
 from linspec.solving.problem import Problem
 from linspec.solving.solver import Solver
@@ -70,24 +71,21 @@ def permutation_test(  # noqa: PLR0913
     """Test by permutations how many components are more than chance, or which targets a regression predicts.
 
     A CCA without a `solver` is tested *stepwise*: pair by pair, with the earlier pairs removed. A CCA with a `solver`,
-    and any other problem, is *solved again* for each permutation. The guide to CCA says which way suits which question.
+    and any other problem, is *solved again* for each permutation.
 
     Parameters
     ----------
     problem : CCA, SVD, or Problem of two or more matrices
-        Components are tested by their values, a regression by R² of each target and by its coefficients.
-        Stepwise, k, ridge and scale are not used.
+        Or a regression, by R² of each target and by its coefficients. Stepwise, k, ridge and scale are not used.
     solver : str or Solver, optional
         As for `linspec.solve`; by default "auto" for all problems but CCA.
     solution : CCASolution, optional
-        Stepwise: a solution, **fitted to other rows**, whose variates are tested: for a ridge, or where p + q is not
-        less than n.
+        Stepwise: one **fitted to other rows**, whose variates are tested: for a ridge, or where p + q is not below n.
     permutations : int or array of shape (permutations, n), default 999
-        The number of permutations; the smallest p-value is 1 / (permutations + 1). Or orders of the rows 0 to n − 1;
-        for m > 2 matrices of shape (permutations, m − 1, n).
+        How many, or the orders of the rows 0 to n − 1; for m > 2 matrices of shape (permutations, m − 1, n).
     groups, blocks : array of shape (n,), optional
-        A label for each row. Groups change places as a whole, with groups of as many rows: runs of a subject. Rows, or
-        groups, change places within their block alone: sites.
+        Labels. Whole groups change places with groups of as many rows: subjects. Rows, or groups, change places within
+        their block alone: sites.
     sign_flips : bool, default False
         Rows, or groups, change their signs instead of their places: errors are symmetric, maybe of different sizes.
     weights : {"counts", "survey"}, default "counts"
@@ -121,18 +119,13 @@ def permutation_test(  # noqa: PLR0913
     ConvergenceWarning
         If `max_seconds` ended the test, permuted problems have not converged, or 5 % cannot be reached.
 
-    Notes
-    -----
-    Rows must be exchangeable, as `groups` and `blocks` say: not ordered in time.
-
     Examples
     --------
     >>> import numpy as np
     >>> import linspec as ls
     >>> rng = np.random.default_rng(0)
     >>> shared = rng.standard_normal((200, 2))
-    >>> X = np.hstack([shared, rng.standard_normal((200, 4))])
-    >>> Y = np.hstack([shared + rng.standard_normal((200, 2)), rng.standard_normal((200, 3))])
+    >>> X, Y = (np.hstack([shared + rng.standard_normal((200, 2)), rng.standard_normal((200, 3))]) for _ in "XY")
     >>> ls.permutation_test(ls.CCA(X, Y), permutations=199, rng=0).components()
     2
     """
@@ -156,9 +149,11 @@ def permutation_test(  # noqa: PLR0913
             options=options,
         )
     if options:
+        known, _ = parameters_of(permutation_test)
+        meant = meaning(next(iter(options)), known) or 'solver="auto" to solve each permutation'
         raise UnknownOption(
-            f"permutation_test has no option {next(iter(options))!r} for a CCA without a solver, because nothing is "
-            'solved. Leave it out, or pass solver="auto".'
+            f"permutation_test of a CCA without a solver has no option {next(iter(options))!r}. Pass {meant}, or leave "
+            "it out."
         )
     return stepwise_test(
         problem,
@@ -201,11 +196,9 @@ def bootstrap(  # noqa: PLR0913
         The coverage of the intervals.
     method : {"corrected", "percentile"}, default "corrected"
         "corrected" subtracts the bias of the sample, which draws have twice, and narrows the gaps between values before
-        loadings and weights are compared; coefficients are within z standard errors. "percentile" takes plain
-        percentiles of the draws.
+        vectors are compared; coefficients have z standard errors. "percentile" takes percentiles of the draws.
     groups : array of shape (n,), optional
-        A label for each row. Whole groups are drawn: families, subjects, sites. Rows within a group may depend on each
-        other.
+        A label for each row. Whole groups are drawn: families, subjects, sites.
     weights : {"counts", "survey"}, default "counts"
         Whether sample_weight counts equal rows, or is that of a survey: then a row is drawn with its weight.
     rng : None, int or numpy.random.Generator
@@ -230,9 +223,8 @@ def bootstrap(  # noqa: PLR0913
 
     Notes
     -----
-    Each draw costs a solve and one pass. If a value is close to its neighbour, the intervals of its loadings and
-    weights are wide (`groups` of the result); compute one component more than you interpret. Where a value of the
-    source is 0, a bootstrap shows little; `linspec.permutation_test` tests whether there is a component.
+    Each draw costs a solve and one pass. If a value is close to its neighbour, the intervals of its vectors are wide
+    (`groups` of the result). Where a value of the source is 0, `linspec.permutation_test` tests it.
 
     Examples
     --------

@@ -22,6 +22,7 @@ _HOLDERS = {
     "SparseOperator": "linspec.operators.sparse",
     "StreamedOperator": "linspec.operators.streamed",
     "as_operator": "linspec.operators.opening",
+    "chosen_rows": "linspec.operators.base",
     "columns_but_index": "linspec.operators.row_files",
     "in_order": "linspec.operators.row_files",
     "labels_in_front": "linspec.operators.row_files",

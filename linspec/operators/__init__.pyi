@@ -1,6 +1,7 @@
 from linspec.operators.base import AdjointOperator as AdjointOperator
 from linspec.operators.base import LinearOperator as LinearOperator
 from linspec.operators.base import RowOperator as RowOperator
+from linspec.operators.base import chosen_rows as chosen_rows
 from linspec.operators.dense import DenseOperator as DenseOperator
 from linspec.operators.dense import MappedOperator as MappedOperator
 from linspec.operators.derived import CombinedColumns as CombinedColumns

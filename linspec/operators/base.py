@@ -353,7 +353,8 @@ class LinearOperator:
         return Dense(self.dense(), name) if self.readable else ByProducts(self, name)
 
     def _facts(self, rows: Rows) -> Rows:
-        """Rows with the precision of this operator."""
+        """Rows with the precision of this operator, and the names of its columns."""
+        rows.column_names = self.column_names
         rows.dtype, rows.rounding = self.dtype, float(np.finfo(self.rounded_dtype).eps)
         return rows
 
@@ -508,13 +509,27 @@ def chosen_rows(operator: LinearOperator, numbers: Selection) -> LinearOperator:
 
     Parameters
     ----------
-    operator : LinearOperator
-    numbers : slice of step 1, or numpy.ndarray of int
+    operator : LinearOperator of shape (n, p)
+    numbers : slice of step 1, or numpy.ndarray of int, of shape (m,)
+        From 0 to n - 1.
+
+    Returns
+    -------
+    LinearOperator of shape (m, p)
+        Without names of rows and columns.
 
     Raises
     ------
     MissingCapability
         When the operator is known by its products only, or its rows come slice by slice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.operators import chosen_rows
+    >>> chosen_rows(ls.as_operator(np.array([[1.0], [2.0], [3.0]])), np.array([2, 0])).dense().ravel()
+    array([3., 1.])
     """
     copied = operator.resident or operator.access != "rows"
     return operator.rows(numbers) if copied else ChosenRows(operator, numbers)

@@ -54,9 +54,10 @@ class DenseOperator(LinearOperator):
     def __init__(self, array: Array, mean: Array | None = None, dtype: Any = None) -> None:
         array = array if type(array) is np.ndarray else plain_array(array)
         if array.ndim != 2:
+            vector = "A vector with a number for each row is one column, `x[:, None]`, and one row is `x[None, :]`."
             raise InvalidProblem(
                 f"data must have two dimensions; got {array.ndim} with shape {tuple(array.shape)}. "
-                "A vector is one column, `x[:, None]`, or one row, `x[None, :]`."
+                f"{vector if array.ndim < 2 else 'Make each entry of the first axis a row: `x.reshape(len(x), -1)`.'}"
             )
         self.array = self._source = array
         self.shape = (int(array.shape[0]), int(array.shape[1]))

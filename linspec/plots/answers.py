@@ -197,11 +197,12 @@ def _draw_chance(axes: Axes, of: Any, alpha: float, *, requested: bool) -> None:
 # ---- weights and loadings ---------------------------------------------------------------------
 
 
-def loadings(
+def loadings(  # noqa: PLR0913  # each is a choice of its own
     of: Any,
     *,
     view: str = "",
     data: Any = None,
+    confounds: Any = None,
     names: Sequence[str] | None = None,
     component: int | None = None,
     most: int = 25,
@@ -219,6 +220,8 @@ def loadings(
     data : data of shape (n, p), optional
         For a solution with a method `loadings`: rows of the view. Then loadings are drawn instead of weights: the
         correlations of the columns with the variates, which do not depend on the units of the columns.
+    confounds : array of shape (n, c), optional
+        The confounds of these rows, if the problem had any.
     names : sequence of str, optional
         A name for each of the p columns. By default the names that the solution or the data have; without
         names, numbers from 0.
@@ -256,7 +259,7 @@ def loadings(
     >>> len(axes.get_yticklabels())
     5
     """
-    values, caption, known = _numbers_of_columns(of, view, data)
+    values, caption, known = _numbers_of_columns(of, view, data, confounds)
     layout = _layout(of)
     vector = "component" if layout is None else layout.vector
     values = matrix_of(
@@ -284,7 +287,9 @@ def loadings(
     return axes
 
 
-def _numbers_of_columns(of: Any, view: str, data: Any) -> tuple[HostArray, str, Sequence[str] | None]:
+def _numbers_of_columns(
+    of: Any, view: str, data: Any, confounds: Any
+) -> tuple[HostArray, str, Sequence[str] | None]:
     """The numbers to draw, their label, and the names of the columns if they are known."""
     layout = _layout(of)
     if layout is None:
@@ -302,7 +307,8 @@ def _numbers_of_columns(of: Any, view: str, data: Any) -> tuple[HostArray, str, 
     known = (getattr(of, "column_names", None) or {}).get(view)
     if data is not None:
         vector = "variate" if layout.vector == "pair" else layout.vector
-        correlations = numbers(of.loadings(**{view: data}))
+        adjusted = {} if confounds is None else {"confounds": confounds}
+        correlations = numbers(of.loadings(**{view: data}, **adjusted))
         return correlations, f"correlation with the {vector}", known or column_names_of(data)
     weights, axis = there[view]
     return np.moveaxis(numbers(weights), axis, 0), "weight" if layout.value else "coefficient", known

@@ -30,7 +30,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from linspec.errors import InvalidDeclaration, InvalidOption, UnknownOption, shown
 from linspec.registry.spec import KINDS, resolve
@@ -502,6 +502,7 @@ RUN_ARGUMENTS = frozenset(
         "start",
         "checkpoint",
         "complete",
+        "missing",
     }
 )
 """Arguments of ``linspec.solve`` itself. An option with such a name could never be passed through it."""
@@ -513,29 +514,100 @@ NEAR = 0.66
 """Least similarity of two names, as difflib measures it, for a suggestion."""
 
 COUNTERPARTS = {
+    "DCCA": "linspec.DeepCCA(X, Y, k)",
+    "GCCA MCCA MAXVAR MultiCCA": "linspec.MultisetCCA([X, Y, Z], k), or linspec.SumcorCCA([X, Y, Z], k)",
     "GridSearchCV cross_val_score": "linspec.cross_validate(problem)",
     "KCCA": "linspec.KernelCCA(X, Y, k)",
     "LDA LinearDiscriminantAnalysis": "linspec.Discriminant(A, linspec.targets.lda(labels)), or "
     "linspec.estimators.Discriminant",
-    "LinearRegression Ridge": "linspec.LeastSquares(A, B, ridge=...), or linspec.estimators.Ridge",
+    "LinearRegression OLS Ridge RidgeRegression": "linspec.LeastSquares(A, B, ridge=...), or linspec.estimators.Ridge",
     "OPLS": "linspec.Discriminant(A, linspec.targets.opls(Y))",
+    "PLS1 PLS2": "linspec.PLSRegression(X, Y, k)",
+    "PLSCanonical PLSSVD PLSC": "linspec.PLS(X, Y, k)",
     "PCA pca prcomp": "linspec.SVD(A, k, center=True), or linspec.estimators.PCA",
+    "RRR": "linspec.ReducedRankRegression(X, Y, k)",
     "RidgeCV": "linspec.cross_validate(linspec.LeastSquares(A, B), ridges), or linspec.estimators.RidgeCV",
     "TruncatedSVD svds": "linspec.SVD(A, k)",
-    "cancor": "linspec.CCA(X, Y, k)",
+    "cancor CanCorr rCCA": "linspec.CCA(X, Y, k)",
+    "dropna": "X, Y = linspec.drop_missing(X, Y)",
     "fit": "linspec.solve(problem)",
+    "kernel_ridge KRR": "linspec.KernelRidge(X, Y)",
     "load": "linspec.load_solution(path)",
     "lsqr": 'linspec.solve(linspec.LeastSquares(A, B), "lsqr")',
     "lstsq": "linspec.LeastSquares(A, B)",
 }
 """Names of other libraries, and the counterparts of linspec."""
 
+NAMES = {
+    "alpha alphas lam lambda_ lambdas reg regularization": "ridge ridges",
+    "best_estimator best_params": "best",
+    "canonical_correlations canonical_corr cancorr corr cor": "correlations",
+    "coef coefs params beta betas": "x coefficients",
+    "components rotation axes V": "Vh weights x_weights",
+    "covariates nuisance": "confounds",
+    "cv folds n_folds n_splits": "splitter",
+    "cv_results": "table",
+    "dual_coef": "dual",
+    "embedding fit_transform scores x_scores y_scores": "transform",
+    "fit_intercept intercept": "center",
+    "fittedvalues fitted": "predict",
+    "gamma metric": "kernel kernel_x",
+    "kernel": "kernel_x",
+    "n_boot n_bootstrap n_bootstraps n_draws": "draws",
+    "n_components n_comp ncomp num_components n_factors rank": "k",
+    "n_iter": "iterations",
+    "n_perm n_perms n_permutations nperm": "permutations",
+    "n_resamples": "draws permutations",
+    "normalize standardize": "scale",
+    "predict_proba posterior": "probabilities",
+    "r2 rsquared": "score",
+    "random_seed random_state seed": "rng",
+    "s S sdev singular_values sigma": "S singular_values",
+    "scalings xcoef ycoef x_rotations y_rotations": "weights x_weights",
+    "scoring": "score",
+    "weights": "x_weights x coefficients",
+    "x_loadings y_loadings": "loadings",
+}
+"""Keywords and attributes of other libraries, and those of linspec, of which the first counts that there is."""
+
+
+def counterparts(name: str) -> list[str]:
+    """What a keyword or an attribute of other libraries may be called here."""
+    return [here for foreign, listed in NAMES.items() if name in foreign.split() for here in listed.split()]
+
+
+class ForeignNames:
+    """What says, of an attribute that it lacks, what linspec calls it: a problem, an answer."""
+
+    if not TYPE_CHECKING:  # which knows the attributes there are
+
+        def __getattr__(self, name: str) -> Any:
+            try:
+                return object.__getattribute__(self, name)  # it raises
+            except AttributeError as error:
+                error.args = (f"{error}{_hint(type(self), name)}",)
+                raise
+
+
+@lru_cache(maxsize=512)
+def _hint(cls: type, name: str) -> str:
+    """What a name that a class lacks may stand for there, or on the answers of a problem, to end a message."""
+    answer = getattr(cls, "solution", cls)
+    where = "" if answer is cls else "linspec.solve(problem)"
+    plain = name.strip("_")
+    fields = getattr(answer, "__dataclass_fields__", ())
+    for here in (plain, *counterparts(plain)):
+        if (here != name or where) and (here in fields or hasattr(answer, here)):
+            return f". Use {where}.{here}."
+    return ". Use linspec.solve(problem)." * (name in ("fit", "run", "solve"))
+
 
 def meaning(name: str, known: Collection[str]) -> str:
-    """The one of the known names whose spelling is nearest to a name; "" if none is near."""
+    """The known name that a keyword of other libraries stands for, or whose spelling is nearest; "" if none is near."""
+    named = [here for here in counterparts(name) if here in known]
     lower = {spelling.lower(): spelling for spelling in known}
     near = get_close_matches(name.lower().strip("_"), lower, 1, NEAR)
-    return lower[near[0]] if near else ""
+    return named[0] if named else lower[near[0]] if near else ""
 
 
 def unknown_name(owner: str, kind: str, name: str, known: Collection[str]) -> UnknownOption:
@@ -553,7 +625,8 @@ def unknown_name(owner: str, kind: str, name: str, known: Collection[str]) -> Un
         The keywords of the class.
     """
     meant = meaning(name, known)
-    hint = f" Did you mean {meant!r}?" if meant else ""
+    uses = (f" Use {here}." for foreign, here in COUNTERPARTS.items() if name in foreign.split())
+    hint = f" Did you mean {meant!r}?" if meant else next(uses, "")
     if name in OF_SOLVE:
         hint = " It is an argument of linspec.solve. Pass it there."
     return UnknownOption(f"{owner} has no {kind} {name!r}.{hint} Its {kind}s: {', '.join(known) or 'none'}.")

@@ -66,6 +66,7 @@ from linspec.rows.reductions import (
     Statistics,
     Together,
     Triangle,
+    refuse_columns,
     refuse_entries,
 )
 
@@ -833,10 +834,8 @@ class Moments:
                 )
             return AboutRows(placed, parts, self.pre, blocks)
 
-        reduction: Any
-        executor, began = self.executor or executor_of(operators), time.perf_counter()
-        between = self.passes.between(operators[0].shape[0])
-        reduction, totals, count, entries = executor.reduce(operators, begin, between)
+        began = time.perf_counter()
+        reduction, totals, count, entries = self._reduced(operators, begin, which)
         if tells():
             names = " and ".join(self.names[i] for i in which)
             columns = reduction.parts[0].columns
@@ -856,6 +855,21 @@ class Moments:
         if sketches and settled:
             self.sketched = self._corrected_sketch(totals.pop(), about)
         return (None if make is None else totals[0]), about
+
+    def _reduced(
+        self, operators: list[Rows], begin: Callable[[list[Block]], Reduction], which: Sequence[int]
+    ) -> tuple[Any, Any, int, float]:
+        """Reduce some matrices; where an entry is refused, columns without any number are named first."""
+        executor, between = (
+            self.executor or executor_of(operators),
+            self.passes.between(operators[0].shape[0]),
+        )
+        try:
+            return executor.reduce(operators, begin, between)
+        except NonFiniteData:
+            for A, i in zip(operators, which, strict=True):
+                refuse_columns(A, self.names[i])
+            raise
 
     def _of_whole(
         self, make: Callable[[], Reduction] | None, which: Sequence[int], share: float

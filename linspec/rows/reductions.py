@@ -6,7 +6,7 @@ blocks, and `linspec.rows.moments` corrects them for means, confounds and scales
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations_with_replacement, pairwise
 from operator import itemgetter
 from typing import Any
@@ -18,7 +18,7 @@ from linspec.arrays import Array, HostArray, all_finite, cast, to_host, triangle
 from linspec.blocks.base import Block, LinearOperator, Rows, rows_per_block
 from linspec.blocks.dense import DenseBlock
 from linspec.blocks.sparse import SparseBlock
-from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData
+from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData, columns_without_numbers
 from linspec.rows.executor import Reduction
 from linspec.rows.preprocessing import Preprocessing
 
@@ -220,14 +220,39 @@ def refuse_entry(name: str, block: Block, first: int) -> None:
     first : int
         The number of its first row.
     """
-    for a, b in pairwise([*range(0, block.rows, SHOWN), block.rows]):
-        part = to_host(block.cut(a, b).dense() if block.divisible else block.dense())
+    for start, part in entries_of(block):
         if not all_finite(part):
             row, column = np.argwhere(~np.isfinite(part))[0].tolist()
             raise NonFiniteData(
-                f"{name} must be finite; got {part[row, column]} at row {first + a + row}, column {column}. Drop or "
-                "impute such rows."
+                f"{name} must be finite; got {part[row, column]} at row {first + start + row}, column {column}. Drop "
+                "or impute such rows."
             )
+
+
+def entries_of(block: Block) -> Iterator[tuple[int, HostArray]]:
+    """Yield the entries of some rows after others, with the number of the first of these rows."""
+    for a, b in pairwise([*range(0, block.rows, SHOWN), block.rows]):
+        yield a, to_host(block.cut(a, b).dense() if block.divisible else block.dense())
+
+
+def refuse_columns(A: Rows, name: str) -> None:
+    """Raise an error that names columns without any number; nothing if there are none, or rows cannot be read again.
+
+    Parameters
+    ----------
+    A : Rows
+    name : str
+    """
+    empty = np.full(A.shape[1], A.readings > 1)
+    for block in A.blocks() if empty.any() else ():
+        for _, part in entries_of(block.about(None)):
+            empty &= np.isnan(part).all(axis=0)
+            if not empty.any():
+                return
+    if empty.any():
+        raise NonFiniteData(
+            f"{name} must be finite; {columns_without_numbers(np.flatnonzero(empty), A.column_names)}."
+        )
 
 
 def refuse_entries(A: Rows, name: str) -> None:
@@ -238,6 +263,7 @@ def refuse_entries(A: Rows, name: str) -> None:
     A : Rows
     name : str
     """
+    refuse_columns(A, name)
     first = 0
     for block in A.blocks() if A.readings >= 1 else ():
         refuse_entry(name, block.about(None), first)

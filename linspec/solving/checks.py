@@ -328,7 +328,7 @@ def check_fraction(name: str, value: Any) -> None:
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     """Refuse what is none of the choices."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise InvalidOption(f"{name} must be one of {', '.join(choices)}; got {shown(value)}.")
 
 

@@ -23,7 +23,7 @@ from linspec.errors import InvalidProblem, shown
 from linspec.frames import RowNames, check_order
 from linspec.operators import LinearOperator
 from linspec.operators.base import chosen_rows
-from linspec.registry.options import parameters_of, unknown_name
+from linspec.registry.options import ForeignNames, parameters_of, unknown_name
 from linspec.rows import Moments as RowMoments
 from linspec.rows import Passes, Preprocessing
 from linspec.solving.fields import Statement, view_names
@@ -42,7 +42,7 @@ S_co = TypeVar("S_co", bound=Solution, covariant=True)
 """The class of a problem's answers."""
 
 
-class Problem(ABC, Generic[S_co]):
+class Problem(ForeignNames, ABC, Generic[S_co]):
     """Data, a few numbers and a certificate; `Problem[S]` has answers of class S.
 
     Attributes
@@ -114,8 +114,14 @@ class Problem(ABC, Generic[S_co]):
         if adjusts:
             add_row_fields(cls)
 
-    def __new__(cls, *_: Any, **named: Any) -> Self:
-        """Refuse a parameter that the problem does not have, and suggest the right one."""
+    def __new__(cls, *data: Any, **named: Any) -> Self:
+        """Refuse a parameter that the problem does not have, and a matrix more than it takes; suggest what has them."""
+        count = dict(zip(parameters_of(cls.__init__)[0], data, strict=False)).get(cls.stated.count)
+        if len(getattr(count, "shape", ())) == len("np"):
+            raise InvalidProblem(
+                f"{cls.__name__} takes {' and '.join(cls.stated.matrix_names)}; got another matrix behind. linspec.CCA "
+                "takes two, and linspec.MultisetCCA([X, Y, Z], k) any number."
+            )
         known, takes_any = parameters_of(cls.__init__) if named else ((), True)
         for name in named:
             if name not in known and not takes_any:

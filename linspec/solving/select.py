@@ -220,9 +220,10 @@ def automatic(problem: Problem[Any], passed: dict[str, Any]) -> tuple[str, dict[
     """Return the solver that "auto" chooses, and the given options that it has; only `tol` is permitted."""
     extra = sorted(passed.keys() - {"tol"})
     if extra:
+        known = (f" {name} is called {here} here." for name in extra for here in options.counterparts(name))
         raise UnknownOption(
-            f'"auto" takes only tol; got {", ".join(extra)}. Name a solver to set its options, and see the parameters '
-            "of the call."
+            f'"auto" takes only tol; got {", ".join(extra)}.{"".join(known)} Name a solver to set its options, and see '
+            "the parameters of the call."
         )
     tol = passed.get("tol")
     if tol is not None and not (options.is_number(tol) and tol > 0):
@@ -256,7 +257,17 @@ def chosen_solver(
     -------
     str or Solver, dict
         The solver, and the options and arguments that it takes.
+
+    Raises
+    ------
+    InvalidOption
+        `missing` is an argument: each solve would leave out other rows than the study counts.
     """
+    if "missing" in passed:
+        raise InvalidOption(
+            "missing= is an argument of linspec.solve, and not of studies, which count rows; got it. Pass "
+            "linspec.drop_missing(problem) to the study."
+        )
     if solver != "auto":
         return solver, dict(passed)
     arguments = {key: value for key, value in passed.items() if key in RUN_ARGUMENTS}

@@ -16,6 +16,7 @@ from linspec.arrays import HOST, Array, Device, HostArray, from_host, is_array, 
 from linspec.errors import InvalidOption, printable, shown
 from linspec.process.files import named_file, replaced
 from linspec.process.plurals import count_of
+from linspec.registry.options import ForeignNames
 from linspec.solving import archive
 from linspec.solving.checks import check_count
 from linspec.solving.fields import Layout, each_part, parts_of, view_names
@@ -49,7 +50,7 @@ HISTORY_TYPE = np.dtype([(name, np.float64) for name in iteration.Progress._fiel
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Solution:
+class Solution(ForeignNames):
     """The fields that the answers of all problems share.
 
     Attributes
@@ -285,8 +286,9 @@ class Solution:
 
     def __repr__(self) -> str:
         kind = ", ".join(filter(None, (self.layout.residual, self.residual_kind)))
+        accuracy = f", {self.accuracy.partition(';')[0]}" if self.accuracy else ""
         return (
-            f"<{type(self).__name__} by {self.solver}: {self._headline()}, residual {self.residual:.2g} "
+            f"<{type(self).__name__} by {self.solver}: {self._headline()}{accuracy}, residual {self.residual:.2g} "
             f"({kind}), {count_of(self.passes, 'pass')}, {count_of(self.iterations, 'iteration')}, "
             f"{self.status.name}>"
         )

@@ -48,7 +48,8 @@ from linspec.solving.checkpoints import (
     fingerprint,
     loaded,
 )
-from linspec.solving.checks import check_flag
+from linspec.solving.checks import check_choice, check_flag
+from linspec.solving.complete_rows import drop_missing
 from linspec.solving.problem import Problem
 from linspec.solving.run import run
 from linspec.solving.select import (
@@ -103,6 +104,7 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
     start: Any = None,
     checkpoint: Checkpoint | None = None,
     complete: bool = False,
+    missing: str = "error",
     **options_: Any,
 ) -> S:
     """Solve a problem with a solver chosen by name.
@@ -119,20 +121,21 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
         Ceiling on `solution.passes`, the certificate included.
     max_seconds : float, optional
         Wall time, set-up included, after which no further block of rows is read: the last iterate is returned. Its
-        certificate may take the same time again. A single product in memory is not cut short.
+        certificate may take the same time again.
     callback : callable, optional
         Called with a `Progress` after each iteration; returning True stops the run.
     progress : bool, default False
         Show how far the run is, in one line on standard error.
     start : Solution, mapping or array, optional
         An answer to a similar problem to begin at, for solvers with the trait "warm-start": a solution, its arrays, the
-        path of a saved one, or x of least squares and Vh of an SVD. The path of a checkpoint continues the run that
-        wrote it; `max_passes` and `max_iterations` count both.
+        path of a saved one, or x of least squares and Vh of an SVD. The path of a checkpoint continues its run.
     checkpoint : Checkpoint, optional
         Where to write the state of the run: ``linspec.Checkpoint("run.ckpt", seconds=60)``, or a path alone.
     complete : bool, default False
         Prove that no larger component is missing, from Gram matrices and all correlations; only problems with
         `proves_completeness`, such as a CCA. The status is `INCOMPLETE` if larger ones were missed.
+    missing : {"error", "drop"}, default "error"
+        "drop" leaves out rows with a missing value in any matrix, as `drop_missing` does, and warns of their number.
     **options_
         The solver's options (`linspec.describe` lists them); "auto" takes only ``tol``.
 
@@ -152,8 +155,7 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
 
     Notes
     -----
-    The first Ctrl-C ends the run at the next block of rows: the last iterate is returned with its residual and
-    `Status.INTERRUPTED`. A second one in the same solve raises KeyboardInterrupt.
+    The first Ctrl-C ends the run at the next block of rows: the last iterate is returned, `Status.INTERRUPTED`.
 
     Examples
     --------
@@ -178,6 +180,8 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
     _check_callback(callback)
     check_flag("progress", progress)
     check_flag("complete", complete)
+    check_choice("missing", missing, ("error", "drop"))
+    problem = drop_missing(problem) if missing == "drop" else problem
     if complete and not problem.proves_completeness:
         raise InvalidOption(
             "complete=True is for problems that can prove that nothing is missing, such as linspec.CCA; got "

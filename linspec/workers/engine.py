@@ -356,7 +356,7 @@ class BlockOperator(LinearOperator):
             sizes=self.sizes,
             given_back=self._given_back,
         )
-        rows.name = name
+        rows.name, rows.column_names = name, self.column_names
         return rows
 
     def _given_back(self, rows: Any) -> Any:

@@ -33,10 +33,11 @@ import numpy as np
 
 from linspec import KernelOperator, LinearOperator, Status
 from linspec.arrays import Array, HostArray, reciprocal, to_host
+from linspec.certificates import digits
 from linspec.features import FeatureMap, KernelMap
 from linspec.iteration import Certificate
 from linspec.kernels import Points
-from linspec.linalg import ratio, risen, signs_of_columns, whitening
+from linspec.linalg import EPS, ratio, risen, signs_of_columns, whitening
 from linspec.solving import fewer_than_asked, left_out_nearby
 from linspec_kernel.moments import Fitted, norms_alone, on_host
 
@@ -173,6 +174,8 @@ def certified(problem: Any, moments: Any, arrays: Mapping[str, Any], tol: float)
     if overlaps is None:
         return Certificate(np.nan, (*notes, (Status.APPROXIMATE, OUTSIDE)), fields, kind, lost=bool(drowned))
     fields["bounds"], residual = np.sqrt(squares[:count] / 2), ratio(float(squares[:count].sum()), total)
+    worst = max(float(fields["bounds"].max(initial=0.0)), EPS * problem.matrices["X"].shape[0])
+    fields["accuracy"] = f"correlations: about {digits(worst)} correct digits" if count else ""
     if arrays["x_weights"].shape[1] > k and total > 0 and np.isfinite(squares).all():
         loss = rise(rho, squares, overlaps, count) / total
         fields["loss_estimate"] = loss

@@ -27,9 +27,24 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray, is_array
+from linspec.arrays import Array, HostArray, all_finite, is_array
 from linspec.errors import InvalidProblem
+from linspec.operators import LinearOperator, chosen_rows
 from linspec.rows import Block, Moments, Preprocessing, Reduction, Rows
+
+
+def without_absent(A: LinearOperator, mask: HostArray | None) -> LinearOperator:
+    """A view of which absent rows are not read: the present rows before them stand there, and count 0 times.
+
+    So is a view that is read by rows, but for one in memory in which absent rows are finite. Others stay as they are.
+    """
+    if mask is None or A.access != "rows" or not A.readable:
+        return A
+    with np.errstate(all="ignore"):
+        if A.resident and all_finite(A.rows(np.flatnonzero(~mask)).matmat(np.ones((A.shape[1], 1)))):
+            return A
+    numbers = np.where(mask, np.arange(len(mask)), np.argmax(mask))
+    return chosen_rows(A, np.maximum.accumulate(numbers)).with_names_of(A)
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,6 +229,10 @@ class AbsentRows(Moments):
             if i not in self.fitted:
                 with self.view(i) as view:
                     view.fit()
+
+    def take_up(self, other: Any) -> None:
+        super().take_up(other)
+        self.excess = other.excess
 
     def expect(self, products: int, columns: int, form: str = "auto") -> None:
         if form == "sparse":

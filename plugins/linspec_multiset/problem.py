@@ -16,7 +16,7 @@ from linspec.errors import InvalidProblem, shown
 from linspec.iteration import Certificate
 from linspec.rows import Moments, Preprocessing, Rows
 from linspec.solving import check_rows_count
-from linspec_multiset.absent import AbsentRows
+from linspec_multiset.absent import AbsentRows, without_absent
 from linspec_multiset.certificate import certify
 
 
@@ -67,8 +67,8 @@ class MultisetCCA(ls.Problem[MultisetCCASolution]):
         ωᵢ > 0, how much each view counts; by default 1. Without a ridge, a view of weight 2 counts as two equal views.
     present : sequence, optional
         For each view a mask of shape (n,) that is True where the view has the row, or None for a view that has all
-        rows. What stands in absent rows must be finite, such as zeros, and does not count. By default all rows are
-        present.
+        rows. What stands in absent rows does not count, and may be NaN; of rows that come in slices or in blocks of
+        dask it must be finite. By default all rows are present.
 
     Notes
     -----
@@ -129,6 +129,9 @@ class MultisetCCA(ls.Problem[MultisetCCASolution]):
         check_several(self.views)
         object.__setattr__(self, "view_weights", _checked_weights(self.view_weights, len(self.views)))
         object.__setattr__(self, "present", _checked_masks(self, self.present))
+        if self.present is not None:
+            views = tuple(without_absent(A, mask) for A, mask in zip(self.views, self.present, strict=True))
+            object.__setattr__(self, "views", views)
         check_rows_count(self)
 
     def weights_of(self, name: str) -> HostArray | None:

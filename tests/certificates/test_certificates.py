@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.sparse
+import scipy.spatial
 from in_blocks import rows_of
 from planted import orthonormal
 from truths import adjusted, extended, svd
 
+import linspec as ls
 from linspec.arrays import HOST
 from linspec.certificates import Metric, NearDiagonal, Preconditioned, certify_linear
 from linspec.certificates.metric import SKETCH_ROWS
@@ -169,3 +174,57 @@ def test_the_norm_of_a_preconditioner():
     np.testing.assert_allclose(metric.solve(g), np.linalg.solve(T, g), rtol=1e-8)
     np.testing.assert_allclose(metric.lengths(g) ** 2, np.sum(g * np.linalg.solve(T, g), axis=0), rtol=1e-8)
     assert metric.source == "preconditioned"
+
+
+# ---- digits that answers claim ------------------------------------------------------------------
+
+drawn = np.random.default_rng(11)
+X = drawn.standard_normal((200, 6)) * [3, 2, 1, 1, 0.3, 0.1]
+CLASSES = drawn.integers(0, 4, 200)
+X[:, :2] += CLASSES[:, None]
+Y = X[:, :3] + drawn.standard_normal((200, 3))
+
+
+def discriminants(ridge: float) -> Any:
+    A, H = X - X.mean(axis=0), np.eye(4)[CLASSES] / np.sqrt(np.bincount(CLASSES))
+    return scipy.linalg.eigh(A.T @ H @ H.T @ A, A.T @ A + ridge * np.eye(6), eigvals_only=True)
+
+
+def kernel_correlations(ridge: float) -> Any:
+    halves = []
+    for Z in (X, Y):
+        K = np.exp(-0.5 * scipy.spatial.distance.cdist(Z, Z, "sqeuclidean"))
+        K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+        s, U = np.linalg.eigh(K)
+        halves.append(U * np.sqrt(np.maximum(s, 0.0) / (np.maximum(s, 0.0) + ridge)))
+    return np.linalg.svd(halves[0].T @ halves[1], compute_uv=False)
+
+
+CLAIMED: dict[str, tuple[Any, Any]] = {
+    "eigenvalues": (ls.Discriminant(X, ls.targets.lda(CLASSES), ridge=0.5), discriminants(0.5)),
+    "correlations": (
+        ls.KernelCCA(X, Y, 2, kernel_x=ls.kernels.RBF(1.0), kernel_y=ls.kernels.RBF(1.0), ridge=1.0),
+        kernel_correlations(1.0),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", CLAIMED)
+def test_as_many_digits_are_right_as_an_answer_claims(what: str) -> None:
+    (problem, exact), claims = CLAIMED[what], []
+    for solver in ls.solvers(problem):
+        known = {option.name for option in ls.describe(f"{problem.name}/{solver}").options or ()}
+        for tol in (1e-2, 1e-4, 1e-8) if "tol" in known else (None,):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                answer = ls.solve(problem, solver, rng=0, **({} if tol is None else {"tol": tol}))
+            values, claimed = (
+                getattr(answer, what),
+                re.match(rf"{what}: about (\d+) correct", answer.accuracy),
+            )
+            if claimed is not None:  # a sketch may have no residual
+                assert answer.accuracy in repr(answer)
+                claims.append(int(claimed[1]))
+                nearest = np.min(np.abs(values[:, None] - exact) / values[:, None], axis=1)
+                assert nearest.max() < 10.0 ** (1 - claims[-1])
+    assert max(claims) >= 12

@@ -52,6 +52,11 @@ def test_refusals_are_one_line(folder, line, words):
     assert not Path("o.npy").exists()
 
 
+@pytest.mark.parametrize(("foreign", "here"), [("--n-components", "-k"), ("--alpha", "--ridge")])
+def test_an_option_of_another_program_is_answered_with_that_of_the_command(folder, foreign, here):
+    assert f"Did you mean '{here}'?" in refusal(f"solve {CCA} {foreign} 2")
+
+
 # ---- nonsense: of files and outputs in tests/hostile ----------------------------------------------
 
 TEXTS = ["abc", "", "nan", "inf", "-1", "1e999", "1,,2", "\0", "9" * 400, "[]", "\udcff"]

@@ -163,3 +163,22 @@ def test_cupy_no_iteration_carries_more_than_its_budget_or_waits_unannounced():
     assert found.keys() == transfers.budgets().keys()
     assert transfers.risen(found) == []
     assert waits == {}
+
+
+def test_cupy_rows_that_lack_a_value_are_dropped_where_they_lie():
+    bad, y = X.copy(), Y[:, 0].copy()
+    bad[3, 1] = y[7] = np.nan
+    gaps = S.tolil()
+    gaps[9, 2] = np.nan
+    with pytest.warns(UserWarning, match=r"^3 of 400 rows lack a value"):
+        A, b, C = ls.drop_missing(on(1, bad), on(1, y), sparse.csr_matrix(gaps.tocsr()[:400]))
+    kept = np.delete(np.arange(400), [3, 7, 9])
+    assert A.device == b.device == cupy.cuda.Device(1)
+    np.testing.assert_array_equal(to_host(A), X[kept])
+    np.testing.assert_array_equal(to_host(b), Y[kept, 0])
+    np.testing.assert_array_equal(ls.as_operator(C).dense().get(), S[:400].toarray()[kept])
+    mask = np.arange(400) != 3
+    views = [on(0, bad), on(0, Y)]
+    found = ls.solve(ls.MultisetCCA(views, 2, present=[mask, None]))
+    plain = ls.solve(ls.MultisetCCA([X, Y], 2, present=[mask, None]))
+    np.testing.assert_allclose(found.eigenvalues, plain.eigenvalues, rtol=1e-10)

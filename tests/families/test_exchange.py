@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import linspec as ls
-from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem, MissingCapability
+from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem, MissingCapability, UnknownOption
 from tests.families.test_inference import by_hand, residual
 
 
@@ -171,6 +171,9 @@ def test_rows_that_cannot_change_places_are_refused():
         (problem, InvalidOption, "lists orders of the rows", {"permutations": orders, "blocks": subject}),
         (problem, InvalidOption, "Leave one out", {"sign_flips": True, "blocks": subject}),
         (problem, InvalidOption, "weights must be one of counts, survey", {"weights": "some"}),
+        (problem, InvalidOption, "weights must be one of counts, survey", {"weights": n % 2}),
+        (problem, UnknownOption, "Pass permutations, or leave it out", {"n_permutations": 99}),
+        (problem, UnknownOption, 'Pass solver="auto"', {"tol": 1e-9}),
         (ls.SVD(X), InvalidProblem, "in an order of its own", {"permutations": orders}),
         (ls.MultisetCCA([X, Y, Y], 1), InvalidProblem, "each of 2 matrices", {"permutations": orders}),
         (ls.CCA(X, Y, sample_weight=n % 2 + 1), InvalidProblem, "count equal rows", {"groups": subject}),
@@ -178,7 +181,9 @@ def test_rows_that_cannot_change_places_are_refused():
     ):
         with pytest.raises(error, match=words):
             ls.permutation_test(of, **given)
-    with pytest.warns(ConvergenceWarning, match=r"below 0\.17 with 999 permutations of so few units"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"below 0\.17 with 999 permutations of so few units.*rows of more groups"
+    ):
         ls.permutation_test(problem, groups=n // 30, rng=0)
 
 

@@ -281,6 +281,39 @@ def test_masks_without_absent_rows_change_no_bit_and_a_row_that_no_view_has_is_l
         np.testing.assert_allclose(W, V, atol=1e-12)
 
 
+def filled(value):
+    return [np.where(mask[:, None], V, value) for mask, V in zip(MASKS, VIEWS, strict=True)]
+
+
+@pytest.mark.parametrize("parameters", PARAMETERS, ids=lambda p: "-".join(p) or "plain")
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array, np.float32])
+def test_what_stands_in_absent_rows_does_not_count(parameters, kind):
+    for solver in ("gram", "lobpcg"):
+        answers = [
+            ls.solve(stated([kind(V) for V in filled(value)], **parameters), solver, rng=0)
+            for value in (0.0, 1e6, np.nan, np.inf)
+        ]
+        for answer in answers[1:]:
+            np.testing.assert_allclose(answer.eigenvalues, answers[0].eigenvalues, rtol=1e-12)
+            for W, V in zip(answer.weights, answers[0].weights, strict=True):
+                np.testing.assert_allclose(W, V, atol=1e-12)
+
+
+def test_absent_rows_of_files_and_of_folds_are_not_read(tmp_path):
+    pd = pytest.importorskip("pandas")
+    np.save(tmp_path / "x1.npy", filled(np.nan)[0])
+    pd.DataFrame(filled(np.nan)[2], columns=list("abc")).to_csv(tmp_path / "x3.csv", index=False)
+    views = [str(tmp_path / "x1.npy"), VIEWS[1], ls.open_rows(tmp_path / "x3.csv", missing="nan")]
+    gaps, plain = (ls.solve(stated(V)) for V in (views, VIEWS))
+    np.testing.assert_allclose(gaps.eigenvalues, plain.eigenvalues, rtol=1e-12)
+    assert gaps.column_names == {"X3": ("a", "b", "c")}
+    scores = [
+        ls.cross_validate(stated(V, k=2), ridges=[1.0, 2.0], splitter=3, rng=0).scores
+        for V in (filled(np.nan), VIEWS)
+    ]
+    np.testing.assert_allclose(*scores, rtol=1e-10)
+
+
 @pytest.mark.parametrize("center", [True, False])
 def test_each_view_is_less_what_confounds_explain_in_its_own_rows(center, tmp_path):
     Z, seen = CONFOUNDS + 5.0, [CONFOUNDS[:, 0] > 0.3, None, CONFOUNDS[:, 1] < 0.2]
@@ -347,13 +380,13 @@ def test_masks_of_frames_have_the_order_of_the_rows():
         stated(frames, present=[mask[::-1], None, None])
 
 
-HOLES = [np.where(MASKS[0][:, None], VIEWS[0], np.nan), *VIEWS[1:]]
+HOLES = [VIEWS[0], np.where(VIEWS[1] < 5.0, VIEWS[1], np.nan), VIEWS[2]]  # in present rows
 REFUSED = [
     (lambda: stated(present=[None]), InvalidProblem, "for each of the 3 views"),
     (lambda: stated(present=[np.ones(N), None, None]), InvalidProblem, "have True or False for each row"),
     (lambda: stated(present=[None, np.zeros(N, bool), None]), InvalidProblem, "X2 must have a row that cou"),
     (lambda: stated(present=[None, np.ones(N - 1, bool), None]), InvalidProblem, "59 and 60 rows"),
-    (lambda: ls.solve(stated(HOLES)), NonFiniteData, "X1 must be finite"),
+    (lambda: ls.solve(stated(HOLES)), NonFiniteData, "X2 must be finite"),
     (lambda: stated(ls.Moments(*VIEWS, center=True)), InvalidProblem, "moments that are made already"),
     (lambda: ls.permutation_test(stated(), permutations=19), InvalidProblem, "absent rows of X1 and X3"),
 ]

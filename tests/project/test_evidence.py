@@ -51,7 +51,7 @@ RUNS = [
     *[("measure_defaults", options) for options in ("regret --only SVD", "columns")],
     *[("measure_elsewhere", options) for options in ("memory", "dask", "gpu")],
     *(("measure_peers", ""), ("measure_readme", "--only digits"), ("measure_small", "")),
-    ("measure_standard_errors", ""),
+    *(("measure_standard_errors", ""), ("measure_resampling", "coverage"), ("measure_resampling", "levels")),
 ]
 
 

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import warnings
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import linspec as ls
-from linspec.errors import AmbiguousName, BrokenPlugin, InvalidDeclaration, PluginWarning, UnknownName
+from linspec.errors import (
+    AmbiguousName,
+    BrokenPlugin,
+    InvalidDeclaration,
+    LinspecError,
+    PluginWarning,
+    UnknownName,
+)
 from linspec.registry import Registry
 from linspec.solving import Solver
 
@@ -216,6 +226,73 @@ def test_an_unknown_or_ambiguous_name_is_answered_with_those_that_may_be_meant()
             AmbiguousName, match=r"'gram' may be 'cca/gram' or .*'svd/gram'.*; ask for one of"
         ):
             ask("gram")
+
+
+ROWS = np.random.default_rng(0).standard_normal((30, 4))
+PAIR, CLASSES = ls.CCA(ROWS, ROWS[:, :3] ** 2, 2), ls.Discriminant(ROWS, ls.targets.lda([0, 1, 2] * 10))
+ANSWERED = [
+    (PAIR, "canonical_correlations", "correlations"),
+    (PAIR, "x_weights_", "x_weights"),
+    (PAIR, "x_scores", "transform"),
+    (ls.SVD(ROWS, 2, center=True), "components_", "Vh"),
+    (ls.SVD(ROWS, 2, center=True), "explained_variance_ratio_", "explained_variance_ratio"),
+    (ls.PLS(ROWS, ROWS[:, :2] ** 2, 2), "s", "singular_values"),
+    (ls.PLSRegression(ROWS, ROWS[:, :2] ** 2, 2), "coef_", "coefficients"),
+    (ls.LeastSquares(ROWS, ROWS[:, 0] ** 2), "coef_", "x"),
+    (CLASSES, "predict_proba", "probabilities"),
+]
+
+
+@pytest.mark.parametrize(("problem", "foreign", "here"), ANSWERED)
+def test_an_attribute_of_another_library_is_answered_with_that_of_linspec(problem, foreign, here) -> None:
+    solution = ls.solve(problem)
+    assert hasattr(solution, here)
+    assert getattr(solution, foreign, None) is None
+    with pytest.raises(
+        AttributeError, match=rf"'{type(solution).__name__}' .* '{foreign}'\. Use \.{here}\.$"
+    ):
+        getattr(solution, foreign)
+    with pytest.raises(AttributeError, match=rf"Use linspec\.solve\(problem\)\.{here}\.$"):
+        getattr(problem, here)
+    for copied in (copy.deepcopy(solution), pickle.loads(pickle.dumps(solution))):
+        np.testing.assert_array_equal(copied.history, solution.history)
+    with pytest.raises(AttributeError, match=r"no attribute 'nothing_like_it'$"):
+        solution.nothing_like_it  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no attribute 'fit'\. Use linspec\.solve\(problem\)\.$"):
+        problem.fit  # noqa: B018
+
+
+def test_an_attribute_that_fails_says_why() -> None:
+    class Failing(ls.SVD):
+        @property
+        def stretch(self) -> int:
+            return None.length  # type: ignore[attr-defined, no-any-return]
+
+    with pytest.raises(AttributeError, match="'NoneType' object has no attribute 'length'"):
+        Failing(ROWS, 1).stretch  # noqa: B018
+
+
+STATED = [
+    (lambda: ls.CCA(ROWS, ROWS, ROWS, k=2), r"CCA takes X and Y; got another matrix.*MultisetCCA\(\["),
+    (lambda: ls.CCA(ROWS, ROWS, n_components=2), "Did you mean 'k'"),
+    (lambda: ls.LeastSquares(ROWS, ROWS, alpha=2.0), "Did you mean 'ridge'"),
+    (lambda: ls.KernelCCA(ROWS, ROWS, 2, kernel="rbf"), "Did you mean 'kernel_x'"),
+    (lambda: ls.CCA(ROWS, ROWS, missing="drop"), "It is an argument of linspec.solve"),
+    (lambda: ls.SVD(ROWS[None], 1), r"got 3 with shape \(1, 30, 4\).*x.reshape\(len\(x\), -1\)"),
+    (
+        lambda: ls.LeastSquares(ROWS, lambda: iter(ROWS[:, :1].T)),
+        r"number for each row is one column, `x\[:, None",
+    ),
+    (lambda: ls.solve(ls.SVD(ROWS, 1), random_state=0), "random_state is called rng here"),
+    (lambda: ls.bootstrap(ls.SVD(ROWS, 1), n_draws=9), "n_draws is called draws here"),
+    (lambda: ls.PLSRegression(ROWS, ROWS, k=9), "between 1 and 4 for 30 rows, 4 columns of X; got 9"),
+]
+
+
+@pytest.mark.parametrize(("state", "words"), STATED)
+def test_a_problem_that_is_stated_as_elsewhere_says_how_it_is_here(state, words) -> None:
+    with pytest.raises(LinspecError, match=words):
+        state()
 
 
 def test_registering_in_a_session(site: Site) -> None:

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse
 
 import linspec as ls
-from linspec.errors import DataOutOfRange, InvalidProblem
+from linspec.errors import DataOutOfRange, InvalidProblem, NonFiniteData
 
 RNG = np.random.default_rng(7)
 A = RNG.standard_normal((60, 5))
@@ -227,3 +227,39 @@ def test_a_column_that_varies_by_little_beside_its_mean_is_not_constant() -> Non
     little = STILL.copy()
     little[:, 2] = 1e6 + 1e-6 * RNG.standard_normal(N)
     assert "columns of A is constant: 4." in ls.solve(ls.SVD(little, k=6, center=True, scale=True)).message
+
+
+# ---- columns without any number -----------------------------------------------------------------
+
+LAND = np.random.default_rng(3).standard_normal((900, 6))
+LAND[5, 0] = LAND[:, 2] = LAND[:, 4] = np.nan
+SEVERAL = "column 2 and 1 more hold no number in any row: leave them out"
+OF_LAND: dict[str, tuple[Any, str]] = {
+    "an array": (lambda: LAND, SEVERAL),
+    "float32": (lambda: LAND.astype(np.float32), SEVERAL),
+    "sparse": (lambda: scipy.sparse.csr_array(LAND), SEVERAL),
+    "slices": (lambda: lambda: iter(np.array_split(LAND, 9)), SEVERAL),
+    "slices that are read once": (lambda: iter(np.array_split(LAND, 9)), "got nan at row 0, column 2"),
+    "one gap less": (lambda: np.where(np.arange(900)[:, None] == 899, 1.0, LAND), "row 0, column 2. Drop"),
+    "infinity": (
+        lambda: np.where(np.arange(6) == 2, np.inf, LAND),
+        "; column 4 holds no number in any row: leave it",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", OF_LAND)
+def test_columns_without_any_number_are_named(kind: str) -> None:
+    data, words = OF_LAND[kind]
+    with pytest.raises(NonFiniteData, match=words):
+        ls.solve(ls.SVD(data(), k=1))
+
+
+def test_columns_without_any_number_have_their_names() -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(LAND[:, :4], columns=["a", "b", "sst_7", "d"])
+    words = r"column 2 \('sst_7'\) holds no number in any row: leave it out"
+    with pytest.raises(NonFiniteData, match=f"Y must be finite; {words}"):
+        ls.solve(ls.CCA(np.nan_to_num(LAND), frame, k=1))
+    with pytest.raises(NonFiniteData, match=f"confounds must be finite; {words}"):
+        ls.LeastSquares(np.nan_to_num(LAND), LAND[:, 1], confounds=frame)

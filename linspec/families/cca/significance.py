@@ -52,14 +52,7 @@ from scipy.special import chdtrc, fdtrc, gammaincc
 
 import linspec as ls
 from linspec.arrays import Array, Device, HostArray, random_generator, reciprocal, to_host, with_device
-from linspec.errors import (
-    ConvergenceWarning,
-    InvalidOption,
-    InvalidProblem,
-    MissingCapability,
-    shown,
-    warn,
-)
+from linspec.errors import ConvergenceWarning, InvalidProblem, MissingCapability, shown, warn
 from linspec.families.cca.problem import CCA, CCASolution
 from linspec.linalg.small_matrices import rank_cut, whitening
 from linspec.operators import LinearOperator, as_operator
@@ -182,8 +175,7 @@ class Significance:
         InvalidOption
             If `alpha` is not between 0 and 1, or `by` is not one of the statistics.
         """
-        if by not in NAMES:
-            raise InvalidOption(f"by must be one of {', '.join(NAMES)}; got {by!r}.")
+        check_choice("by", by, NAMES)
         return leading_components(getattr(self, by).p_values, alpha)
 
     def table(self, *, library: str | None = None) -> Any:
@@ -456,12 +448,12 @@ def stepwise_test(
     """Test by permuting rows how many canonical correlations there are; `linspec.permutation_test` explains it."""
     until = time.perf_counter() + checked_seconds(max_seconds)
     check_choice("statistic", statistic, STATISTICS)
-    if rows.weights == "survey" and problem.sample_weight is not None:
+    problem, exchange, permutations = rows.exchange_of(problem)
+    if problem.sample_weight is not None:  # weights that count rows are repeated rows now
         raise InvalidProblem(
             "the stepwise test of a CCA takes no weights of a survey, because variates change places with them; "
             'got sample_weight. Pass solver="auto": each permutation is solved, and weights stay with the rows of X.'
         )
-    problem, exchange, permutations = rows.exchange_of(problem)
     removal, exchange = removal_of(problem, exchange, "permutation_test")
     X, Y = problem.X, problem.Y
     if solution is not None:

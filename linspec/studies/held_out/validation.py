@@ -38,7 +38,7 @@ from linspec.errors import (
 from linspec.frames import library_for_table, table
 from linspec.process.interrupts import NothingYet, Request, first_interrupt
 from linspec.process.plurals import count_of
-from linspec.registry.options import is_number
+from linspec.registry.options import ForeignNames, is_number
 from linspec.solving.checks import check_choice, several
 from linspec.solving.problem import Problem
 from linspec.solving.ridges import along_ridges, checked_ridges
@@ -424,7 +424,7 @@ class ScoreRow(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CrossValidation:
+class CrossValidation(ForeignNames):
     """The scores of every ridge and k on the held-out rows of every split.
 
     Attributes
@@ -582,8 +582,7 @@ class CrossValidation:
         ----------
         rule : {"best", "one-standard-error"}, default "best"
         """
-        if rule not in ("best", "one-standard-error"):
-            raise InvalidOption(f'rule must be "best" or "one-standard-error"; got {shown(rule)}.')
+        check_choice("rule", rule, ("best", "one-standard-error"))
         setting = self.best if rule == "best" else self.one_standard_error
         return self.problem.with_numbers(ridge=setting.ridge, k=setting.k)
 

@@ -243,8 +243,8 @@ class Rows:
         if least > USUAL + TIE:
             warn(
                 f"permutation_test: no p-value can be below {least:.2g} with {count_of(count, 'permutation')}"
-                f"{' of so few units' * (units > USUAL + TIE)}, so nothing is significant at 5 %. Ask for 999, or pass "
-                "more groups.",
+                f"{' of so few units' * (units > USUAL + TIE)}, so nothing is significant at 5 %. "
+                f"{'Pass rows of more groups.' if units > USUAL + TIE else 'Ask for 999.'}",
                 ConvergenceWarning,
             )
         return problem, exchange, count

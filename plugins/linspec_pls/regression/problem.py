@@ -175,7 +175,7 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
     Y: Any = ls.matrix("right-hand sides", like="X", vector=True)
     k: Any = ls.count(
         "components",
-        limits=lambda problem: dict(zip(("the rows of X", "the columns of X"), problem.X.shape, strict=True)),
+        limits=lambda problem: dict(zip(("rows", "columns of X"), problem.X.shape, strict=True)),
     )
     center: bool = ls.flag(True, "Fit an intercept; sparse data stay sparse.")
     scale: bool = ls.flag(False, kw_only=True)

@@ -1,6 +1,6 @@
 """Print how often intervals hold the truth, and how often tests find what is not there.
 
-    OPENBLAS_NUM_THREADS=1 python docs/evidence/measure_inference.py coverage|levels [--only TEXT] [--sets N] [--quick]
+    OPENBLAS_NUM_THREADS=1 python docs/evidence/measure_resampling.py coverage|levels [--only TEXT] [--sets N] [--quick]
 
 coverage: of 500 sets of normal rows with known values, the share in % whose interval of 90 % (`linspec.bootstrap`, 150
 draws) holds the value of the source: of the first three components, or of the first three coefficients and R². Beside
