@@ -577,8 +577,12 @@ def _variates(problem: CCA, removal: Removal, X: Any, Y: Any) -> tuple[Array, Ar
             )
     device = views["X"].device.blocks
     needed = 8.0 * 4 * views["X"].shape[0] * sum(A.shape[1] for A in views.values())
-    remedy = "Set rows aside and test a solution on them (solution=)."
-    check_fits(needed, "orthonormal bases of both views", remedy, device.free_memory)
+    check_fits(
+        needed,
+        "orthonormal bases of both views",
+        "Set rows aside and test a solution on them (solution=).",
+        device.free_memory,
+    )
     Ux, Uy = (_basis(name, A, removal, centred=bool(problem.center)) for name, A in views.items())
     dimensions = Ux.shape[0] - removal.directions(centred=bool(problem.center))
     ranks = (Ux.shape[1], Uy.shape[1])

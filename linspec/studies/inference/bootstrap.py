@@ -133,8 +133,8 @@ class Bootstrapped(ABC):
     def __repr__(self) -> str:
         title = (
             f"<{type(self).__name__} of {count_of(self.draws, 'draw')}{', interrupted' * self.interrupted}, "
+            f"{self.method}, {100 * self.level:g} %>"
         )
-        title += f"{self.method}, {100 * self.level:g} %>"
         return repr(Summary(self.table(library=""), title, self.remarks()))
 
 
@@ -187,7 +187,8 @@ class ComponentBootstrap(Bootstrapped):
             If `alpha` is not between 0 and 1.
         """
         check_fraction("alpha", alpha)
-        return groups_of(self.ties, len(self.drawn[0]), alpha)
+        runs = np.split(np.arange(self.drawn.shape[1]), np.flatnonzero(self.ties <= alpha) + 1)
+        return tuple(tuple(run.tolist()) for run in runs if len(run))
 
     def table(self, *, library: str | None = None) -> Any:
         """Make a table with a row for each component: value, lower and upper end, bias, standard error, agreement.
@@ -641,9 +642,3 @@ def excess_of(values: HostArray, gaps: HostArray) -> HostArray:
     """
     gains = np.append(np.cumsum((-np.diff(values) - gaps)[::-1])[::-1], 0.0)
     return np.asarray(gains - gains.mean())
-
-
-def groups_of(ties: HostArray, count: int, alpha: float) -> tuple[tuple[int, ...], ...]:
-    """Group components, counted from 0, into sets of neighbours whose values may be equal."""
-    runs = np.split(np.arange(count), np.flatnonzero(ties <= alpha) + 1)
-    return tuple(tuple(int(i) for i in run) for run in runs if len(run))

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -35,12 +35,8 @@ from linspec.solving.checks import check_count
 from linspec.solving.problem import Problem
 from linspec.studies.held_out.folds import entries_of_labels
 
-
-class Draw(NamedTuple):
-    """Rows that have changed places: row i of the result is row `order[i]`, times `signs[i]` unless they are None."""
-
-    order: HostArray
-    signs: HostArray | None
+Draw = tuple[HostArray, HostArray | None]
+"""Rows that have changed places: row i of the result is row `order[i]`, times `signs[i]` unless they are None."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +154,7 @@ class Exchange:
     def draws(self, generator: np.random.Generator, number: int, several: int) -> list[Draw]:
         """The places or signs of permutation `number`, independent for `several` matrices."""
         if self.orders is not None:
-            return [Draw(order, None) for order in self.orders[number]]
+            return [(order, None) for order in self.orders[number]]
         return [self._drawn(generator) for _ in range(several)]
 
     def _drawn(self, generator: np.random.Generator) -> Draw:
@@ -169,7 +165,7 @@ class Exchange:
                 signs[some] = generator.choice((-1.0, 1.0), len(some))[:, None]
             else:
                 order[some] = some[generator.permutation(len(some))]
-        return Draw(order, signs)
+        return order, signs
 
     def without_basis(self, W: Array, device: Device) -> Array:
         """The rows without means and confounds, which come back when signs change."""
@@ -287,9 +283,14 @@ def _signed(A: LinearOperator, signs: HostArray, exchange: Exchange) -> LinearOp
     return as_operator(W * lengths[None, :])
 
 
+def of_columns(problem: Problem[Any]) -> list[str]:
+    """The matrices of which the entries of each column are permuted."""
+    return [name for name in problem.matrices if problem.stated.permutes_columns(name)]
+
+
 def check_can_move(problem: Problem[Any], exchange: Exchange) -> None:
     """Raise if matrices cannot change places or signs as asked."""
-    columns = [name for name in problem.matrices if problem.stated.permutes_columns(name)]
+    columns = of_columns(problem)
     if exchange.orders is not None and columns:
         raise InvalidProblem(
             f"the entries of each column of {columns[0]} are permuted in an order of its own; got listed orders of "
@@ -327,9 +328,9 @@ def with_columns_permuted(
     else:
         draws = exchange.draws(generator, 0, p)
         if exchange.flips:
-            signs = np.column_stack([draw.signs for draw in draws if draw.signs is not None])
+            signs = np.column_stack([signs for _, signs in draws if signs is not None])
             return _signed(held, signs, exchange)
-        orders = np.column_stack([draw.order for draw in draws])
+        orders = np.column_stack([order for order, _ in draws])
         if sparse:
             return as_operator(_in_places(held.stored_array, np.argsort(orders, axis=0)))
     xp, device = A.device.xp, A.device.native

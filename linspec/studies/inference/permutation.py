@@ -58,6 +58,7 @@ from linspec.studies.inference.exchange import (
     Exchange,
     check_can_move,
     checked_number,
+    of_columns,
     permuted,
 )
 from linspec.studies.inference.rows import (
@@ -304,8 +305,7 @@ class SolvedAgain:
     ) -> None:
         self.problem, self.exchange, self.solver, self.options = problem, exchange, solver, options
         self.generator, self.stop = random_generator(rng), Request()
-        self.unconverged = 0
-        self.slow = ""
+        self.unconverged, self.slow = 0, ""
 
     @classmethod
     def of(
@@ -382,14 +382,9 @@ def made_in_time(
     return count
 
 
-def _of_columns(problem: Problem[Any]) -> list[str]:
-    """The matrices of which the entries of each column are permuted."""
-    return [name for name in problem.matrices if problem.stated.permutes_columns(name)]
-
-
 def _chosen(statistic: str | None, problem: Problem[Any]) -> str:
     """Check the statistic, and return it, or the default for the permutations of the problem."""
-    known, what = (OF_COLUMNS, "columns") if _of_columns(problem) else (OF_ROWS, "rows")
+    known, what = (OF_COLUMNS, "columns") if of_columns(problem) else (OF_ROWS, "rows")
     if statistic is not None and statistic not in known:
         raise InvalidOption(
             f"statistic must be one of {', '.join(known)} for permuted {what}; got {shown(statistic)}."
@@ -402,7 +397,7 @@ def check_can_be_permuted(problem: Problem[Any]) -> None:
 
     The problem must have a matrix whose columns are permuted, or two or more whose rows can be selected.
     """
-    if len(problem.matrices) < len("XY") and not _of_columns(problem):
+    if len(problem.matrices) < len("XY") and not of_columns(problem):
         raise InvalidProblem(
             f"permutation_test pairs the rows of two or more matrices at random; {type(problem).__name__} has one, "
             f"{next(iter(problem.matrices))}. Use linspec.bootstrap or linspec.cross_validate, which draw and hold out "

@@ -277,8 +277,11 @@ class DrawnRegressions(Drawn):
         check_one_ridge(problem, "bootstrap")
         check_row_slices(problem, "bootstrap predicts rows that a draw leaves out")
         p, m = (A.shape[1] for A in problem.matrices.values())
-        remedy = "Ask for fewer draws, or pass fewer targets."
-        check_fits(8.0 * draws * p * m, f"coefficients of {draws} draws", remedy)
+        check_fits(
+            8.0 * draws * p * m,
+            f"coefficients of {draws} draws",
+            "Ask for fewer draws, or pass fewer targets.",
+        )
 
     def begun(self) -> None:
         self.scores: list[HostArray] = []

@@ -35,7 +35,7 @@ from linspec.rows import EXPLAINED, Preprocessing, check_products
 from linspec.solving.problem import Problem
 from linspec.solving.select import check_fits
 from linspec.solving.stating import with_values
-from linspec.studies.inference.exchange import Exchange
+from linspec.studies.inference.exchange import SAME, Exchange
 
 P = TypeVar("P", bound=Problem[Any])
 
@@ -186,10 +186,6 @@ def removal_of(problem: Problem[Any], exchange: Exchange, function: str) -> tupl
     return Removal(reflections(of_groups), groups), Exchange(left.size, (left,))
 
 
-SAME = 1e-9
-"""Largest difference of entries of unit vectors that counts as rounding."""
-
-
 def on_images(problem: Problem[Any], exchange: Exchange, function: str) -> tuple[Problem[Any], Exchange]:
     """Return a problem with the same component values, whose matrices need no adjustment, and its exchange.
 
@@ -242,12 +238,12 @@ def on_images(problem: Problem[Any], exchange: Exchange, function: str) -> tuple
 
 def _are_dense(problem: Problem[Any]) -> bool:
     """Whether the problem centres or scales columns, and all its matrices are dense, in memory and of float64."""
-    if not (problem.center or problem.scale):
-        return False
     matrices = problem.matrices.values()
     adjusts = any(field.name == "sample_weight" for field in dataclasses.fields(problem))  # type: ignore[arg-type]  # it is one
-    return adjusts and all(
-        A.resident and A.readable and not A.sparse and A.dtype == np.float64 for A in matrices
+    return (
+        bool(problem.center or problem.scale)
+        and adjusts
+        and all(A.resident and A.readable and not A.sparse and A.dtype == np.float64 for A in matrices)
     )
 
 
