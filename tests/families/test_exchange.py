@@ -86,6 +86,33 @@ def test_weights_of_a_survey_that_depend_on_one_matrix_keep_the_level():
     assert abs(hits / 200 - 0.05) <= 3 * np.sqrt(0.05 * 0.95 / 200)
 
 
+@pytest.mark.parametrize("first", [1.0, 10.0])
+def test_signs_keep_the_level_where_the_first_row_is_large(first):
+    """Means come back when signs change. They must not be spread from one row over all: that found 65 % here."""
+    hits, sizes = 0, np.r_[first, np.ones(29)][:, None]
+    for i in range(100):
+        rng = np.random.default_rng(i)
+        X, Y = (rng.standard_normal((30, 2)) * sizes for _ in range(2))
+        hits += ls.permutation_test(ls.CCA(X, Y), sign_flips=True, permutations=39, rng=i).p_values[0] <= 0.05
+    assert hits <= 15
+
+
+@pytest.mark.parametrize("problem", [ls.LeastSquares, ls.PLS])
+def test_signs_change_residuals_which_lose_means_and_confounds_again(problem):
+    rng = np.random.default_rng(1)
+    X, Y, Z = rng.standard_normal((30, 2)), rng.standard_normal((30, 1)), rng.standard_normal((30, 3))
+    number = {"center": True} if problem is ls.LeastSquares else {"k": 1}
+    test = ls.permutation_test(problem(X, Y, confounds=Z, **number), sign_flips=True, permutations=19, rng=2)
+    signs = np.random.default_rng(2)
+    A, B = residual(X, Z), residual(Y, Z)
+    for drawn in test.drawn:
+        C = residual(B * signs.choice((-1.0, 1.0), 30)[:, None], Z)
+        C *= np.linalg.norm(B) / np.linalg.norm(C)
+        fit = A @ np.linalg.lstsq(A, C, rcond=None)[0]
+        value = (fit**2).sum() / (C**2).sum() if problem is ls.LeastSquares else np.linalg.norm(A.T @ C)
+        np.testing.assert_allclose(drawn[0], value, rtol=1e-8)
+
+
 def test_weights_of_a_survey_stay_with_the_rows_of_the_first_matrix():
     rng = np.random.default_rng(0)
     X, Y, w = rng.standard_normal((40, 3)), rng.standard_normal((40, 2)), rng.random(40) + 0.5
