@@ -56,8 +56,9 @@ DEPENDENT = 1e-12
 class StandardErrors:
     """Coefficients with standard errors, t statistics, p-values and intervals.
 
-    The first of c coefficients is the intercept, if the problem centres; the others are those of the columns of A. If B
-    is a matrix with m columns, arrays of shape (c,) have the shape (c, m), and those of shape () the shape (m,).
+    The first of c coefficients is the intercept, if the problem centres: the value where columns are zero and confounds
+    have their means. The others are those of the columns of A. If B is a matrix with m columns, arrays of shape (c,) have
+    the shape (c, m), and those of shape () the shape (m,).
 
     Attributes
     ----------
@@ -74,7 +75,7 @@ class StandardErrors:
     rows : float
         The number of rows, or the sum of the weights where these are counts.
     r_squared : numpy.ndarray of shape ()
-        R² of the training rows; NaN where it is not known.
+        R² of the training rows, about the mean of B, also without an intercept; NaN where it is not known.
     kind : str
     level : float
         The coverage of `intervals`.

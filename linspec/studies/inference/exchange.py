@@ -4,7 +4,8 @@ Problem: a permutation test compares an answer with those of rows in other order
 seen if no matrix is related to another one. Not all orders are: runs of one subject are alike, and sites differ.
 Method: rows belong to units, which move as a whole, each row to the same position in another unit. A unit takes the
 place of a unit of as many rows in the same block. Without groups each row is a unit, and without blocks all rows are
-one block. A unit may change its sign instead, if errors are symmetric about zero. Or the user lists orders.
+one block. A unit may change its sign instead, if errors are symmetric about zero. Or the user lists orders. Rows of
+weight 0 belong to no unit.
 
 Problem: the components of one matrix, such as principal components, have values larger than zero in data without any
 structure, too. How large are they then?

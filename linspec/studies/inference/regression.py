@@ -5,7 +5,9 @@ Method: targets change places, or rows are drawn, as for components, and each pr
 test compares the residuals of each target, and the size of each coefficient, with those of targets by chance. Intervals
 of R² are those of R = √R² on Fisher's scale (`linspec.studies.inference.bootstrap`); those of a coefficient x are x ±
 z·e, with its standard deviation e over the draws. The rows that a draw leaves out are predicted by its answer: their
-squared errors, added over all draws, give R² of rows that were not fitted.
+squared errors, added over all draws, give R² of rows that were not fitted. R² needs targets that vary, so rows are
+drawn again if one does not vary in them. A negative R², of an answer without an intercept, has no root: its interval is
+that of coefficients.
 Source: Anderson & Robinson 2001, Aust. N. Z. J. Stat. 43:75 (permutation of what confounds leave); Westfall & Young
 1993, Resampling-Based Multiple Testing (the largest statistic of all targets); Efron & Tibshirani 1993, chapter 9
 (rows are drawn, and not residuals), chapter 17 (rows that a draw leaves out).
@@ -102,7 +104,7 @@ class RegressionTest(OfTargets):
     Attributes
     ----------
     values : numpy.ndarray of shape (m,)
-        R² of each target on the rows, after confounds.
+        R² of each target on the rows, after confounds; NaN for a target that does not vary.
     p_values : numpy.ndarray of shape (m,)
         For each target, the probability of a false finding among all targets: R² is compared with the largest one of
         the permuted targets.
@@ -113,7 +115,7 @@ class RegressionTest(OfTargets):
     coefficient_p_values : numpy.ndarray of shape (p, m) or None
         The p-value of the size of each coefficient by itself, if no column is related to the target.
     drawn : numpy.ndarray of shape (permutations, m)
-        R² of the permuted targets.
+        R² of the permuted targets; without an intercept, of targets with other signs about their former means.
     solution : Solution
     permutations : int
     unconverged : int

@@ -12,8 +12,11 @@ change places as rows do: confounds that are constant within blocks, say. Second
 matrices are multiplied by Qᵀ for a matrix Q with orthonormal columns that are orthogonal to the constant and the
 confounds, and the n − s rows of the products change places (Huh & Jhun). Third, if whole groups of one size change
 places, and confounds are constant within groups, the same is done with groups for rows, at each position in the groups
-by itself. Everything else is refused. Qᵀ is the last n − s rows of s Householder reflections.
-Source: Huh & Jhun 2001, Commun. Stat. Theory Methods 30:2023, doi:10.1081/STA-100106060.
+by itself. Everything else is refused. Qᵀ is the last n − s rows of s Householder reflections. Qᵀ spreads the s rows
+that go over all that stay, so it is not for signs, which are for rows of different sizes: residuals change their signs,
+and what the constant and the confounds explain of them then is subtracted again (Freedman & Lane).
+Source: Huh & Jhun 2001, Commun. Stat. Theory Methods 30:2023, doi:10.1081/STA-100106060; Freedman & Lane 1983, J. Bus.
+Econ. Stat. 1:292, doi:10.1080/07350015.1983.10509354.
 Where we differ: the third case, which subtracts the effects of the confounds at each position.
 """
 
