@@ -152,7 +152,7 @@ def permutation_test(  # noqa: PLR0913
         known, _ = parameters_of(permutation_test)
         meant = meaning(next(iter(options)), known) or 'solver="auto" to solve each permutation'
         raise UnknownOption(
-            f"permutation_test of a CCA without a solver has no option {next(iter(options))!r}. Pass {meant}, or leave "
+            f"permutation_test has no option {next(iter(options))!r} for a CCA without a solver. Pass {meant}, or leave "
             "it out."
         )
     return stepwise_test(
