@@ -24,8 +24,8 @@ and t. The bias of a sample falls as the value rises, about as c/s, so a correct
 
 with the standard deviation d of the draws, and for each neighbour the half g of what noise has added to the gap.
 Source: that of the general bootstrap; Lawley 1959, Biometrika 46:59 (the bias of canonical correlations).
-Where we differ: (1) is ours. At 90 % it covered the first three values of CCA in 81 to 97 %, of PLS in 87 to 99 % and
-of SVD in 82 to 91 % of 500 sets of 60 to 500 rows; percentiles covered correlations in 0 to 92 %
+Where we differ: (1) is ours. At 90 % it covered the first three values of CCA in 84 to 97 %, of PLS in 74 to 96 % and
+of SVD in 84 to 90 % of 500 sets of 60 to 200 rows; percentiles covered correlations in 0 to 92 %
 (`docs/evidence/measure_resampling.py` prints them). Values that are 0, or last of several equal ones, are covered less.
 
 Problem: two values of a sample are further apart than those of the source, because noise separates them. Draws from
