@@ -57,8 +57,8 @@ class StandardErrors:
     """Coefficients with standard errors, t statistics, p-values and intervals.
 
     The first of c coefficients is the intercept, if the problem centres: the value where columns are zero and confounds
-    have their means. The others are those of the columns of A. If B is a matrix with m columns, arrays of shape (c,) have
-    the shape (c, m), and those of shape () the shape (m,).
+    have their means. The others are those of the columns of A. If B is a matrix with m columns, arrays of shape (c,)
+    have the shape (c, m), and those of shape () the shape (m,).
 
     Attributes
     ----------
