@@ -149,11 +149,13 @@ def permutation_test(  # noqa: PLR0913
             options=options,
         )
     if options:
-        known, _ = parameters_of(permutation_test)
-        meant = meaning(next(iter(options)), known) or 'solver="auto" to solve each permutation'
+        meant = (
+            meaning(next(iter(options)), parameters_of(permutation_test)[0])
+            or 'solver="auto" to solve each permutation'
+        )
         raise UnknownOption(
-            f"permutation_test of a CCA without a solver has no option {next(iter(options))!r}. Pass {meant}, or leave "
-            "it out."
+            f"permutation_test has no option {next(iter(options))!r} for a CCA without a solver. Pass {meant}, or "
+            "leave it out."
         )
     return stepwise_test(
         problem,

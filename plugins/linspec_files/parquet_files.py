@@ -27,6 +27,7 @@ from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData, calle
 from linspec.operators import LinearOperator, RowFiles, as_operator, columns_but_index, in_order, looked_at
 from linspec.process import check_memory
 from linspec_files.slabs import (
+    MOST_LABELS,
     MOST_SLABS,
     WITHOUT_COLUMN,
     WITHOUT_GAPS,
@@ -69,7 +70,7 @@ def of_parquet(files: RowFiles) -> LinearOperator:
         parts.append(
             FileRows(Source(printable(path), shape, dtype, edges, read, [path], shape[0] * shape[1]))
         )
-        parts[-1].column_names = columns
+        parts[-1].column_names, parts[-1].row_names = columns, _labels(path, metadata)
     operator = stacked(replace(files, paths=tuple(path for path, _ in described)), parts)
     if not operator.shape[0]:
         raise InvalidProblem(f"{files.name} must have rows; got none. Pass files with rows.")
@@ -149,6 +150,16 @@ def _table(files: RowFiles) -> tuple[list[tuple[str, Any]], Any, tuple[str, ...]
                     f"{name!r} is another. Leave the file out, or name columns that all files have."
                 )
     return described, first, columns
+
+
+def _labels(path: str, metadata: Any) -> list[Any] | None:
+    """Read the index of a pandas frame that was written, where it is one column of up to `MOST_LABELS` labels."""
+    schema = metadata.schema.to_arrow_schema()
+    index = sorted({*schema.names} - {*columns_but_index(schema)})
+    if len(index) != 1 or metadata.num_rows > MOST_LABELS:
+        return None
+    with reading(printable(path), "its index"), _opened(path, metadata) as file:
+        return list(file.read(columns=index).column(0).to_pylist())
 
 
 def _in_folders(paths: Sequence[str]) -> list[str]:

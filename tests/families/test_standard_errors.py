@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 
 import linspec as ls
-from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
+from linspec.errors import AccuracyWarning, InvalidOption, InvalidProblem, MissingCapability
 
 KINDS = ("classical", "HC0", "HC1", "HC2", "HC3", "clustered")
 
@@ -203,6 +203,14 @@ def test_what_has_no_standard_errors_is_refused(hard):
     twice = ls.LeastSquares(A[:3], y[:3], sample_weight=np.full(3, 100.0))  # equal rows add no rank
     with pytest.raises(InvalidProblem, match="depend"):
         errors(twice)
+
+
+def test_a_target_among_the_columns_is_said():
+    A, y = np.hsplit(np.random.default_rng(3).standard_normal((60, 4)), [3])
+    with pytest.warns(AccuracyWarning, match="fitted up to rounding"):
+        ls.standard_errors(ls.LeastSquares(A, np.hstack([y, A @ np.ones((3, 1))]), center=True))
+    nearly = A.sum(axis=1) + 1e-9 * y[:, 0]
+    assert ls.standard_errors(ls.LeastSquares(A, nearly, center=True)).r_squared > 1 - 1e-12
 
 
 def test_statsmodels_has_the_same(hard):

@@ -181,6 +181,22 @@ def test_numbers_in_names_count_by_their_value_and_an_index_is_no_column(tmp_pat
         np.testing.assert_array_equal(found.dense(), DENSE)
 
 
+def test_an_index_labels_the_rows(tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"a": [1.0, 2.0, 4.0], "b": [1.0, 0.0, 3.0]}, index=["ann", "bob", "cem"])
+    frame.to_parquet(tmp_path / "named.parquet")
+    frame.reset_index(drop=True).to_parquet(tmp_path / "counted.parquet")
+    named, counted = (ls.open_rows(tmp_path / f"{name}.parquet") for name in ("named", "counted"))
+    assert list(named.row_names) == list(frame.index)
+    assert list(named[1:].row_names) == ["bob", "cem"]
+    assert counted.row_names is None
+    backwards = frame["a"][::-1]
+    with pytest.raises(InvalidProblem, match="same labels in another order"):
+        ls.LeastSquares(named, backwards)
+    assert ls.solve(ls.LeastSquares(counted, backwards)).converged
+
+
 def test_folders_named_by_values_are_not_read_without_them(tmp_path: Path) -> None:
     frames_in_parts(tmp_path / "all" / "year=2020", DENSE)
     with pytest.raises(InvalidProblem, match="partitioning"):

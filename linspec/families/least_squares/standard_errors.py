@@ -30,10 +30,10 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from linspec.arrays import HostArray, reciprocal, with_device
-from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, shown
+from linspec.errors import AccuracyWarning, InvalidOption, InvalidProblem, MissingCapability, shown, warn
 from linspec.families.least_squares.problem import LeastSquares
 from linspec.frames import library_for_table, table
-from linspec.linalg import r_squared
+from linspec.linalg import EPS, r_squared
 from linspec.registry.options import is_number
 from linspec.rows import Passes
 from linspec.solving.checks import check_choice, check_fraction
@@ -188,6 +188,11 @@ def standard_errors(
     NoSuitableSolver
         The sums do not fit into memory.
 
+    Warns
+    -----
+    AccuracyWarning
+        A target is fitted up to rounding, and so its errors and p-values are rounding.
+
     Notes
     -----
     HC1 has the factor n / (n − c), "clustered" G / (G − 1) times (n − 1) / (n − c) for G clusters and c coefficients.
@@ -245,6 +250,13 @@ def standard_errors(
     with np.errstate(divide="ignore", invalid="ignore"):  # an exact fit has no errors
         t = coefficients / errors
     reach = stdtrit(df, (1 + level) / 2) * errors
+    variation = moments.variation(1)
+    if (squares <= (min(n, 1e4) * EPS) ** 2 * variation).any():
+        warn(
+            "standard_errors: a target is fitted up to rounding, so its errors, t and p-values are rounding. Leave out "
+            "columns of A that it is made of.",
+            AccuracyWarning,
+        )
     return StandardErrors(
         coefficients=coefficients,
         errors=errors,
@@ -254,7 +266,7 @@ def standard_errors(
         covariance=covariance[some],
         df=df,
         rows=rows,
-        r_squared=np.asarray(r_squared(squares, moments.variation(1))[some]),
+        r_squared=np.asarray(r_squared(squares, variation)[some]),
         kind=kind,
         level=level,
         names=names,
