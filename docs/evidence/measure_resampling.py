@@ -234,7 +234,13 @@ def main() -> int:
         shares = rows.of("known")
         text = "with what is known of the rows, 2.1 to 7.9 % are found"
         report.say(
-            [Claim(text, min(shares) >= 2.1 and max(shares) <= 7.9, f"{min(shares):.1f} to {max(shares):.1f} %")]
+            [
+                Claim(
+                    text,
+                    min(shares) >= 2.1 and max(shares) <= 7.9,
+                    f"{min(shares):.1f} to {max(shares):.1f} %",
+                )
+            ]
         )
     return report.end()
 
