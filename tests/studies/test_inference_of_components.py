@@ -95,7 +95,7 @@ def test_what_cannot_be_tested_is_refused():
         (with_confounds, {}, InvalidProblem, "removes nothing from H; got confounds"),
         (products, {}, MissingCapability, "needs row slices"),
         (problem, {"solution": ls.solve(problem, Gram())}, InvalidProblem, "Leave it out"),
-        (ls.CCA(X, Y, 2), {"form": "dense"}, UnknownOption, "CCA without a solver has no option 'form'"),
+        (ls.CCA(X, Y, 2), {"form": "dense"}, UnknownOption, "no option 'form' for a CCA without a solver"),
         (problem, {"solver": Gram(), "max_seconds": 1e-9}, BudgetTooSmall, "one solve took"),
     ):
         with pytest.raises(error, match=says):
