@@ -9,8 +9,8 @@ import numpy as np
 
 from linspec.arrays import HostArray, check_bare, host_dtype, to_host
 from linspec.blocks.units import check_sizes
-from linspec.errors import InvalidProblem, NonFiniteData, called, columns_without_numbers, shown
-from linspec.frames import column_names_of, is_frame, is_series, numbers_of
+from linspec.errors import InvalidProblem, NonFiniteData, called, shown
+from linspec.frames import is_frame, is_series, numbers_of
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
 
 
@@ -83,7 +83,6 @@ def _weights(values: Any, rows: float) -> HostArray:
 
 
 def _confounds(values: Any, rows: float) -> HostArray:
-    names = column_names_of(values)
     Z = _numbers(values, "confounds", "an array")
     Z = Z[:, None] if Z.ndim == 1 else Z
     if Z.ndim != 2 or (rows != math.inf and len(Z) != rows) or Z.shape[1] == 0:
@@ -91,9 +90,6 @@ def _confounds(values: Any, rows: float) -> HostArray:
             f"confounds must be columns with one number for each of the {rows:g} rows; got shape {tuple(Z.shape)}."
         )
     if not np.isfinite(Z).all():
-        empty = np.flatnonzero(np.isnan(Z).all(axis=0))
-        if empty.size:
-            raise NonFiniteData(f"confounds must be finite; {columns_without_numbers(empty, names)}.")
         row, column = np.argwhere(~np.isfinite(Z))[0].tolist()
         raise NonFiniteData(
             f"confounds must be finite; got {Z[row, column]} at row {row}, column {column}. Drop or impute such rows."

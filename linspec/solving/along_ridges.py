@@ -9,7 +9,7 @@ one if the targets were a vector. Columns of tables are named by targets and rid
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -19,7 +19,6 @@ from linspec.arrays import Array, HostArray, is_array, namespace, with_device
 from linspec.errors import InvalidProblem, shown
 from linspec.solving.checks import finite_array
 from linspec.solving.linear_solution import RegressionSolution
-from linspec.solving.prediction_score import score_of_predictions
 from linspec.solving.problem import Problem, S_co
 from linspec.solving.tables import ridge_labels
 from linspec.workers import BlockOperator, brought_here
@@ -218,16 +217,5 @@ class RidgesSolution(RegressionSolution):
         there = namespace(predictions)
         return there.moveaxis(there.reshape(predictions, (predictions.shape[0], shape[0], *shape[2:])), 1, 0)
 
-    def _score_of(self, rows: Any, truth: Any, **options: Any) -> float:
-        """Compute R² of the predictions for rows, over all targets; refuse a path."""
-        if self.path:
-            raise InvalidProblem(
-                f"a score is that of one ridge; got a path of {len(self.residuals)}. Score each solution of "
-                "along_path()."
-            )
-        return score_of_predictions(self, rows, truth, **options).total
-
-    def _table_of_predictions(
-        self, predictions: Any, data: Any, library: str | None, names: Sequence[str] | None = None
-    ) -> Any:
-        return super()._table_of_predictions(self._as_block(brought_here(predictions)), data, library, names)
+    def _columns_of(self, predictions: Any) -> HostArray:
+        return super()._columns_of(self._as_block(brought_here(predictions)))

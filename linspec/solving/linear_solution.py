@@ -622,14 +622,89 @@ class RegressionSolution(Solution):
             lines.append((f"  {name:.40}", "  ".join(f"{value:>11.6g}" for value in values[i])))
         return lines
 
-    def _table_of_predictions(
-        self, predictions: Any, data: Any, library: str | None, names: Sequence[str] | None = None
-    ) -> Any:
-        """Make a table of predictions for rows, with the names of the targets and the labels of the rows."""
+    @with_device
+    def predictions_table(self, rows: Any, *, library: str | None = None, **options: Any) -> Any:
+        """Make a table of the predictions of `predict`, with the names of the targets and the labels of the rows.
+
+        Parameters
+        ----------
+        rows : data of shape (n, p)
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `weights_table`; by default the library of the rows.
+        **options
+            Further arguments of `predict`, like the errors.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            A row for each row of the data, and a column for each target, named "target1", "target2" and so on if the
+            training data have no names for them. For a path there is a column for each target and ridge: "target1,
+            ridge 0.1".
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> A = ls.labelled(np.diag([1.0, 2.0]), rows=["ann", "bob"])
+        >>> b = ls.labelled(np.array([[3.0], [4.0]]), columns=["price"])
+        >>> ls.solve(ls.LeastSquares(A, b)).predictions_table(A, library="")
+        [{'row': 'ann', 'price': 3.0}, {'row': 'bob', 'price': 4.0}]
+        """
+        columns = self._columns_of(cast("Any", self).predict(rows, **options)).T
+        return table_of_rows(self, dict(zip(self._names_of(**options), columns, strict=True)), rows, library)
+
+    def _names_of(self, **_: Any) -> Sequence[str]:  # overridden by answers that predict some of the targets
+        """The names of the targets that are predicted with these options."""
+        return self.target_names
+
+    def _columns_of(self, predictions: Any) -> HostArray:
+        """Predictions with a column for each target."""
         values = to_host(brought_here(predictions))
-        columns = np.reshape(values, (len(values), -1)).T
-        named = self.target_names if names is None else names
-        return table_of_rows(self, dict(zip(named, columns, strict=True)), data, library)
+        return np.reshape(values, (len(values), -1))
+
+    @with_device
+    def score(
+        self, rows: Any, truth: Any, *, confounds: Any = None, sample_weight: Any = None, **options: Any
+    ) -> float:
+        """Compute R²: 1 minus squared errors of predictions over squares of targets about their means on these rows.
+
+        Parameters
+        ----------
+        rows : data of shape (n, p)
+        truth : data of shape (n, m), or vector of length n
+            The targets of these rows.
+        confounds : array of shape (n, c), optional
+            The confounds of these rows, if the problem had any.
+        sample_weight : array of shape (n,), optional
+            How often each row counts.
+        **options
+            Further arguments of `predict`, such as the number k of components.
+
+        Returns
+        -------
+        float
+            At most 1; of all targets together. `linspec.solving.score_of_predictions` has each.
+
+        Raises
+        ------
+        InvalidProblem
+            The rows do not fit, or the answer is a path: each answer of `along_path` has a score.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> A = np.random.default_rng(0).standard_normal((60, 4))
+        >>> ls.solve(ls.LeastSquares(A[:40], A[:40, 0])).score(A[40:], A[40:, 0])
+        1.0
+        """
+        if getattr(self, "path", False):
+            raise InvalidProblem(
+                f"a score is that of one ridge; got a path of {len(self.target_errors)}. Score each solution of "
+                "along_path()."
+            )
+        weighted = {"confounds": confounds, "sample_weight": sample_weight}
+        return score_of_predictions(self, rows, truth, **weighted, **options).total
 
 
 def _numbers(values: HostArray) -> str:
@@ -721,49 +796,6 @@ class ComponentRegressionSolution(RegressionSolution, LinearSolution):
             X, self._coefficients(k), "X", confounds, offset=y.mean, slopes=y.slopes
         )
         return predictions[:, 0] if self.vector and is_array(predictions) else predictions
-
-    @with_device
-    def predictions_table(
-        self, X: Any, *, k: int | None = None, confounds: Any = None, library: str | None = None
-    ) -> Any:
-        """Make a table of the predictions of `predict`, with the names of the targets and the labels of the rows.
-
-        Parameters
-        ----------
-        X, k, confounds
-            As for `predict`, like the errors.
-        library : {"pandas", "polars", "pyarrow", ""}, optional
-            As for `weights_table`; by default the library of the rows.
-
-        Returns
-        -------
-        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
-            A row for each row of X, and a column for each column of Y, named "target1", "target2" and so on if the
-            training data have no names for them.
-        """
-        return self._table_of_predictions(self.predict(X, k=k, confounds=confounds), X, library)
-
-    @with_device
-    def score(
-        self, X: Any, Y: Any, *, k: int | None = None, confounds: Any = None, sample_weight: Any = None
-    ) -> float:
-        """Compute R²: 1 minus the squared errors of predictions over the squares of Y about its means on these rows.
-
-        Parameters
-        ----------
-        X, Y : data of shape (n, p), (n, q)
-        k : int, optional
-            By default all components.
-        confounds : array of shape (n, c), optional
-        sample_weight : array of shape (n,), optional
-            How often each row counts.
-
-        Returns
-        -------
-        float
-            At most 1.
-        """
-        return score_of_predictions(self, X, Y, k=k, confounds=confounds, sample_weight=sample_weight).total
 
     def first_coefficients(self, count: int) -> HostArray:
         R, Q = map(to_host, self._factors())

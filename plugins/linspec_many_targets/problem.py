@@ -266,27 +266,9 @@ class RidgeManyTargetsSolution(RegressionSolution, vector="target", component="t
         predictions += 0.0 if slopes is None or Z is None else Z @ to_host(slopes)
         return there.asarray(predictions, host_dtype(scores))
 
-    @with_device
-    def predictions_table(
-        self, X: Any, *, targets: Any = None, confounds: Any = None, library: str | None = None
-    ) -> Any:
-        """Make a table of the predictions of `predict`, with the names of the targets and the labels of the rows.
-
-        Parameters
-        ----------
-        X, targets, confounds
-            As for `predict`, like the errors.
-        library : {"pandas", "polars", "pyarrow", ""}, optional
-            As for `weights_table`; by default the library of the rows.
-
-        Returns
-        -------
-        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
-            A row for each row of X, and a column for each target.
-        """
+    def _names_of(self, targets: Any = None, **_: Any) -> list[str]:
         names = self.target_names
-        predictions = self.predict(X, targets=targets, confounds=confounds)
-        return self._table_of_predictions(predictions, X, library, [names[i] for i in self._numbers(targets)])
+        return [names[i] for i in self._numbers(targets)]
 
     @with_device
     def target_scores(self, X: Any, Y: Any, *, confounds: Any = None, sample_weight: Any = None) -> HostArray:
@@ -311,22 +293,6 @@ class RidgeManyTargetsSolution(RegressionSolution, vector="target", component="t
         """
         scores = score_of_predictions(self, X, Y, confounds=confounds, sample_weight=sample_weight)
         return scores.by_target
-
-    @with_device
-    def score(self, X: Any, Y: Any, *, confounds: Any = None, sample_weight: Any = None) -> float:
-        """Compute R² of all targets together: the squares of targets that vary more count more.
-
-        Parameters
-        ----------
-        X, Y, confounds, sample_weight
-            As for `target_scores`, like the errors.
-
-        Returns
-        -------
-        float
-            At most 1; NaN if no target varies.
-        """
-        return score_of_predictions(self, X, Y, confounds=confounds, sample_weight=sample_weight).total
 
 
 def _picked(array: Array, some: HostArray) -> Array:

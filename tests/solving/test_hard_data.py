@@ -261,5 +261,3 @@ def test_columns_without_any_number_have_their_names() -> None:
     words = r"column 2 \('sst_7'\) holds no number in any row: leave it out"
     with pytest.raises(NonFiniteData, match=f"Y must be finite; {words}"):
         ls.solve(ls.CCA(np.nan_to_num(LAND), frame, k=1))
-    with pytest.raises(NonFiniteData, match=f"confounds must be finite; {words}"):
-        ls.LeastSquares(np.nan_to_num(LAND), LAND[:, 1], confounds=frame)

@@ -152,69 +152,6 @@ class LeastSquaresSolution(
         predictions = NewRows.of(self, "A").images(A, columns, "A", confounds, offset=offset, slopes=slopes)
         return self._as_targets(predictions)
 
-    @with_device
-    def score(self, A: Any, B: Any, *, confounds: Any = None, sample_weight: Any = None) -> float:
-        """Compute R²: 1 minus the squared errors of predictions over the squares of B about its means on these rows.
-
-        Parameters
-        ----------
-        A : data of shape (n, p)
-        B : data of shape (n, m), or vector of length n
-            The right-hand sides of these rows.
-        confounds : array of shape (n, c), optional
-            The confounds of these rows, if the problem had any.
-        sample_weight : array of shape (n,), optional
-            How often each row counts.
-
-        Returns
-        -------
-        float
-            At most 1; of several right-hand sides together. `linspec.solving.score_of_predictions` has each.
-
-        Raises
-        ------
-        InvalidProblem
-            The rows do not fit, or the solution is a path: each solution of `along_path` has a score.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import linspec as ls
-        >>> A = np.random.default_rng(0).standard_normal((60, 4))
-        >>> ls.solve(ls.LeastSquares(A[:40], A[:40, 0])).score(A[40:], A[40:, 0])
-        1.0
-        """
-        return self._score_of(A, B, confounds=confounds, sample_weight=sample_weight)
-
-    @with_device
-    def predictions_table(self, A: Any, *, confounds: Any = None, library: str | None = None) -> Any:
-        """Make a table of the predictions of `predict`, with the names of the targets and the labels of the rows.
-
-        Parameters
-        ----------
-        A, confounds
-            As for `predict`, like the errors.
-        library : {"pandas", "polars", "pyarrow", ""}, optional
-            As for `weights_table`; by default the library of the rows.
-
-        Returns
-        -------
-        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
-            A row for each row of A, and a column for each right-hand side, named "target1", "target2" and so on if the
-            training data have no names for them. For a path there is a column for each right-hand side and ridge:
-            "target1, ridge 0.1".
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import linspec as ls
-        >>> A = ls.labelled(np.diag([1.0, 2.0]), rows=["ann", "bob"])
-        >>> b = ls.labelled(np.array([[3.0], [4.0]]), columns=["price"])
-        >>> ls.solve(ls.LeastSquares(A, b)).predictions_table(A, library="")
-        [{'row': 'ann', 'price': 3.0}, {'row': 'bob', 'price': 4.0}]
-        """
-        return self._table_of_predictions(self.predict(A, confounds=confounds), A, library)
-
 
 LEAST = "Rounding of the data allows no smaller tolerance than this one."
 

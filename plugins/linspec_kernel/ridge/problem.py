@@ -32,7 +32,7 @@ from linspec.iteration import Certificate
 from linspec.kernels import Kernel, Points
 from linspec.linalg import squares_about_means
 from linspec.rows import Passes, check_products
-from linspec.solving import RidgesSolution, WithRidges, check_columns, table_of_training_rows
+from linspec.solving import RidgesSolution, WithRidges, check_columns
 from linspec_kernel.moments import Fitted, KernelMoments
 from linspec_kernel.problem import OfKernels
 
@@ -143,62 +143,6 @@ class KernelRidgeSolution(
         if self.intercept is not None:
             values = values + A.device.asarray(self.intercept.reshape(1, -1), A.dtype)
         return self._as_targets(values)
-
-    @with_device
-    def predictions_table(self, X: Any, *, library: str | None = None) -> Any:
-        """Make a table of the predictions of `predict`, with the names of the targets and the labels of the rows.
-
-        Parameters
-        ----------
-        X
-            As for `predict`.
-        library : {"pandas", "polars", "pyarrow", ""}, optional
-            As for `weights_table`; by default the library of the rows.
-
-        Returns
-        -------
-        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
-            A row for each row of X, and a column for each target, or for each target and ridge of a path.
-        """
-        return self._table_of_predictions(self.predict(X), X, library)
-
-    @with_device
-    def dual_table(self, *, library: str | None = None) -> Any:
-        """Make a table of the coefficients: a row for each training row, by its label or else its number.
-
-        Parameters
-        ----------
-        library : {"pandas", "polars", "pyarrow", ""}, optional
-            As for `weights_table`.
-
-        Returns
-        -------
-        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
-            A column for each target, or for each target and ridge of a path.
-        """
-        return table_of_training_rows(self, self._by_name(to_host(self.dual), "target"), library)
-
-    @with_device
-    def score(self, X: Any, Y: Any, *, sample_weight: Any = None) -> float:
-        """Compute R²: 1 minus the squared errors of predictions over the squares of Y about its means on these rows.
-
-        Parameters
-        ----------
-        X, Y : data of shape (n, p), (n, m)
-        sample_weight : array of shape (n,), optional
-            How often each row counts.
-
-        Returns
-        -------
-        float
-            At most 1; over all targets together.
-
-        Raises
-        ------
-        InvalidProblem
-            The rows do not fit, or the answer is a path: each answer of `along_path` has a score.
-        """
-        return self._score_of(X, Y, sample_weight=sample_weight)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
