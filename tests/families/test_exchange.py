@@ -211,6 +211,8 @@ def test_rows_that_cannot_change_places_are_refused():
     few = r"below 0\.17 with 999 permutations of so few units.*rows of more groups"
     with pytest.warns(ConvergenceWarning, match=few):
         ls.permutation_test(problem, groups=n // 30, rng=0)
+    with pytest.warns(ConvergenceWarning, match=r"below 0\.1 with 9 permutations, so.*Ask for 999"):
+        ls.permutation_test(problem, permutations=orders[:9])
 
 
 def sparse(X):

@@ -199,7 +199,11 @@ def test_a_rare_class_and_a_negative_r2_have_intervals():
     rare = np.column_stack([np.arange(60) < 2, Y[:, 0]]).astype(float)
     found = ls.bootstrap(ls.LeastSquares(X, rare, center=True), draws=40, rng=0)
     assert np.isfinite([found.values, [found.bias, found.errors]]).all()
-    assert (found.drawn[:, 0] > 0).all()
+    known = found.drawn[~np.isnan(found.drawn[:, 0]), 0]
+    assert 25 < len(known) < 40
+    np.testing.assert_allclose(found.errors[0], known.std(ddof=1), rtol=0.1)
+    classes = np.eye(30)[np.arange(60) // 2]  # no draw has all of them
+    assert np.isfinite(ls.bootstrap(ls.LeastSquares(X, classes, center=True), draws=9, rng=0).values).all()
     low = ls.bootstrap(ls.LeastSquares(X[:, 2:], Y + 9.0), draws=40, level=0.9, rng=0)  # without an intercept
     assert (low.solution.r_squared < 0).all()
     np.testing.assert_allclose(

@@ -38,7 +38,8 @@ costs one product M = UᵀPᵀV; every step uses blocks of it, and Wilks' statis
 with permutations. The residuals of confounds are not exchangeable: n rows of rank n − s. So the views are multiplied by
 Qᵀ for a matrix Q with orthonormal columns that are orthogonal to the constant and the confounds, and the n − s rows of
 the products are permuted (Huh & Jhun 2001, Commun. Stat. Theory Methods 30:2023, doi:10.1081/STA-100106060; Winkler et
-al., section 2.5). Qᵀ is the last n − s rows of s Householder reflections.
+al., section 2.5). Qᵀ is the last n − s rows of s Householder reflections. If signs change, they are those of residuals,
+and the variates lose the constant and the confounds again and are made orthonormal.
 """
 
 from __future__ import annotations

@@ -350,11 +350,6 @@ class Drawn(ABC):
     def begun(self) -> None:
         """Prepare for the first draw."""
 
-    def lacks(self, w: HostArray) -> bool:
-        """Whether some matrix has none of the rows of a draw with the weights `w`."""
-        problem = with_values(self.problem, sample_weight=w)
-        return not all(np.any(problem.weights_of(name)) for name in problem.matrices)
-
     @abstractmethod
     def kept(self, solution: Any, w: HostArray) -> None:
         """Keep what is compared of one more draw, whose rows have the weights `w`."""
@@ -527,14 +522,15 @@ def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
     if solution is None:
         solution = solve(problem, solver, rng=generator, **options)
     check_solution(solution, problem)
+    matrices = list(problem.matrices)
     into, stop = kind(problem, solution, stated, level, method), Request()
     if has_trait(problem, solver, "warm-start") and into.warm:
         options = {"start": solution, **options}
 
     def draw(_: int) -> None:
         w = each * drawn_counts(generator, counted, numbers)
-        while into.lacks(w):
-            w = each * drawn_counts(generator, counted, numbers)
+        while not all(np.any(with_values(problem, sample_weight=w).weights_of(name)) for name in matrices):
+            w = each * drawn_counts(generator, counted, numbers)  # some matrix had none of these rows
         # groups of other sizes: values may grow with the number of rows
         w = np.asarray(w * (float(stated.sum()) / w.sum()))
         drawn = solve(with_values(problem, sample_weight=w), solver, rng=generator, **options)

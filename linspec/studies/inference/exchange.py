@@ -135,9 +135,7 @@ class Exchange:
 
     @property
     def log_count(self) -> float:
-        """The logarithm of the number of different results; listed orders count as often as they are listed."""
-        if self.orders is not None:
-            return float(np.log(1 + len(self.orders)))
+        """The logarithm of the number of different results."""
         sizes = np.array([len(some) for some in self.units], dtype=np.float64)
         return float(np.sum(sizes * np.log(2) if self.flips else gammaln(sizes + 1)))
 

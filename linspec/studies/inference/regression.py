@@ -5,9 +5,9 @@ Method: targets change places, or rows are drawn, as for components, and each pr
 test compares the residuals of each target, and the size of each coefficient, with those of targets by chance. Intervals
 of R² are those of R = √R² on Fisher's scale (`linspec.studies.inference.bootstrap`); those of a coefficient x are x ±
 z·e, with its standard deviation e over the draws. The rows that a draw leaves out are predicted by its answer: their
-squared errors, added over all draws, give R² of rows that were not fitted. R² needs targets that vary, so rows are
-drawn again if one does not vary in them. A negative R², of an answer without an intercept, has no root: its interval is
-that of coefficients.
+squared errors, added over all draws, give R² of rows that were not fitted. Draws in which a target does not vary say
+nothing of its R², and are left out for it. A negative R², of an answer without an intercept, has no root: its interval
+is that of coefficients.
 Source: Anderson & Robinson 2001, Aust. N. Z. J. Stat. 43:75 (permutation of what confounds leave); Westfall & Young
 1993, Resampling-Based Multiple Testing (the largest statistic of all targets); Efron & Tibshirani 1993, chapter 9
 (rows are drawn, and not residuals), chapter 17 (rows that a draw leaves out).
@@ -237,7 +237,7 @@ class RegressionBootstrap(OfTargets, Bootstrapped):
     Attributes
     ----------
     solution, bias, errors, drawn, level, method, draws, unconverged, interrupted
-        As in `Bootstrapped`, of R² of each target.
+        As in `Bootstrapped`, of R² of each target; `drawn` is NaN where a target does not vary in a draw.
     values : numpy.ndarray of shape (2, m)
         Intervals of R² of each target.
     left_out : numpy.ndarray of shape (m,)
@@ -271,6 +271,15 @@ class RegressionBootstrap(OfTargets, Bootstrapped):
         return {"": whole, " lower": low, " upper": high, " standard error": self.coefficient_errors}
 
 
+def without_gaps(drawn: HostArray) -> HostArray:
+    """The draws of each target, with those that are known repeated in the places of NaN."""
+    filled = drawn.copy()
+    for j in np.flatnonzero(np.isnan(drawn).any(axis=0)):
+        known = drawn[~np.isnan(drawn[:, j]), j]
+        filled[:, j] = np.resize(known, len(drawn)) if len(known) else np.nan
+    return filled
+
+
 class DrawnRegressions(Drawn):
     """R² and coefficients of the draws so far."""
 
@@ -296,12 +305,7 @@ class DrawnRegressions(Drawn):
                 f"solution must predict the {count_of(m, 'target')} of the problem; got {fitted}. Leave it out to have "
                 "it computed."
             )
-        self.vary = squares_about_means(self.targets, self.weights) > 0
         self.sums = np.zeros((2, self.targets.shape[1]))
-
-    def lacks(self, w: HostArray) -> bool:
-        """Whether a target that varies is constant in the rows of a draw with the weights `w`."""
-        return bool(np.any(squares_about_means(self.targets[:, self.vary], w) == 0))
 
     def kept(self, solution: Any, w: HostArray) -> None:
         errors = errors_of(solution)
@@ -322,7 +326,8 @@ class DrawnRegressions(Drawn):
         self.sums[1] += squares_about_means(Y, w)
 
     def result(self, *, interrupted: bool) -> RegressionBootstrap:
-        drawn, values = np.array(self.scores), np.asarray(self.solution.r_squared)
+        scores, values = np.array(self.scores), np.asarray(self.solution.r_squared)
+        drawn = without_gaps(scores)
         whole = coefficients_of(self.solution, len(values))
         corrected, errors, intervals = self.method == "corrected", None, None
         if whole is not None:
@@ -341,6 +346,6 @@ class DrawnRegressions(Drawn):
             left_out=r_squared(*self.sums),
             coefficients=intervals,
             coefficient_errors=errors,
-            drawn=drawn,
+            drawn=scores,
             **self.of_all(interrupted=interrupted),
         )
