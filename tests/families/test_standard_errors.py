@@ -237,3 +237,9 @@ def test_statsmodels_has_the_same(hard):
             ):
                 np.testing.assert_allclose(ours, theirs, rtol=1e-8)
             assert found.r_squared == pytest.approx(fit.rsquared, rel=1e-10)
+
+
+def test_a_constant_target_is_no_exact_fit() -> None:
+    rng = np.random.default_rng(0)
+    found = ls.standard_errors(ls.LeastSquares(rng.standard_normal((40, 2)), np.full(40, 3.0), center=True))
+    np.testing.assert_allclose(found.coefficients, [3.0, 0.0, 0.0], atol=1e-12)

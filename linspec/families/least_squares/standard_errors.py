@@ -251,7 +251,7 @@ def standard_errors(
         t = coefficients / errors
     reach = stdtrit(df, (1 + level) / 2) * errors
     variation = moments.variation(1)
-    if (squares <= (min(n, 1e4) * EPS) ** 2 * variation).any():
+    if ((variation > 0) & (squares <= (min(n, 1e4) * EPS) ** 2 * variation)).any():
         warn(
             "standard_errors: a target is fitted up to rounding, so its errors, t and p-values are rounding. Leave out "
             "columns of A that it is made of.",
