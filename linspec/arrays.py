@@ -126,7 +126,11 @@ def check_bare(x: Any, what: str = "data", depth: int = 3) -> None:
         for entry in x if depth else ():
             check_bare(entry, what, depth - 1)
         return
-    if not any(hasattr(kind, name) for name in ("__array__", "__array_namespace__", "__array_function__")):
+    of_pandas = (
+        kind.__module__.partition(".")[0] == "pandas"
+    )  # whose indexes of times state a resolution as unit
+    protocols = ("__array__", "__array_namespace__", "__array_function__")
+    if of_pandas or not any(hasattr(kind, name) for name in protocols):
         return
     if kind.__module__.startswith(
         ("dask.array.", "xarray.")

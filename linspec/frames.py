@@ -316,16 +316,21 @@ class RowNames(Sequence[Any]):
         return self.values()[i]
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.values().tolist())
+        values = self.values()
+        if values.dtype.kind in "mM":  # of nanoseconds NumPy makes integers
+            values = values.astype(f"{values.dtype.kind}8[us]")
+        return iter(values.tolist())
 
     def chosen(self, numbers: slice | HostArray) -> RowNames:
         """The labels of the rows in a slice, or with the given numbers."""
-        return RowNames(_vector(self.labels)[numbers], self.name)
+        pandas = _kind(self.labels)[0] == "pandas"  # an index of which compares with others quickly
+        labels = getattr(self.labels, "iloc", self.labels) if pandas else _vector(self.labels)
+        return RowNames(labels[numbers], self.name)
 
     def values(self) -> HostArray:
-        """The labels as an array of shape (n,) of numbers, times, or texts; None for a missing label."""
+        """The labels as an array of shape (n,) of numbers, times, durations or texts; None for a missing label."""
         values = _vector(self.labels)
-        return values if values.dtype.kind in "biufMU" else _objects([_label(value) for value in values])
+        return values if values.dtype.kind in "biufmMU" else _objects([_label(value) for value in values])
 
 
 def _vector(labels: Any) -> HostArray:
@@ -507,11 +512,10 @@ def labels_of(native: Any, what: str) -> HostArray:
     """The labels of a frame: a class vector if its only column holds no numbers, else the matrix of its numbers."""
     if is_series(native):
         return class_vector(native)
-    nw = _narwhals(native)
-    if _kind(native)[1] != "lazy":
-        frame = nw.from_native(_as_table(native), eager_only=True)
-        if frame.shape[1] == 1 and not _is_numeric(frame.get_column(frame.columns[0]).dtype):
-            return class_vector(frame.get_column(frame.columns[0]).to_native())
+    if _kind(native)[1] != "lazy" and native.shape[1] == 1:
+        column = _narwhals(native).from_native(_as_table(native), eager_only=True)[:, 0]
+        if not _is_numeric(column.dtype):
+            return class_vector(column.to_native())
     return cast("HostArray", numbers_of(native, what).values)
 
 
@@ -593,8 +597,7 @@ def _check_pair(what: str, index: Any, of: str, reference: Any) -> str:
         reference
     ):  # without a list of a million texts
         return ""
-    row_labels = RowNames(index).values().tolist()
-    wanted = RowNames(reference).values().tolist()
+    row_labels, wanted = list(RowNames(index)), list(RowNames(reference))
     common = sum((Counter(row_labels) & Counter(wanted)).values())
     if row_labels == wanted or not common:
         return ""
@@ -651,8 +654,8 @@ def table(index: str, labels: Any, columns: Mapping[str, HostArray], library: st
     index = index if index_name in (None, "") else str(index_name)
     while index in columns:
         index += "_"
-    names = {}
-    if labels is not None:  # only pandas has labels of several levels
+    names, ready = {}, library == "pandas" and _kind(labels) == ("pandas", "series")
+    if labels is not None and not ready:  # only pandas has labels of several levels
         names = {index: [_name(label) if isinstance(label, tuple) else label for label in labels]}
     if not library:
         whole = {**names, **{name: values.tolist() for name, values in columns.items()}}
@@ -661,8 +664,7 @@ def table(index: str, labels: Any, columns: Mapping[str, HostArray], library: st
         if library == "pandas":
             import pandas as pd
 
-            ready = labels is None or isinstance(labels, pd.Index)
-            return pd.DataFrame(dict(columns), index=labels if ready else pd.Index(names[index], name=index))
+            return pd.DataFrame(dict(columns), index=pd.Index(names[index], name=index) if names else labels)
         import narwhals
 
         return narwhals.from_dict({**names, **columns}, backend=library).to_native()

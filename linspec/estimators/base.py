@@ -50,7 +50,7 @@ from linspec.arrays import (
 )
 from linspec.borrowed import borrowed_together, may_lend
 from linspec.errors import InvalidOption, InvalidProblem, shown
-from linspec.frames import check_order, is_frame, is_series
+from linspec.frames import check_names, check_order, column_names_of, is_frame, is_series
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.sparse import checked_rows
 from linspec.process.locks import locked
@@ -152,6 +152,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     solution_: Any
     n_features_in_: int
     _one_column = False
+    _y_names: tuple[str, ...] | None = None
 
     def __init_subclass__(cls, **named: Any) -> None:
         """Decorate the public methods, so that arrays of JAX and sparse torch tensors can be passed."""
@@ -239,6 +240,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     def _views(self, X: Any, y: Any, **row_data: Any) -> tuple[Any, Any]:
         """Check X and y of a fit; return X, and y with two dimensions."""
+        self._y_names = column_names_of(y)
         X, y = self._rows_and_targets(X, y, **row_data)
         self._one_column = is_array(y) and y.ndim == 1
         return X, with_columns(y)
@@ -262,6 +264,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         rows = [self._new_rows(X, method)]
         if y is not None:
             check_order({"X": X, "y": y})
+            check_names(column_names_of(y), self._y_names, "y", "the y of the fit")
             rows.append(with_columns(self._second(y, X)))
         return rows
 
