@@ -287,7 +287,7 @@ def without_column(native: Any, name: str) -> tuple[Any, Any]:
     return frame.drop(name).to_native(), frame.get_column(name).to_native()
 
 
-def chosen_rows_of(native: Any, numbers: HostArray) -> Any:
+def chosen_rows_of(native: Any, numbers: slice | HostArray) -> Any:
     """Some rows of a frame, or entries of a series, in its own library and with their labels."""
     arrow = _kind(native)[0] == "pyarrow"
     return native.take(numbers) if arrow else getattr(native, "iloc", native)[numbers]
@@ -317,15 +317,14 @@ class RowNames(Sequence[Any]):
 
     def __iter__(self) -> Iterator[Any]:
         values = self.values()
-        if values.dtype.kind in "mM":  # of nanoseconds NumPy makes integers
-            values = values.astype(f"{values.dtype.kind}8[us]")
-        return iter(values.tolist())
+        unit = f"{values.dtype.kind}8[us]"  # of times in nanoseconds NumPy would make integers
+        return iter((values.astype(unit) if values.dtype.kind in "mM" else values).tolist())
 
     def chosen(self, numbers: slice | HostArray) -> RowNames:
         """The labels of the rows in a slice, or with the given numbers."""
-        pandas = _kind(self.labels)[0] == "pandas"  # an index of which compares with others quickly
-        labels = getattr(self.labels, "iloc", self.labels) if pandas else _vector(self.labels)
-        return RowNames(labels[numbers], self.name)
+        of_pandas = _kind(self.labels)[0] == "pandas"  # an index stays one: it is compared quickly
+        labels = self.labels if of_pandas else _vector(self.labels)
+        return RowNames(chosen_rows_of(labels, numbers), self.name)
 
     def values(self) -> HostArray:
         """The labels as an array of shape (n,) of numbers, times, durations or texts; None for a missing label."""
@@ -576,8 +575,11 @@ def check_order(
     for name, data in row_data.items():
         check_bare(data, name)
     rows = {**auxiliary, **row_data}
-    known = [(name, index_of(data)) for name, data in rows.items()]
-    labelled = [(name, index) for name, index in known if index is not None and hasattr(index, "__len__")]
+    labelled = [
+        (name, index)
+        for name, index in zip(rows, map(index_of, rows.values()), strict=True)
+        if hasattr(index, "__len__")
+    ]
     if len(labelled) < 2:
         return
     pairs = [pair for pair in combinations(labelled, 2) if pair[0][0] in row_data or pair[1][0] in row_data]
@@ -591,11 +593,9 @@ def check_order(
 def _check_pair(what: str, index: Any, of: str, reference: Any) -> str:
     """Raise an error for labels in another order, and return the warning for labels that agree in part, or ""."""
     index, reference = (data.labels if isinstance(data, RowNames) else data for data in (index, reference))
-    if index is reference or len(index) != len(reference):
-        return ""
-    if _kind(index)[0] == _kind(reference)[0] == "pandas" and index.equals(
-        reference
-    ):  # without a list of a million texts
+    of_pandas = _kind(index)[0] == _kind(reference)[0] == "pandas"
+    same = index is reference or (of_pandas and index.equals(reference))  # without a list of a million texts
+    if same or len(index) != len(reference):
         return ""
     row_labels, wanted = list(RowNames(index)), list(RowNames(reference))
     common = sum((Counter(row_labels) & Counter(wanted)).values())

@@ -208,11 +208,7 @@ DISTANCE = metrics.subspace_distance
     ("score", "args", "words"),
     [
         (metrics.tcc, (A, B, V, V), "x_weights must have a row for each of the 9 columns"),
-        (
-            metrics.tcc,
-            (np.where(A == A[0], np.nan, A), B, U, V),
-            "X must be finite; got nan at row 0, column 0",
-        ),
+        (metrics.tcc, (np.where(A == A[0], np.nan, A), B, U, V), "X must be finite; got nan at row 0, column 0"),
         (metrics.pcc, (A, B, U, V, (0 * U, 0 * V)), "no correlation"),
         (DISTANCE, (W2, Z2[:, :1]), r"equally many dimensions; got 2 \(2 columns\) and 1"),
         (DISTANCE, (W2, Z2, np.triu(np.ones((40, 40)))), "symmetric"),

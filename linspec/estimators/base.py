@@ -115,6 +115,8 @@ def _read(value: Any) -> Any:
 class PairedRows:
     """Mixin for regressors and classifiers: `score` checks that the rows of X and y are in the same order."""
 
+    _compare_targets: Callable[..., None]
+
     @lending
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Score the predictions of rows: R² for regressors, accuracy for classifiers.
@@ -132,6 +134,7 @@ class PairedRows:
             The score as scikit-learn computes it. Frames with the same row labels in different orders raise an error.
         """
         check_order({"X": X, "y": y, "sample_weight": sample_weight})
+        self._compare_targets(y)
         return float(super().score(X, y, sample_weight))  # type: ignore[misc]  # scikit-learn's mixin comes next
 
 
@@ -220,6 +223,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         them must have their row labels in the order of X.
         """
         check_order({"X": X, "y": y, **row_data})
+        self._compare_targets(y, first=first)
         if y is None:  # the check raises the error for a missing y
             validate_data(self, X, y, skip_check_array=True)
         y = self._second(y, X, numeric=numeric)
@@ -227,6 +231,13 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         if not isinstance(X, LinearOperator) and hasattr(y, "shape"):
             check_consistent_length(X, y)
         return X, y
+
+    def _compare_targets(self, y: Any, *, first: bool = False) -> None:
+        """Refuse targets with other names than those of the fit, or in another order; the first ones are kept."""
+        names = column_names_of(y)
+        if first:
+            self._y_names = names
+        check_names(names, self._y_names, "y", "the y of the fit")
 
     def _second(self, y: Any, X: Any, *, numeric: bool = True) -> Any:
         """Check targets, or rows of a second view; numbers are returned in the library and on the device of X."""
@@ -240,7 +251,6 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     def _views(self, X: Any, y: Any, **row_data: Any) -> tuple[Any, Any]:
         """Check X and y of a fit; return X, and y with two dimensions."""
-        self._y_names = column_names_of(y)
         X, y = self._rows_and_targets(X, y, **row_data)
         self._one_column = is_array(y) and y.ndim == 1
         return X, with_columns(y)
@@ -264,7 +274,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         rows = [self._new_rows(X, method)]
         if y is not None:
             check_order({"X": X, "y": y})
-            check_names(column_names_of(y), self._y_names, "y", "the y of the fit")
+            self._compare_targets(y)
             rows.append(with_columns(self._second(y, X)))
         return rows
 

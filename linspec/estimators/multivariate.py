@@ -290,9 +290,11 @@ class MultisetCCA(Transformer, Scored):
             )
         if is_frame(X):  # columns that are in no view may be texts, or lack values
             validate_data(self, X, reset=fitting, skip_check_array=True)
+        elif fitting:
+            self._rows(X, fitting=True, least=2)
         else:
-            self._rows(X, fitting=True, least=2) if fitting else self._new_rows(X, "transform")
-            X = checked_array(merged(X), accept_sparse=SPARSE)
+            self._new_rows(X, "transform")
+        X = X if is_frame(X) else checked_array(merged(X), accept_sparse=SPARSE)
         views = [_safe_indexing(X, columns, axis=1) for columns in self.columns]
         return super()._list_of_views(views, fitting=fitting)
 

@@ -48,8 +48,8 @@ def drop_missing(*data: Any) -> Any:
     -------
     data, or tuple of data
         The same data on the rows that lack nothing. Arrays, frames, series and lists keep their type, and frames, a
-        DataArray and an AnnData their labels; sparse matrices are in the format CSR. Of other data, such as files, it is an operator, and rows are
-        left out as they are read.
+        DataArray and an AnnData their labels; sparse matrices are in the format CSR. Of other data, such as files, it
+        is an operator, and rows are left out as they are read.
 
     Warns
     -----

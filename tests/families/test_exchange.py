@@ -177,9 +177,7 @@ def test_rows_that_cannot_change_places_are_refused():
     ):
         with pytest.raises(error, match=words):
             ls.permutation_test(of, **given)
-    with pytest.warns(
-        ConvergenceWarning, match=r"below 0\.17 with 999 permutations of so few units.*rows of more groups"
-    ):
+    with pytest.warns(ConvergenceWarning, match=r"below 0\.17 with 999 permutations of so few units.*rows of more groups"):
         ls.permutation_test(problem, groups=n // 30, rng=0)
 
 
