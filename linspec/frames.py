@@ -20,7 +20,6 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, zip_longest
 from types import MappingProxyType
@@ -62,28 +61,6 @@ _KINDS = {
 
 Labelled arrays have names beside numbers of any kind, dense, sparse or lazy, which linspec takes as they are.
 """
-
-
-@dataclass(frozen=True)
-class Frame:
-    """The numbers of a frame, with the names of its columns and rows.
-
-    Attributes
-    ----------
-    values : numpy.ndarray or scipy.sparse.csr_array of shape (n, p)
-        Bools, integers or floats. It may share the memory of the frame, so it is never modified.
-    columns : tuple of str or None
-        The names of the columns; None if they are only numbered.
-    rows : sequence or None
-        The labels of the rows: the index of a pandas frame, unless it only counts the rows.
-    library : str
-        One of `LIBRARIES`.
-    """
-
-    values: Any
-    columns: tuple[str, ...] | None
-    rows: Any
-    library: str
 
 
 def is_frame(x: Any) -> bool:
@@ -133,8 +110,8 @@ def _narwhals(native: Any) -> Any:
 # ---- from frames to numbers ------------------------------------------------------------------------
 
 
-def numbers_of(native: Any, what: str = "data") -> Frame:
-    """The numbers of a frame, or of a series as one column.
+def numbers_of(native: Any, what: str = "data") -> tuple[Any, tuple[str, ...] | None]:
+    """The numbers of a frame, or of a series as one column, and the names of the columns.
 
     Parameters
     ----------
@@ -144,9 +121,11 @@ def numbers_of(native: Any, what: str = "data") -> Frame:
 
     Returns
     -------
-    Frame
-        The dtype is the common one of the columns; missing values are NaN. A pandas frame with columns of one NumPy
-        dtype is not copied.
+    numpy.ndarray or scipy.sparse.csr_array of shape (n, p)
+        Bools, integers or floats, of the common dtype of the columns; missing values are NaN. A pandas frame with
+        columns of one NumPy dtype is not copied, so the array is never modified.
+    tuple of str or None
+        The names of the columns; None if they are only numbered.
 
     Raises
     ------
@@ -171,7 +150,7 @@ def numbers_of(native: Any, what: str = "data") -> Frame:
     values = _pandas_values(native, what, columns) if library == "pandas" else None
     if values is None:
         values = _values_by_column(nw.from_native(native, eager_only=True), nw, what, columns)
-    return Frame(values, columns, row_names_of(native), library)
+    return values, columns
 
 
 def library_of(x: Any) -> str:
@@ -322,8 +301,8 @@ class RowNames(Sequence[Any]):
 
     def chosen(self, numbers: slice | HostArray) -> RowNames:
         """The labels of the rows in a slice, or with the given numbers."""
-        of_pandas = _kind(self.labels)[0] == "pandas"  # an index stays one: it is compared quickly
-        labels = self.labels if of_pandas else _vector(self.labels)
+        # an index of pandas stays one, which is compared quickly
+        labels = self.labels if _kind(self.labels)[0] == "pandas" else _vector(self.labels)
         return RowNames(chosen_rows_of(labels, numbers), self.name)
 
     def values(self) -> HostArray:
@@ -515,7 +494,7 @@ def labels_of(native: Any, what: str) -> HostArray:
         column = _narwhals(native).from_native(_as_table(native), eager_only=True)[:, 0]
         if not _is_numeric(column.dtype):
             return class_vector(column.to_native())
-    return cast("HostArray", numbers_of(native, what).values)
+    return cast("HostArray", numbers_of(native, what)[0])
 
 
 # ---- names -----------------------------------------------------------------------------------------

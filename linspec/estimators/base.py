@@ -115,8 +115,6 @@ def _read(value: Any) -> Any:
 class PairedRows:
     """Mixin for regressors and classifiers: `score` checks that the rows of X and y are in the same order."""
 
-    _compare_targets: Callable[..., None]
-
     @lending
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Score the predictions of rows: R² for regressors, accuracy for classifiers.
@@ -134,7 +132,7 @@ class PairedRows:
             The score as scikit-learn computes it. Frames with the same row labels in different orders raise an error.
         """
         check_order({"X": X, "y": y, "sample_weight": sample_weight})
-        self._compare_targets(y)
+        self._compare_targets(y)  # type: ignore[attr-defined]  # of the estimator
         return float(super().score(X, y, sample_weight))  # type: ignore[misc]  # scikit-learn's mixin comes next
 
 

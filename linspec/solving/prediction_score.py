@@ -84,7 +84,8 @@ def score_of_predictions(
     Raises
     ------
     InvalidProblem
-        The numbers of rows or of targets differ, targets have other names or another order, or none of the classes is one of the training data.
+        The numbers of rows or of targets differ, the targets have other names or another order, or none of the
+        classes is one of the training data.
 
     Examples
     --------

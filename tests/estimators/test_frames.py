@@ -162,6 +162,12 @@ def test_columns_in_no_view_may_hold_anything_and_those_of_y_stay_in_order(rows)
         estimator.fit(left, right)
         with pytest.raises(InvalidProblem, match="'w5' in place of 'w3'"):
             estimator.transform(left, right[right.columns[::-1]])
+    for estimator in (estimators.Ridge(), estimators.PLSRegression(), estimators.KernelRidge()):
+        estimator.fit(left, right)
+        with pytest.raises(InvalidProblem, match="'w5' in place of 'w3'"):
+            estimator.score(left, right[right.columns[::-1]])
+    with pytest.raises(InvalidProblem, match="'w5' in place of 'w3'"):
+        estimators.Ridge().partial_fit(left, right).partial_fit(left, right[right.columns[::-1]])
 
 
 def test_cross_validation_cuts_the_rows_of_views(rows):

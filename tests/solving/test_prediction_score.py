@@ -181,3 +181,15 @@ def test_summaries_name_the_largest_coefficients(tmp_path: Any) -> None:
             assert facts.get("training R²") == {2: "1", 12: None}[count]
     far = ls.solve(ls.LeastSquares(X, Y.dense()[:, 0] + 1e9))  # the mean hides the variation
     assert "training R²" not in dict(far.summary().facts)
+
+
+@pytest.mark.parametrize(
+    "make", [ls.LeastSquares, ls.PLSRegression, ls.ReducedRankRegression, ls.KernelRidge]
+)
+def test_targets_are_those_of_the_fit_in_their_order(make: Any) -> None:
+    pd = pytest.importorskip("pandas")
+    targets = pd.DataFrame(B, columns=["width", "height"])
+    solution = ls.solve(make(A, targets))
+    assert solution.score(A, targets) == solution.score(A, B)
+    with pytest.raises(InvalidProblem, match="'height' in place of 'width'"):
+        solution.score(A, targets[["height", "width"]])
