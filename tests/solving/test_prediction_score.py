@@ -189,7 +189,7 @@ def test_summaries_name_the_largest_coefficients(tmp_path: Any) -> None:
 def test_targets_are_those_of_the_fit_in_their_order(name: str) -> None:
     pd = pytest.importorskip("pandas")
     targets = pd.DataFrame(B, columns=["width", "height"])
-    numbers = {"k": 2} if name.startswith(("pls", "reduced")) else {}
+    numbers = {"k": 2} if name.startswith(("pls", "reduced")) else {"ridge": 1.0}
     solution = ls.solve(ls.get_problem(name)(A, targets, **numbers))
     assert solution.score(A, targets) == solution.score(A, B)
     with pytest.raises(InvalidProblem, match="'height' in place of 'width'"):
