@@ -120,7 +120,8 @@ def check_bare(x: Any, what: str = "data", depth: int = 3) -> None:
     messages; in lists, arrays are looked for `depth` levels deep.
     """
     kind: Any = type(x)
-    if kind in _BARE:
+    library = kind.__module__.partition(".")[0]
+    if kind in _BARE or library == "pandas":  # whose indexes of times have a unit that is a resolution
         return
     if isinstance(x, list | tuple):
         for entry in x if depth else ():
@@ -128,9 +129,7 @@ def check_bare(x: Any, what: str = "data", depth: int = 3) -> None:
         return
     if not any(hasattr(kind, name) for name in ("__array__", "__array_namespace__", "__array_function__")):
         return
-    if kind.__module__.startswith(
-        ("dask.array.", "xarray.")
-    ):  # of the class of the arrays that they stand for
+    if library in ("dask", "xarray"):  # of the class of the arrays that they stand for
         check_bare(getattr(x, "_meta", getattr(getattr(x, "variable", x), "_data", None)), what)
         return
     for name in ("mask", "get_mask", "unit", "units"):
@@ -138,7 +137,7 @@ def check_bare(x: Any, what: str = "data", depth: int = 3) -> None:
         if mark is not None and callable(mark) == name.startswith("get_"):
             raise UnsupportedData(
                 f"{what} must be plain numbers, not masked and without a unit, which would be ignored; got a "
-                f"{kind.__module__.partition('.')[0]}.{kind.__name__} with {name}. Fill the gaps, as "
+                f"{library}.{kind.__name__} with {name}. Fill the gaps, as "
                 "`data.filled(value)` of NumPy does, or drop the rows that have some; or choose one unit, and pass its "
                 "numbers, as `data.to_value(unit)` and `data.magnitude` are."
             )

@@ -20,7 +20,6 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, zip_longest
 from types import MappingProxyType
@@ -62,28 +61,6 @@ _KINDS = {
 
 Labelled arrays have names beside numbers of any kind, dense, sparse or lazy, which linspec takes as they are.
 """
-
-
-@dataclass(frozen=True)
-class Frame:
-    """The numbers of a frame, with the names of its columns and rows.
-
-    Attributes
-    ----------
-    values : numpy.ndarray or scipy.sparse.csr_array of shape (n, p)
-        Bools, integers or floats. It may share the memory of the frame, so it is never modified.
-    columns : tuple of str or None
-        The names of the columns; None if they are only numbered.
-    rows : sequence or None
-        The labels of the rows: the index of a pandas frame, unless it only counts the rows.
-    library : str
-        One of `LIBRARIES`.
-    """
-
-    values: Any
-    columns: tuple[str, ...] | None
-    rows: Any
-    library: str
 
 
 def is_frame(x: Any) -> bool:
@@ -133,8 +110,8 @@ def _narwhals(native: Any) -> Any:
 # ---- from frames to numbers ------------------------------------------------------------------------
 
 
-def numbers_of(native: Any, what: str = "data") -> Frame:
-    """The numbers of a frame, or of a series as one column.
+def numbers_of(native: Any, what: str = "data") -> tuple[Any, tuple[str, ...] | None]:
+    """The numbers of a frame, or of a series as one column, and the names of the columns.
 
     Parameters
     ----------
@@ -144,9 +121,11 @@ def numbers_of(native: Any, what: str = "data") -> Frame:
 
     Returns
     -------
-    Frame
-        The dtype is the common one of the columns; missing values are NaN. A pandas frame with columns of one NumPy
-        dtype is not copied.
+    numpy.ndarray or scipy.sparse.csr_array of shape (n, p)
+        Bools, integers or floats, of the common dtype of the columns; missing values are NaN. A pandas frame with
+        columns of one NumPy dtype is not copied, so the array is never modified.
+    tuple of str or None
+        The names of the columns; None if they are only numbered.
 
     Raises
     ------
@@ -171,7 +150,7 @@ def numbers_of(native: Any, what: str = "data") -> Frame:
     values = _pandas_values(native, what, columns) if library == "pandas" else None
     if values is None:
         values = _values_by_column(nw.from_native(native, eager_only=True), nw, what, columns)
-    return Frame(values, columns, row_names_of(native), library)
+    return values, columns
 
 
 def library_of(x: Any) -> str:
@@ -287,7 +266,7 @@ def without_column(native: Any, name: str) -> tuple[Any, Any]:
     return frame.drop(name).to_native(), frame.get_column(name).to_native()
 
 
-def chosen_rows_of(native: Any, numbers: HostArray) -> Any:
+def chosen_rows_of(native: Any, numbers: slice | HostArray) -> Any:
     """Some rows of a frame, or entries of a series, in its own library and with their labels."""
     arrow = _kind(native)[0] == "pyarrow"
     return native.take(numbers) if arrow else getattr(native, "iloc", native)[numbers]
@@ -316,16 +295,20 @@ class RowNames(Sequence[Any]):
         return self.values()[i]
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.values().tolist())
+        values = self.values()
+        unit = f"{values.dtype.kind}8[us]"  # of times in nanoseconds NumPy would make integers
+        return iter((values.astype(unit) if values.dtype.kind in "mM" else values).tolist())
 
     def chosen(self, numbers: slice | HostArray) -> RowNames:
         """The labels of the rows in a slice, or with the given numbers."""
-        return RowNames(_vector(self.labels)[numbers], self.name)
+        # an index of pandas stays one, which is compared quickly
+        labels = self.labels if _kind(self.labels)[0] == "pandas" else _vector(self.labels)
+        return RowNames(chosen_rows_of(labels, numbers), self.name)
 
     def values(self) -> HostArray:
-        """The labels as an array of shape (n,) of numbers, times, or texts; None for a missing label."""
+        """The labels as an array of shape (n,) of numbers, times, durations or texts; None for a missing label."""
         values = _vector(self.labels)
-        return values if values.dtype.kind in "biufMU" else _objects([_label(value) for value in values])
+        return values if values.dtype.kind in "biufmMU" else _objects([_label(value) for value in values])
 
 
 def _vector(labels: Any) -> HostArray:
@@ -507,12 +490,11 @@ def labels_of(native: Any, what: str) -> HostArray:
     """The labels of a frame: a class vector if its only column holds no numbers, else the matrix of its numbers."""
     if is_series(native):
         return class_vector(native)
-    nw = _narwhals(native)
-    if _kind(native)[1] != "lazy":
-        frame = nw.from_native(_as_table(native), eager_only=True)
-        if frame.shape[1] == 1 and not _is_numeric(frame.get_column(frame.columns[0]).dtype):
-            return class_vector(frame.get_column(frame.columns[0]).to_native())
-    return cast("HostArray", numbers_of(native, what).values)
+    if _kind(native)[1] != "lazy" and native.shape[1] == 1:
+        column = _narwhals(native).from_native(_as_table(native), eager_only=True)[:, 0]
+        if not _is_numeric(column.dtype):
+            return class_vector(column.to_native())
+    return cast("HostArray", numbers_of(native, what)[0])
 
 
 # ---- names -----------------------------------------------------------------------------------------
@@ -572,8 +554,11 @@ def check_order(
     for name, data in row_data.items():
         check_bare(data, name)
     rows = {**auxiliary, **row_data}
-    known = [(name, index_of(data)) for name, data in rows.items()]
-    labelled = [(name, index) for name, index in known if index is not None and hasattr(index, "__len__")]
+    labelled = [
+        (name, index)
+        for name, index in zip(rows, map(index_of, rows.values()), strict=True)
+        if hasattr(index, "__len__")
+    ]
     if len(labelled) < 2:
         return
     pairs = [pair for pair in combinations(labelled, 2) if pair[0][0] in row_data or pair[1][0] in row_data]
@@ -587,14 +572,11 @@ def check_order(
 def _check_pair(what: str, index: Any, of: str, reference: Any) -> str:
     """Raise an error for labels in another order, and return the warning for labels that agree in part, or ""."""
     index, reference = (data.labels if isinstance(data, RowNames) else data for data in (index, reference))
-    if index is reference or len(index) != len(reference):
+    of_pandas = _kind(index)[0] == _kind(reference)[0] == "pandas"
+    same = index is reference or (of_pandas and index.equals(reference))  # without a list of a million texts
+    if same or len(index) != len(reference):
         return ""
-    if _kind(index)[0] == _kind(reference)[0] == "pandas" and index.equals(
-        reference
-    ):  # without a list of a million texts
-        return ""
-    row_labels = RowNames(index).values().tolist()
-    wanted = RowNames(reference).values().tolist()
+    row_labels, wanted = list(RowNames(index)), list(RowNames(reference))
     common = sum((Counter(row_labels) & Counter(wanted)).values())
     if row_labels == wanted or not common:
         return ""
@@ -651,8 +633,8 @@ def table(index: str, labels: Any, columns: Mapping[str, HostArray], library: st
     index = index if index_name in (None, "") else str(index_name)
     while index in columns:
         index += "_"
-    names = {}
-    if labels is not None:  # only pandas has labels of several levels
+    names, ready = {}, library == "pandas" and _kind(labels) == ("pandas", "series")
+    if labels is not None and not ready:  # only pandas has labels of several levels
         names = {index: [_name(label) if isinstance(label, tuple) else label for label in labels]}
     if not library:
         whole = {**names, **{name: values.tolist() for name, values in columns.items()}}
@@ -661,8 +643,7 @@ def table(index: str, labels: Any, columns: Mapping[str, HostArray], library: st
         if library == "pandas":
             import pandas as pd
 
-            ready = labels is None or isinstance(labels, pd.Index)
-            return pd.DataFrame(dict(columns), index=labels if ready else pd.Index(names[index], name=index))
+            return pd.DataFrame(dict(columns), index=pd.Index(names[index], name=index) if names else labels)
         import narwhals
 
         return narwhals.from_dict({**names, **columns}, backend=library).to_native()

@@ -275,3 +275,28 @@ def test_tables_have_the_index_of_the_rows_and_the_names_of_the_columns(pd):
     assert list(discriminant.weights_table().columns) == ["direction1", "direction2"]
     path = ls.solve(ls.LeastSquares(Y, data["height"], ridge=[1.0, 2.0]))
     assert path.weights_table().loc["age", "height, ridge 2"] == path.x[1, 0]
+
+
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+@pytest.mark.parametrize("kind", ["date", "timedelta"])
+def test_times_are_labels_in_any_resolution(pd, unit, kind):
+    first = "2020-01-01" if kind == "date" else "1D"
+    times = getattr(pd, f"{kind}_range")(first, periods=6, freq="D").as_unit(unit)
+    data, other = pd.DataFrame(NUMBERS, index=times), times.as_unit("ms")
+    solution = ls.solve(ls.SVD(NUMBERS, k=1))
+    for rows in (as_operator(data)[1:4], ls.labelled(NUMBERS, times)[1:4], as_operator(data)[[1, 2, 3]]):
+        assert list(solution.scores_table(rows).index) == list(times[1:4])
+        assert [row["row"] for row in solution.scores_table(rows, library="")] == list(times[1:4])
+        ls.LeastSquares(rows, pd.Series(AGE, index=other)[1:4])
+        with pytest.raises(InvalidProblem, match="the same labels in another order"):
+            ls.LeastSquares(rows, pd.Series(AGE, index=other)[3:0:-1])
+    with pytest.raises(InvalidProblem, match="the same labels in another order"):
+        ls.LeastSquares(data, pd.Series(AGE, index=other)[::-1])
+
+
+def test_labels_of_some_rows_stay_those_of_pandas(pd):
+    numbers = pd.MultiIndex.from_product([["a", "b"], [1, 2, 3]])
+    rows = as_operator(pd.DataFrame(NUMBERS, index=numbers))[4:]
+    assert list(rows.row_names) == ["b, 2", "b, 3"]
+    with pytest.raises(InvalidProblem, match="different names; got 'a' twice"):
+        ls.drop_missing(pd.DataFrame(NUMBERS, columns=["a", "b", "a"]))

@@ -50,7 +50,7 @@ from linspec.arrays import (
 )
 from linspec.borrowed import borrowed_together, may_lend
 from linspec.errors import InvalidOption, InvalidProblem, shown
-from linspec.frames import check_order, is_frame, is_series
+from linspec.frames import check_names, check_order, column_names_of, is_frame, is_series
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.sparse import checked_rows
 from linspec.process.locks import locked
@@ -132,6 +132,7 @@ class PairedRows:
             The score as scikit-learn computes it. Frames with the same row labels in different orders raise an error.
         """
         check_order({"X": X, "y": y, "sample_weight": sample_weight})
+        self._compare_targets(y)  # type: ignore[attr-defined]  # of the estimator
         return float(super().score(X, y, sample_weight))  # type: ignore[misc]  # scikit-learn's mixin comes next
 
 
@@ -152,6 +153,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     solution_: Any
     n_features_in_: int
     _one_column = False
+    _y_names: tuple[str, ...] | None = None
 
     def __init_subclass__(cls, **named: Any) -> None:
         """Decorate the public methods, so that arrays of JAX and sparse torch tensors can be passed."""
@@ -219,6 +221,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         them must have their row labels in the order of X.
         """
         check_order({"X": X, "y": y, **row_data})
+        self._compare_targets(y, first=first)
         if y is None:  # the check raises the error for a missing y
             validate_data(self, X, y, skip_check_array=True)
         y = self._second(y, X, numeric=numeric)
@@ -226,6 +229,13 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         if not isinstance(X, LinearOperator) and hasattr(y, "shape"):
             check_consistent_length(X, y)
         return X, y
+
+    def _compare_targets(self, y: Any, *, first: bool = False) -> None:
+        """Refuse targets with other names than those of the fit, or in another order; the first ones are kept."""
+        names = column_names_of(y)
+        if first:
+            self._y_names = names
+        check_names(names, self._y_names, "y", "the y of the fit")
 
     def _second(self, y: Any, X: Any, *, numeric: bool = True) -> Any:
         """Check targets, or rows of a second view; numbers are returned in the library and on the device of X."""
@@ -262,6 +272,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         rows = [self._new_rows(X, method)]
         if y is not None:
             check_order({"X": X, "y": y})
+            self._compare_targets(y)
             rows.append(with_columns(self._second(y, X)))
         return rows
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import validate_data
 
 from linspec.arrays import Array, Device, to_host
 from linspec.errors import InvalidOption, InvalidProblem, shown
@@ -287,12 +288,10 @@ class MultisetCCA(Transformer, Scored):
                 f"columns select from an array, a frame or a sparse matrix; got {type(X).__name__} as X. Pass a list "
                 "of views, without columns."
             )
-        if fitting:
-            self._rows(X, fitting=True, least=2)
-        else:
-            self._new_rows(X, "transform")
-        if not is_frame(X):
-            X = checked_array(merged(X), accept_sparse=SPARSE)
+        if not is_frame(X):  # columns of a frame that are in no view may be texts, or lack values
+            least = 2 if fitting else 1
+            X = checked_array(merged(X), accept_sparse=SPARSE, ensure_min_samples=least, estimator=self)
+        validate_data(self, X, reset=fitting, skip_check_array=True)
         views = [_safe_indexing(X, columns, axis=1) for columns in self.columns]
         return super()._list_of_views(views, fitting=fitting)
 

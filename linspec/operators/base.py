@@ -537,11 +537,9 @@ def chosen_rows(operator: LinearOperator, numbers: Selection) -> LinearOperator:
 
 def named_rows(operator: LinearOperator, numbers: Selection) -> LinearOperator:
     """Select rows of data as `chosen_rows` does, with their labels and the names of the columns."""
-    chosen = chosen_rows(operator, numbers).with_names_of(operator)
-    if operator.row_names is not None:
-        chosen.row_names = RowNames(operator.row_names).chosen(numbers)
-    if operator.row_index is not None:
-        chosen.row_index = RowNames(operator.row_index).chosen(numbers)
+    chosen, known = chosen_rows(operator, numbers), (operator.row_names, operator.row_index)
+    labels = [part if part is None else RowNames(part).chosen(numbers) for part in known]
+    chosen.with_names_of(operator).row_names, chosen.row_index = labels
     return chosen
 
 

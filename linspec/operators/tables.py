@@ -9,7 +9,7 @@ import numpy as np
 
 from linspec.arrays import INDICATORS, HostArray, check_bare
 from linspec.errors import InvalidProblem, UnsupportedData, one_line
-from linspec.frames import index_of, numbers_of
+from linspec.frames import index_of, library_of, numbers_of, row_names_of
 from linspec.operators.base import LinearOperator
 from linspec.operators.dense import DenseOperator
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
@@ -26,12 +26,10 @@ def of_frame(data: Any, name: str) -> LinearOperator:
     name : str
         The name of the data in messages.
     """
-    frame = numbers_of(data, name)
-    sparse = is_scipy_sparse(frame.values)
-    operator = SparseOperator(frame.values, checked=True) if sparse else DenseOperator(frame.values)
-    operator.column_names, operator.row_names = frame.columns, frame.rows
-    operator.row_index = index_of(data)
-    operator.frame_library = frame.library
+    values, names = numbers_of(data, name)
+    operator = SparseOperator(values, checked=True) if is_scipy_sparse(values) else DenseOperator(values)
+    operator.column_names, operator.frame_library = names, library_of(data)
+    operator.row_names, operator.row_index = row_names_of(data), index_of(data)
     return operator
 
 

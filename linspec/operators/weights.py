@@ -49,7 +49,7 @@ def weights_and_confounds(
 def _numbers(values: Any, name: str, dimensions: str) -> HostArray:
     check_bare(values, name)
     if is_frame(values) or is_series(values):
-        columns = numbers_of(values, name).values
+        columns = numbers_of(values, name)[0]
         values = columns[:, 0] if is_series(values) else columns
     if hasattr(values, "dense"):  # an operator, such as `labelled` makes
         values = values.dense()

@@ -76,15 +76,16 @@ class _Line:
 
     def _draw(self, text: str) -> None:
         self.drawn = time.monotonic()
+        self._write(f"{self.name}: {text}")
+
+    def _write(self, line: str, end: str = "") -> None:
         width = shutil.get_terminal_size().columns - 1  # a line that breaks is not cleared
-        line = f"{self.name}: {text}"[:width]
-        print("\r" + line.ljust(width), end="", file=self.stream, flush=True)
+        print("\r" + line[:width].ljust(width), end=end, file=self.stream, flush=True)
 
     def clear(self) -> None:
         """Clear the line, if it was drawn."""
         if self.drawn:
-            width = shutil.get_terminal_size().columns - 1
-            print("\r" + " " * width, end="\r", file=self.stream, flush=True)
+            self._write("", end="\r")
 
 
 _line: ContextVar[_Line | None] = ContextVar("linspec_line", default=None)

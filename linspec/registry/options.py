@@ -565,7 +565,7 @@ NAMES = {
     "s S sdev singular_values sigma": "S singular_values",
     "scalings xcoef ycoef x_rotations y_rotations": "weights x_weights",
     "scoring": "score",
-    "weights": "x_weights x coefficients",
+    "weights": "sample_weight x_weights x coefficients",
     "x_loadings y_loadings": "loadings",
 }
 """Keywords and attributes of other libraries, and those of linspec, of which the first counts that there is."""

@@ -78,9 +78,8 @@ def write_annotated(
 
     Variables that the answer does not know have no part in its scores, weight 0, and no known correlation, NaN.
     """
-    places = slice(None)
-    if rows.column_names is not None:
-        places = annotated.var_names.get_indexer(list(rows.column_names))
+    known = rows.column_names
+    places = slice(None) if known is None else annotated.var_names.get_indexer(list(known))
     annotated.obsm[names["scores"]] = to_host(brought_here(parts["scores"]))
     for part, unknown in (("weights", 0.0), ("loadings", np.nan)):
         if part in parts:

@@ -20,6 +20,7 @@ from linspec.frames import (
     check_order,
     chosen_rows_of,
     is_frame,
+    is_labelled,
     is_series,
     labels_of,
 )
@@ -46,9 +47,9 @@ def drop_missing(*data: Any) -> Any:
     Returns
     -------
     data, or tuple of data
-        The same data on the rows that lack nothing. Arrays, frames, series and lists keep their type, and frames their
-        labels; sparse matrices are in the format CSR. Of other data, such as files, it is an operator, and rows are
-        left out as they are read.
+        The same data on the rows that lack nothing. Arrays, frames, series and lists keep their type, and frames, a
+        DataArray and an AnnData their labels; sparse matrices are in the format CSR. Of other data, such as files, it
+        is an operator, and rows are left out as they are read.
 
     Warns
     -----
@@ -148,7 +149,7 @@ def _chosen(data: Any, numbers: HostArray) -> Any:
         return chosen_rows_of(data, numbers)
     if isinstance(data, list | tuple):
         return [data[i] for i in numbers]
-    if hasattr(data, "dask") or (isinstance(data, np.ndarray) and data.ndim == 1):
+    if is_labelled(data) or hasattr(data, "dask") or (isinstance(data, np.ndarray) and data.ndim == 1):
         return data[numbers]
     if is_array(data) and data.ndim == 1:
         return _chosen(data[:, None], numbers)[:, 0]

@@ -17,7 +17,7 @@ import numpy as np
 
 from linspec.arrays import HostArray, to_host
 from linspec.errors import InvalidProblem, shown
-from linspec.frames import check_order
+from linspec.frames import check_names, check_order, column_names_of
 from linspec.linalg.variation import r_squared, squares_about_means
 from linspec.operators import as_operator
 from linspec.operators.weights import weights_and_confounds
@@ -84,7 +84,8 @@ def score_of_predictions(
     Raises
     ------
     InvalidProblem
-        The numbers of rows or of targets differ, or none of the classes is one of the training data.
+        The numbers of rows or of targets differ, the targets have other names or another order, or none of the
+        classes is one of the training data.
 
     Examples
     --------
@@ -99,6 +100,8 @@ def score_of_predictions(
     """
     auxiliary = {"confounds": confounds, "sample_weight": sample_weight}
     check_order({"the rows": rows, "the targets": truth, **auxiliary}, again=True)
+    known = getattr(answer, "column_names", {}).get(getattr(answer, "targets", "Y"))
+    check_names(column_names_of(truth), known, "the targets", "the targets of the fit")
     if confounds is not None:
         options = {**options, "confounds": confounds}
     predicted = to_host(brought_here(answer.predict(rows, **options)))

@@ -220,7 +220,8 @@ def automatic(problem: Problem[Any], passed: dict[str, Any]) -> tuple[str, dict[
     """Return the solver that "auto" chooses, and the given options that it has; only `tol` is permitted."""
     extra = sorted(passed.keys() - {"tol"})
     if extra:
-        known = (f" {name} is called {here} here." for name in extra for here in options.counterparts(name))
+        pairs = zip(extra, map(options.counterparts, extra), strict=True)
+        known = (f" {name} is called {' or '.join(names)} here." for name, names in pairs if names)
         raise UnknownOption(
             f'"auto" takes only tol; got {", ".join(extra)}.{"".join(known)} Name a solver to set its options, and see '
             "the parameters of the call."

@@ -124,7 +124,8 @@ def of_hdf5(files: RowFiles) -> LinearOperator:
 
 
 def of_object(data: Any) -> LinearOperator:
-    """Make the operator of an array, a group or a file of zarr or h5py."""
+    """Make the operator of an array, a group or a file of zarr or h5py, or of a sparse matrix of anndata in one."""
+    data = getattr(data, "group", data)
     if hasattr(data, "store_path"):
         place = data.store_path
         path = os.path.join(getattr(place.store, "root", ""), place.path)  # noqa: PTH118
@@ -135,11 +136,6 @@ def of_object(data: Any) -> LinearOperator:
         path, inner = data.file.filename, data.name.strip("/")
         name = f"{path}{', ' * bool(inner)}{inner}"
     return Node(data, printable(name), path if os.path.exists(path) else "", "warn").matrix()  # noqa: PTH110
-
-
-def of_backed(data: Any) -> LinearOperator:
-    """Make the operator of a sparse matrix in a file that anndata has opened."""
-    return of_object(data.group)
 
 
 def _elsewhere(name: str, what: str) -> UnsupportedData:

@@ -130,7 +130,7 @@ def linspec_operators() -> tuple[OperatorSpec, ...]:
         _record("hdf5", "arrays", "of_object",
                 "Datasets of h5py, dense, or sparse as AnnData writes them, decoded one slab ahead.",
                 package="h5py", types=("Dataset", "Group", "File")),
-        _record("anndata", "arrays", "of_backed",
+        _record("anndata", "arrays", "of_object",
                 "Sparse X and layers of an AnnData that is backed by a file.", package="anndata", types=BACKED),
         _record("arrow-data-set", "parquet_files", "of_data_set",
                 "Data sets of Arrow: whatever it makes batches of.", package="pyarrow", types=ARROW),

@@ -150,6 +150,26 @@ def test_views_are_a_list_or_columns_of_one_matrix(rows, library):
     assert as_list.score(arrays) == pytest.approx(by_columns.score(data))
 
 
+def test_columns_in_no_view_may_hold_anything_and_those_of_y_stay_in_order(rows):
+    X, _, _ = rows
+    frame = frame_of("pandas", X, COLUMNS)
+    beside = frame.assign(site="north", weight=np.nan)
+    fitted = estimators.MultisetCCA(columns=VIEWS).fit(beside)
+    plain = estimators.MultisetCCA(columns=VIEWS).fit(frame)
+    np.testing.assert_allclose(fitted.transform(beside), plain.transform(frame))
+    left, right = frame[COLUMNS[:3]], frame[COLUMNS[3:]]
+    for estimator in (estimators.CCA(), estimators.PLSRegression(), estimators.of("cca")()):
+        estimator.fit(left, right)
+        with pytest.raises(InvalidProblem, match="'w5' in place of 'w3'"):
+            estimator.transform(left, right[right.columns[::-1]])
+    for estimator in (estimators.Ridge(), estimators.PLSRegression(), estimators.KernelRidge()):
+        estimator.fit(left, right)
+        with pytest.raises(InvalidProblem, match="'w5' in place of 'w3'"):
+            estimator.score(left, right[right.columns[::-1]])
+    with pytest.raises(InvalidProblem, match="'w5' in place of 'w3'"):
+        estimators.Ridge().partial_fit(left, right).partial_fit(left, right[right.columns[::-1]])
+
+
 def test_cross_validation_cuts_the_rows_of_views(rows):
     X, _, _ = rows
     frame, folds = frame_of("pandas", X, COLUMNS), KFold(5)

@@ -192,3 +192,14 @@ def test_data_arrays_are_named_and_paired_by_their_coordinates(xr: Any) -> None:
     ):
         with pytest.raises(kind, match=words):
             call()
+
+
+def test_rows_with_gaps_leave_a_field_with_its_labels(xr: Any) -> None:
+    pytest.importorskip("dask", reason="no dask")
+    rows = field(xr).stack(place=("lat", "lon")).dropna("place")
+    gaps = rows.where(rows.time != 1985)
+    with pytest.warns(UserWarning, match="1 of 40 rows"):
+        complete, counts = ls.drop_missing(gaps.chunk({"time": 7}), COUNTS)
+    assert complete.chunks is not None  # nothing was computed
+    xr.testing.assert_identical(complete.compute(), rows.drop_sel(time=1985))
+    np.testing.assert_array_equal(counts, np.delete(COUNTS, 5, axis=0))

@@ -181,3 +181,16 @@ def test_summaries_name_the_largest_coefficients(tmp_path: Any) -> None:
             assert facts.get("training R²") == {2: "1", 12: None}[count]
     far = ls.solve(ls.LeastSquares(X, Y.dense()[:, 0] + 1e9))  # the mean hides the variation
     assert "training R²" not in dict(far.summary().facts)
+
+
+@pytest.mark.parametrize(
+    "name", ["least-squares", "pls-regression", "reduced-rank-regression", "kernel-ridge"]
+)
+def test_targets_are_those_of_the_fit_in_their_order(name: str) -> None:
+    pd = pytest.importorskip("pandas")
+    targets = pd.DataFrame(B, columns=["width", "height"])
+    numbers = {"k": 2} if name.startswith(("pls", "reduced")) else {"ridge": 1.0}
+    solution = ls.solve(ls.get_problem(name)(A, targets, **numbers))
+    assert solution.score(A, targets) == solution.score(A, B)
+    with pytest.raises(InvalidProblem, match="'height' in place of 'width'"):
+        solution.score(A, targets[["height", "width"]])
