@@ -229,12 +229,7 @@ def _names_along_columns(native: Any) -> tuple[str, ...] | None:
     labels = _labels_along(native, 1)
     if labels is None or _counts(labels):
         return None
-    if getattr(labels, "nlevels", 1) == 1:
-        names = tuple(map(_name, labels))
-    else:  # a text for each entry of a level, of which a map has few, and not for each column
-        pairs = zip(labels.levels, labels.codes, strict=True)
-        texts = [np.array([*map(str, level), "nan"], dtype=object)[codes] for level, codes in pairs]
-        names = tuple(map(", ".join, zip(*texts, strict=True)))
+    names = tuple(map(_name, labels))
     return names if len(set(names)) == len(names) else None
 
 

@@ -195,7 +195,7 @@ def test_rows_that_cannot_change_places_are_refused():
         (problem, InvalidProblem, r"got \(2,\) of object", {"permutations": [[0, 1], [2]]}),
         (problem, InvalidProblem, "a row without groups= is a group", {"blocks": n}),
         (problem, InvalidProblem, "must be True or False", {"sign_flips": "no"}),
-        (problem, InvalidOption, "lists orders of the rows", {"permutations": orders, "blocks": subject}),
+        (problem, InvalidOption, "Leave one out", {"permutations": orders, "blocks": subject}),
         (problem, InvalidOption, "Leave one out", {"sign_flips": True, "blocks": subject}),
         (problem, InvalidOption, "weights must be one of counts, survey", {"weights": "some"}),
         (problem, InvalidOption, "weights must be one of counts, survey", {"weights": n % 2}),

@@ -89,15 +89,11 @@ class Exchange:
         InvalidOption
             Arguments exclude each other.
         """
-        if orders is not None and (flips or groups is not None or blocks is not None):
+        listed = orders is not None and (flips or groups is not None or blocks is not None)
+        if listed or (flips and blocks is not None):
             raise InvalidOption(
-                "permutations= lists orders of the rows, so groups, blocks and sign_flips have no meaning beside it; "
-                "got one of them. Leave it out."
-            )
-        if flips and blocks is not None:
-            raise InvalidOption(
-                "blocks= says which rows change places, and with sign_flips=True none does; got both. Leave one out: "
-                "groups= are rows that change their signs together."
+                "permutations= lists orders of the rows, and takes no groups, blocks or sign_flips beside it; signs "
+                "change in no blocks, but in groups=; got two of them. Leave one out."
             )
         if orders is not None:
             return cls(n, (np.arange(n)[:, None],), orders=_checked(orders, n))
@@ -174,12 +170,9 @@ class Exchange:
     def keeps(self, basis: HostArray) -> bool:
         """Whether the span of orthonormal columns is the same after each of some draws, or each listed order."""
         generator, tries = np.random.default_rng(0), TRIES if self.orders is None else len(self.orders)
-        for number in range(tries):
-            for order, signs in self.draws(generator, number, 1):
-                moved = basis[order] if signs is None else basis * signs[:, None]
-                if np.abs(moved - basis @ (basis.T @ moved)).max() > SAME:
-                    return False
-        return True
+        draws = (draw for number in range(tries) for draw in self.draws(generator, number, 1))
+        moved = (basis[order] for order, _ in draws)
+        return all(np.abs(M - basis @ (basis.T @ M)).max() <= SAME for M in moved)
 
 
 TRIES = 30
@@ -196,21 +189,11 @@ def _checked(orders: Any, n: int) -> HostArray:
     except ValueError:  # rows of different lengths
         listed = np.asarray(orders, dtype=object)
     several = listed[:, None, :] if listed.ndim == len("mn") else listed
-    if (
-        several.ndim != len("mon")
-        or several.shape[2] != n
-        or not len(listed)
-        or listed.dtype.kind not in "iu"
-    ):
+    fits = several.ndim == len("mon") and several.shape[2] == n and len(listed) and listed.dtype.kind in "iu"
+    if not fits or (np.sort(several, axis=2) != np.arange(n)).any():
         raise InvalidProblem(
-            f"permutations must be a number, or integers of shape (permutations, {n}), each row an order of all rows; "
-            f"got {listed.shape} of {listed.dtype}. Count rows from 0."
-        )
-    wrong = np.flatnonzero((np.sort(several, axis=2) != np.arange(n)).any(axis=(1, 2)))
-    if len(wrong):
-        raise InvalidProblem(
-            f"permutations must have each row from 0 to {n - 1} once in each order; got something else in order "
-            f"{wrong[0]}."
+            f"permutations must be a number, or integers of shape (permutations, {n}), with each row from 0 to {n - 1} "
+            f"once in each order; got {listed.shape} of {listed.dtype}, or some row twice. Count rows from 0."
         )
     return several
 
