@@ -432,8 +432,8 @@ def columns_without_numbers(numbers: Any, names: Sequence[str] | None) -> str:
     """Return the finding that the columns of these numbers hold no number in any row, and the remedy."""
     first, others = numbers[0], len(numbers) - 1
     column = f"column {first} ({shown(names[first])})" if names else f"column {first}"
-    verb = f"and {others} more hold" if others else "holds"
-    return f"{column} {verb} no number in any row: leave {'them' if others else 'it'} out"
+    verb, what = (f"and {others} more hold", "them") if others else ("holds", "it")
+    return f"{column} {verb} no number in any row: leave {what} out"
 
 
 @contextmanager

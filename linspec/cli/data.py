@@ -223,8 +223,7 @@ def _range(text: str) -> slice:
     ends = re.fullmatch(r"(-?\d+)?:(-?\d+)?", text)
     if ends is None:
         raise Failure(f"--rows must be FIRST:END, such as 0:900 or 900:; got {shown(text)}.")
-    first, end = (None if number is None else int(number) for number in ends.groups())
-    return slice(first, end)
+    return slice(*(None if number is None else int(number) for number in ends.groups()))
 
 
 # ---- ids ----------------------------------------------------------------------------------------

@@ -495,13 +495,12 @@ class ChosenRows(Derived):
         self.decoded_bytes = round(operator.decoded_bytes * share)
 
     def _rows(self, selection: Selection) -> LinearOperator:
-        numbers = self.numbers
-        if not isinstance(numbers, range):
-            return self.operator.rows(numbers[selection])
+        if not isinstance(self.numbers, range):
+            return self.operator.rows(self.numbers[selection])
+        start = self.numbers.start
         if isinstance(selection, slice):
-            chosen = numbers[selection]
-            return self.operator.rows(slice(chosen.start, chosen.stop))
-        return self.operator.rows(selection + numbers.start)
+            return self.operator.rows(slice(start + selection.start, start + selection.stop))
+        return self.operator.rows(start + selection)
 
 
 def chosen_rows(operator: LinearOperator, numbers: Selection) -> LinearOperator:

@@ -50,8 +50,8 @@ class _Line:
                 f"residual {progress.residual:.2e}, {progress.seconds:.1f} s"
             )
 
-    def tell(self, rows: float, number: int, most: float) -> Tell:
-        """Return the function that shows the rows of a pass of some number, of at most so many passes."""
+    def tell(self, rows: float, number: int) -> Tell:
+        """Return the function that shows the rows of a pass of some number."""
         began, first, read = math.inf, 0, 0
         front = f"pass {number}, " if number else ""
 
@@ -65,11 +65,8 @@ class _Line:
                 return
             text = f"{front}{read:,} rows"
             if rows < math.inf:
-                whole = (now - began) * rows / max(read - first, 1)
-                left = whole * (1 - read / rows)
+                left = (now - began) * (rows - read) / max(read - first, 1)
                 text = f"{front}{read:,} of {rows:,} rows, {_in_words(left)} left"
-                if number < most < math.inf:
-                    text += f", at most {_in_words(left + (most - number) * whole)} for {most:g} passes"
             self._draw(text + self.residual)
 
         return tell
@@ -91,7 +88,7 @@ class _Line:
 _line: ContextVar[_Line | None] = ContextVar("linspec_line", default=None)
 
 
-def tell_rows(rows: float, number: int = 0, most: float = math.inf) -> Tell:
+def tell_rows(rows: float, number: int = 0) -> Tell:
     """What a loop over the rows of data calls with the number of rows in each step.
 
     It shows these rows, and the time that is left, in the line of progress; where no progress is shown it does nothing.
@@ -102,8 +99,6 @@ def tell_rows(rows: float, number: int = 0, most: float = math.inf) -> Tell:
         The number of all rows; infinity where it is not known.
     number : int, default 0
         The number of the pass, from 1; 0 for a loop that is no pass.
-    most : float, default infinity
-        The number of passes that the run may make.
 
     Returns
     -------
@@ -122,7 +117,7 @@ def tell_rows(rows: float, number: int = 0, most: float = math.inf) -> Tell:
     15.0
     """
     line = _line.get()
-    return _untold if line is None else line.tell(rows, number, most)
+    return _untold if line is None else line.tell(rows, number)
 
 
 def _untold(count: int) -> None:

@@ -73,7 +73,7 @@ class Passes:
 
         It does what `look` does, and shows the rows where progress is shown.
         """
-        tell = tell_rows(rows, math.ceil(self.count), self.most)
+        tell = tell_rows(rows, math.ceil(self.count))
 
         def between(count: int = 0) -> None:
             self.look()

@@ -54,15 +54,15 @@ def annotated_rows(solution: Any, passed: Mapping[str, Any], layer: str | None) 
 
 
 def _check_annotated(matrix: str, annotated: Any, layer: str | None) -> None:
-    if hasattr(annotated, "mod") or not all(hasattr(annotated, part) for part in ("obsm", "varm", "uns")):
+    holds = all(hasattr(annotated, part) for part in ("obsm", "varm", "uns")) and not hasattr(
+        annotated, "mod"
+    )
+    if not holds or getattr(annotated, "is_view", False):
         raise UnsupportedData(
-            f"write_to must be given an AnnData for {matrix}; got a {type(annotated).__name__}. Pass the AnnData with "
-            'these rows; of a MuData its modalities, as in write_to(data["rna"], data["atac"]).'
-        )
-    if getattr(annotated, "is_view", False):
-        raise UnsupportedData(
-            f"write_to must be given an AnnData that is no view for {matrix}; got a view, and what is written to it "
-            "goes into a copy. Pass the AnnData that it shows, whose variables are found by their names, or a copy()."
+            f"write_to must be given an AnnData for {matrix} that is no view; got a {type(annotated).__name__}"
+            f"{', a view: what is written to it goes into a copy' * holds}. Pass the AnnData with these rows, or that "
+            "the view shows, whose variables are found by their names; of a MuData its modalities, as in "
+            'write_to(data["rna"], data["atac"]).'
         )
     if layer is not None and layer not in annotated.layers:
         raise InvalidProblem(

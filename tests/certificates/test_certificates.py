@@ -185,11 +185,6 @@ X[:, :2] += CLASSES[:, None]
 Y = X[:, :3] + drawn.standard_normal((200, 3))
 
 
-def discriminants(ridge: float) -> Any:
-    A, H = X - X.mean(axis=0), np.eye(4)[CLASSES] / np.sqrt(np.bincount(CLASSES))
-    return scipy.linalg.eigh(A.T @ H @ H.T @ A, A.T @ A + ridge * np.eye(6), eigvals_only=True)
-
-
 def kernel_correlations(ridge: float) -> Any:
     halves = []
     for Z in (X, Y):
@@ -201,7 +196,6 @@ def kernel_correlations(ridge: float) -> Any:
 
 
 CLAIMED: dict[str, tuple[Any, Any]] = {
-    "eigenvalues": (ls.Discriminant(X, ls.targets.lda(CLASSES), ridge=0.5), discriminants(0.5)),
     "correlations": (
         ls.KernelCCA(X, Y, 2, kernel_x=ls.kernels.RBF(1.0), kernel_y=ls.kernels.RBF(1.0), ridge=1.0),
         kernel_correlations(1.0),

@@ -201,7 +201,7 @@ def test_rows_that_cannot_change_places_are_refused():
         (problem, InvalidOption, "weights must be one of counts, survey", {"weights": n % 2}),
         (problem, UnknownOption, "Pass permutations, or leave it out", {"n_permutations": 99}),
         (problem, UnknownOption, 'Pass solver="auto"', {"tol": 1e-9}),
-        (ls.SVD(X), InvalidProblem, "in an order of its own", {"permutations": orders}),
+        (ls.SVD(X), InvalidProblem, "each column has an order of its own", {"permutations": orders}),
         (ls.MultisetCCA([X, Y, Y], 1), InvalidProblem, "each of 2 matrices", {"permutations": orders}),
         (ls.CCA(X, Y, sample_weight=n % 2 + 1), InvalidProblem, "count equal rows", {"groups": subject}),
         (ls.PLS(sparse(X), Y, 1), MissingCapability, "sign_flips needs dense rows", {"sign_flips": True}),

@@ -585,7 +585,9 @@ def _variates(problem: CCA, removal: Removal, X: Any, Y: Any) -> tuple[Array, Ar
         device.free_memory,
     )
     Ux, Uy = (_basis(name, A, removal, centred=bool(problem.center)) for name, A in views.items())
-    dimensions = Ux.shape[0] - removal.directions(centred=bool(problem.center))
+    dimensions = Ux.shape[0] - (
+        len(removal.vectors) if removal.stay else problem.center and not removal.vectors
+    )
     ranks = (Ux.shape[1], Uy.shape[1])
     shared = sum(ranks) - dimensions
     if shared > 0 and min(ranks) > 0:

@@ -42,7 +42,6 @@ the draws). Where we differ: they decide by a test which are tied; we reduce eve
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import warnings
 from abc import ABC, abstractmethod
@@ -393,6 +392,11 @@ class Draws(Drawn):
     @classmethod
     def check(cls, problem: Problem[Any], draws: int) -> None:
         check_has_values(problem, "bootstrap")
+        if "sample_weight" not in getattr(problem, "__dataclass_fields__", ()):
+            raise InvalidProblem(
+                f"bootstrap passes draws of rows as sample_weight; {type(problem).__name__} has none, because its rows "
+                "are not adjusted. Use linspec.permutation_test or linspec.cross_validate."
+            )
         if not problem.solution.layout.weights or not callable(getattr(problem.solution, "transform", None)):
             raise InvalidProblem(
                 f"bootstrap compares weights by the scores that they give to rows; {problem.solution.__name__}, the "
@@ -505,8 +509,8 @@ def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
     kind: type[Drawn] = Draws,
 ) -> Any:
     """Compute intervals by solving a problem on drawn rows; `linspec.bootstrap` explains it."""
-    _check(problem, draws, level, method)
     kind.check(problem, draws)
+    _check(problem, draws, level, method)
     check_choice("weights", weights, WEIGHTS)
     problem.check_labels({"groups": groups})
     problem = loaded(problem)
@@ -566,16 +570,6 @@ def weights_on_host(solution: Any) -> dict[str, HostArray]:
 
 
 def _check(problem: Any, draws: Any, level: Any, method: Any) -> None:
-    kind = type(problem).__name__
-    if not isinstance(problem, Problem):
-        raise InvalidProblem(
-            f"bootstrap takes a problem such as linspec.CCA(X, Y, k); got {kind}. Pass a problem."
-        )
-    if all(field.name != "sample_weight" for field in dataclasses.fields(problem)):  # type: ignore[arg-type]  # it is one
-        raise InvalidProblem(
-            f"bootstrap passes draws of rows as sample_weight; {kind} has none, because its rows are not adjusted. Use "
-            "linspec.permutation_test or linspec.cross_validate."
-        )
     check_rows_are_known(problem, "bootstrap draws rows")
     check_count("draws", draws, 2)
     check_fraction("level", level)

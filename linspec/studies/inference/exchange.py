@@ -32,7 +32,6 @@ from linspec.arrays import Array, Device, HostArray, reciprocal
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.base import chosen_rows
-from linspec.solving.checks import check_count
 from linspec.solving.problem import Problem
 from linspec.studies.held_out.folds import entries_of_labels
 
@@ -101,11 +100,8 @@ class Exchange:
         within = group_numbers(blocks, n, "blocks", weights)
         within = np.zeros(n, dtype=np.intp) if within is None else within
         units = group_numbers(groups, n, weights=weights)
-        if units is None:
-            split = _rows_of(within, counted)
-            return cls(n, tuple(rows[:, None] for rows in split), flips)._checked_places()
         alike: dict[tuple[int, int], list[HostArray]] = {}
-        for rows in _rows_of(units, counted):
+        for rows in () if units is None else _rows_of(units, counted):
             block = within[rows]
             if np.ptp(block) > 0:
                 raise InvalidProblem(
@@ -113,16 +109,15 @@ class Exchange:
                     "rows of a group the same block."
                 )
             alike.setdefault((int(np.max(block)), len(rows)), []).append(rows)
-        return cls(n, tuple(np.array(some) for some in alike.values()), flips)._checked_places()
-
-    def _checked_places(self) -> Exchange:
-        """Refuse units without any other one to change places with."""
-        if not self.flips and all(len(some) == 1 for some in self.units):
+        sets = tuple(np.array(some) for some in alike.values())
+        if units is None:
+            sets = tuple(rows[:, None] for rows in _rows_of(within, counted))
+        if not flips and all(len(some) == 1 for some in sets):
             raise InvalidProblem(
                 "no two groups of one block have the same number of rows (a row without groups= is a group), so none "
                 "can take the place of another. Leave out rows to make sizes equal, or pass fewer blocks."
             )
-        return self
+        return cls(n, sets, flips)
 
     @property
     def is_free(self) -> bool:
@@ -198,15 +193,6 @@ def _checked(orders: Any, n: int) -> HostArray:
     return several
 
 
-def checked_number(permutations: Any) -> tuple[int, HostArray | None]:
-    """Return the number of permutations, and the listed orders unless the argument is a number."""
-    several = hasattr(permutations, "__len__") and getattr(permutations, "ndim", 1) > 0
-    if isinstance(permutations, str) or not several:
-        check_count("permutations", permutations, 1)
-        return permutations, None
-    return len(permutations), permutations
-
-
 def group_numbers(
     groups: Any, n: float, name: str = "groups", weights: HostArray | None = None
 ) -> HostArray | None:
@@ -272,17 +258,12 @@ def of_columns(problem: Problem[Any]) -> list[str]:
 
 def check_can_move(problem: Problem[Any], exchange: Exchange) -> None:
     """Raise if matrices cannot change places or signs as asked."""
-    columns = of_columns(problem)
-    if exchange.orders is not None and columns:
-        raise InvalidProblem(
-            f"the entries of each column of {columns[0]} are permuted in an order of its own; got listed orders of "
-            "rows, which leave the columns as related as they are. Pass a number of permutations."
-        )
-    others = len(problem.matrices) - 1
-    if exchange.orders is not None and exchange.orders.shape[1] != others:
+    columns, others = of_columns(problem), len(problem.matrices) - 1
+    if exchange.orders is not None and (columns or exchange.orders.shape[1] != others):
         raise InvalidProblem(
             f"permutations must list an order for each of {others} matrices after the first: shape (permutations, "
-            f"{others}, {exchange.count}); got {exchange.orders.shape[1]} for each permutation."
+            f"{others}, {exchange.count}); got {exchange.orders.shape[1]} for each permutation. Of a single matrix "
+            "each column has an order of its own: pass a number of permutations."
         )
     for name, A in problem.matrices.items():
         if name in columns and (A.access != "rows" or (A.sparse and not A.device.on_host)):

@@ -48,7 +48,7 @@ from linspec.errors import (
 from linspec.process.interrupts import NothingYet, Request, first_interrupt, repeated
 from linspec.process.plurals import count_of
 from linspec.registry.options import is_number
-from linspec.solving.checks import check_choice, check_flag, check_fraction
+from linspec.solving.checks import check_choice, check_count, check_flag, check_fraction
 from linspec.solving.problem import Problem
 from linspec.solving.select import chosen_solver
 from linspec.solving.solve import solve
@@ -57,7 +57,6 @@ from linspec.solving.tables import some_of, table_of_components
 from linspec.studies.inference.exchange import (
     Exchange,
     check_can_move,
-    checked_number,
     of_columns,
     permuted,
 )
@@ -223,14 +222,14 @@ class Rows:
         """
         check_choice("weights", self.weights, WEIGHTS)
         check_flag("sign_flips", self.sign_flips)
-        count, orders = checked_number(self.permutations)
+        listed = isinstance(self.permutations, list | tuple) or getattr(self.permutations, "ndim", 0) > 0
+        orders = self.permutations if listed else None
+        if not listed:
+            check_count("permutations", self.permutations, 1)
+        count = len(self.permutations) if listed else self.permutations
         problem.check_labels({"groups": self.groups, "blocks": self.blocks})
+        check_rows_are_known(problem, "permutation_test permutes data")
         n = min(A.shape[0] for A in problem.matrices.values())
-        if not math.isfinite(n):
-            raise InvalidProblem(
-                "permutation_test must know how many rows there are; got rows that come slice by slice. Pass an array, "
-                "a sparse matrix or a file."
-            )
         w = problem.sample_weight if self.weights == "survey" else None
         exchange = Exchange.of(
             int(n), self.groups, self.blocks, flips=bool(self.sign_flips), orders=orders, weights=w
@@ -403,7 +402,6 @@ def check_can_be_permuted(problem: Problem[Any]) -> None:
             f"{next(iter(problem.matrices))}. Use linspec.bootstrap or linspec.cross_validate, which draw and hold out "
             'rows; in a problem of your own, linspec.matrix(permuted="columns") permutes the entries of each column.'
         )
-    check_rows_are_known(problem, "permutation_test permutes data")
     weighted = [name for name in problem.matrices if problem.weights_of(name) is not problem.sample_weight]
     if weighted:
         raise InvalidProblem(

@@ -150,10 +150,6 @@ class Removal(NamedTuple):
     groups: HostArray | None = None
     stay: bool = False
 
-    def directions(self, *, centred: bool) -> int:
-        """The number of dimensions that the rows have less than there are rows."""
-        return len(self.vectors) if self.stay else int(centred and not self.vectors)
-
 
 def removal_of(problem: Problem[Any], exchange: Exchange, function: str) -> tuple[Removal, Exchange]:
     """Return how means and confounds are removed, and how the rows that are left change places.
