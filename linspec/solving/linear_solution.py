@@ -260,7 +260,7 @@ class LinearSolution(Solution):
         >>> solution = ls.solve(ls.SVD(np.diag([3.0, 2.0]), k=1, center=True))
         >>> solution.write_to(np.diag([3.0, 2.0]))  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        linspec.errors.UnsupportedData: write_to must be given an AnnData for A; got a ndarray. Pass ...
+        linspec.errors.UnsupportedData: write_to must be given an AnnData for A that is no view; got a ndarray. Pass ...
         """
         passed = self._passed("write_to", annotated, named)
         rows = annotated_rows(self, passed, layer)
