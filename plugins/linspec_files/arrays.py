@@ -270,6 +270,11 @@ class Node:
         member = self.member(chosen) if chosen else self
         node = member.node
         if member.is_array:
+            if {"scale_factor", "add_offset"} & set(node.attrs):
+                raise UnsupportedData(
+                    f"{member.name} holds packed numbers, to be multiplied by its scale_factor, and add_offset added. "
+                    "Pass what xarray.open_zarr or xarray.open_dataset makes of them."
+                )
             step = -1 if member.is_turned else 1
             shape = (node.shape or ())[::step]
             dtype = np.dtype(node.dtype)

@@ -196,6 +196,20 @@ def test_cells_of_10x_genomics_have_names(names: tuple[str, str], tmp_path: Path
     np.testing.assert_array_equal(ls.open_rows(path, columns=["id4", 2]).dense(), SPARSE.toarray()[:, [4, 2]])
 
 
+@pytest.mark.parametrize("word", ["scale_factor", "add_offset"])
+def test_packed_numbers_are_not_taken_for_the_data(tmp_path: Path, word: str) -> None:
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("t", data=np.ones((N, P), "i2")).attrs[word] = 0.01
+    with pytest.raises(UnsupportedData, match=r"t holds packed numbers.*xarray"):
+        ls.open_rows(path)
+    zarr = pytest.importorskip("zarr")
+    array = zarr.create_array(tmp_path / "a.zarr", data=np.ones((N, P), "i2"), attributes={word: 0.01})
+    with pytest.raises(UnsupportedData, match="packed numbers"):
+        ls.as_operator(array)
+
+
 # ---- MATLAB -----------------------------------------------------------------------------------
 
 
