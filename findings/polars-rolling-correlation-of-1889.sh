@@ -3,18 +3,20 @@
 #
 # Package: polars 2.1.0; pandas 3.1.1 and pl.corr for comparison.
 # Documentation: polars.rolling_corr and rolling_cov: the correlation and covariance of two columns in each window. A
-#   correlation lies between -1 and 1 and does not change if a constant is added. pl.corr, pl.cov and rolling_var of the
-#   same columns are right.
-# Seen: 1000 rows, two columns of deviation 1 with correlation .6, windows of 50. The covariance is the mean of products
-#   less the product of means, so what is left of it is rounding once the means are large. Means of 1e7: off by up to
-#   .07, nothing to be noticed. 1e8: from -5.9 to 5.8, half of the windows above 1 in size. 1.7e9: 1889. In Float32 .18
-#   off at a mean of 1000, where all correlations are below 1, and 25 off at 10,000. rolling_cov, and the slope as it is
-#   divided by rolling_var, are wrong with it. No NaN, no null, no warning. One small mean is enough to be right.
-#   pandas' rolling(50).corr is right to 14 digits in all cases, and so is DataFrame.rolling with pl.corr inside.
-# Do instead: subtract a constant, such as the first or the mean value, from each column before; cast Float32 to Float64;
-#   or use df.rolling(...).agg(pl.corr(...)), which is slower.
-# Why it matters: slopes and correlations in moving windows are a regression for each window. Prices, pressures in pascal
-#   (101,325), sequence numbers and seconds since 1970 (1.7e9) have such means, and Float32 is how sensors are stored.
+#   correlation lies between -1 and 1 and does not change if a constant is added. pl.corr, pl.cov and rolling_var of
+#   the same columns are right.
+# Seen: 1000 rows, two columns of deviation 1 with correlation .6, windows of 50. The covariance is the mean of
+#   products less the product of means, so what is left of it is rounding once the means are large. Means of 1e7: off
+#   by up to .07, nothing to be noticed. 1e8: from -5.9 to 5.8, half of the windows above 1 in size. 1.7e9: 1889. In
+#   Float32 .18 off at a mean of 1000, where all correlations are below 1, and 25 off at 10,000. rolling_cov, and the
+#   slope as it is divided by rolling_var, are wrong with it. No NaN, no null, no warning. One small mean is enough to
+#   be right. pandas' rolling(50).corr is right to 14 digits in all cases, and so is DataFrame.rolling with pl.corr
+#   inside.
+# Do instead: subtract a constant, such as the first or the mean value, from each column before; cast Float32 to
+#   Float64; or use df.rolling(...).agg(pl.corr(...)), which is slower.
+# Why it matters: slopes and correlations in moving windows are a regression for each window. Prices, pressures in
+#   pascal (101,325), sequence numbers and seconds since 1970 (1.7e9) have such means, and Float32 is how sensors are
+#   stored.
 # linspec: it has no windows. CCA by all solvers and centred least squares give .59598 and .60179 for such columns at
 #   means of 0, 1e8 and 1.7e9, and in float32 at 1000 and 100,000 the values of the rounded data to seven digits.
 # Upstream: polars issue 21491 (open) has a maximum of 5.9 in a user's file; pull request 21528 made it better. pandas
@@ -39,8 +41,8 @@ a = rng.standard_normal(n)
 b = 0.6 * a + 0.8 * rng.standard_normal(n)
 seen = {}
 for mean_of_x, mean_of_y, dtype in (
-        (0, 0, "float64"), (1e7, 1e7, "float64"), (1e8, 1e8, "float64"), (1.7e9, 1.7e9, "float64"), (1.7e9, 0, "float64"),
-        (1e3, 1e3, "float32"), (1e4, 1e4, "float32")):
+        (0, 0, "float64"), (1e7, 1e7, "float64"), (1e8, 1e8, "float64"), (1.7e9, 1.7e9, "float64"),
+        (1.7e9, 0, "float64"), (1e3, 1e3, "float32"), (1e4, 1e4, "float32")):
     x, y = (a + mean_of_x).astype(dtype), (b + mean_of_y).astype(dtype)
     exact_x, exact_y = x.astype(float) - mean_of_x, y.astype(float) - mean_of_y      # subtracting is exact here
     windows = [slice(end - window, end) for end in range(window, n + 1)]
@@ -59,8 +61,9 @@ for mean_of_x, mean_of_y, dtype in (
     off = {name: np.abs(values - right).max() for name, values in found.items()}
     values = found["rolling_corr"]
     seen[mean_of_x, mean_of_y, dtype] = off, values, off_slope
-    print(f"{dtype}, means {mean_of_x:.1e} and {mean_of_y:.1e}: right {right.min():.3f} to {right.max():.3f}, rolling_corr "
-          f"{values.min():.3f} to {values.max():.3f}, above 1 in size {np.mean(np.abs(values) > 1):.2f}; off by "
+    print(f"{dtype}, means {mean_of_x:.1e} and {mean_of_y:.1e}: right {right.min():.3f} to {right.max():.3f}, "
+          f"rolling_corr {values.min():.3f} to {values.max():.3f}, above 1 in size "
+          f"{np.mean(np.abs(values) > 1):.2f}; off by "
           + ", ".join(f"{name} {value:.1e}" for name, value in off.items()) + f", slope {off_slope:.1e}")
 
 

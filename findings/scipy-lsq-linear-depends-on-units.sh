@@ -6,16 +6,17 @@
 #   that tol (1e-10) bounds the relative change of the cost or, for "trf", the gradient scaled by the bounds. That this
 #   second number is taken in the units of the data is not said.
 # Seen: four unknowns, 200 rows, bounds (0, inf), condition number 3. With b of size 1 the answer is exact. With the
-#   same b in a unit a million times larger (numbers of 1e-6), coefficients are .70 for 0 and 1.46 for 2.02. With numbers
-#   of 1e-9 all four are 382, and at 1e-13 they are 3.8 million: the steps start away from the bounds and end as soon as
-#   the gradient is below 1e-10, far from the minimum. The squares left are 170,000 times those of all zeros. With
-#   bounds (0, 1.2) the middle of the box comes back after one step. success is True, status 1 (the first-order
-#   optimality measure is less than tol), no warning. Sparse matrices give the same. method="bvls" and nnls are right in
-#   every unit.
-# Do instead: method="bvls" or nnls, or divide b by its norm and multiply the result. A tol of 1e-10 times the square of
-#   the unit works for dense matrices.
+#   same b in a unit a million times larger (numbers of 1e-6), coefficients are .70 for 0 and 1.46 for 2.02. With
+#   numbers of 1e-9 all four are 382, and at 1e-13 they are 3.8 million: the steps start away from the bounds and end
+#   as soon as the gradient is below 1e-10, far from the minimum. The squares left are 170,000 times those of all
+#   zeros. With bounds (0, 1.2) the middle of the box comes back after one step. success is True, status 1 (the
+#   first-order optimality measure is less than tol), no warning. Sparse matrices give the same. method="bvls" and nnls
+#   are right in every unit.
+# Do instead: method="bvls" or nnls, or divide b by its norm and multiply the result. A tol of 1e-10 times the square
+#   of the unit works for dense matrices.
 # Why it matters: bounded least squares unmixes spectra, sources and currents, and these are stored in SI units: tesla
-#   (1e-13), volts, moles per litre. The unconstrained fit of the same data is right, and so is the flag one would test.
+#   (1e-13), volts, moles per litre. The unconstrained fit of the same data is right, and so is the flag one would
+#   test.
 # linspec: it has no bounds. Its least squares stop by relative residuals; coefficients are the same in every unit.
 # Upstream: no report of it was found. scipy issue 18793 (closed) is a start near a bound in least_squares.
 # Exit status: 0 while it is so, 1 if it has changed.

@@ -2,22 +2,24 @@
 # QuantReg of statsmodels returns a weighted mean regression if the target is in a large unit; at the median plain OLS
 #
 # Package: statsmodels 0.15.0.
-# Documentation: regression/quantile_regression.py: fit solves "by iterative weighted least squares" until the parameters
-#   change by less than p_tol (1e-6); no unit is named. Quantile regression multiplies its coefficients by c if the
-#   target is multiplied by c, and about a share q of the rows lies below the fit.
+# Documentation: regression/quantile_regression.py: fit solves by iterative weighted least squares; p_tol (1e-6) and
+#   its unit are not described. Quantile regression multiplies its coefficients by c if the target is multiplied by c,
+#   and about a share q of the rows lies below the fit.
 # Seen: Engel's data of food expenditure and income, which come with statsmodels. The same rows with the expenditure in
-#   thousands, millions and thousand millions. The change of the parameters is compared with 1e-6 as it is, and residuals
-#   below 1e-6 are set to 1e-6. Both are parts of the unit of the target. In millions, the line of the lowest tenth has
-#   21 % of the rows below it, in thousand millions 31 %, and that of the highest tenth 73 %. There the median line is
-#   the line of OLS, to all digits, slope .485 for .560; at .1 and .9 it is least squares with a weight of
-#   1 / q below the line of OLS and 1 / (1 - q) above. Standard errors, intervals and pseudo R-squared follow, and look as usual. No warning.
+#   thousands, millions and thousand millions. The change of the parameters is compared with 1e-6 as it is, and
+#   residuals below 1e-6 are set to 1e-6. Both are parts of the unit of the target. In millions, the line of the lowest
+#   tenth has 21 % of the rows below it, in thousand millions 31 %, and that of the highest tenth 73 %. There the
+#   median line is the line of OLS, to all digits, slope .485 for .560; at .1 and .9 it is least squares with a weight
+#   of 1 / q below the line of OLS and 1 / (1 - q) above. Standard errors, intervals and pseudo R-squared follow, and
+#   look as usual. No warning.
 # Do instead: divide the target by its standard deviation and multiply the parameters by it. A smaller p_tol does not
 #   help: the bound on the residuals cannot be changed. Look at the share of rows below the fit.
-# Why it matters: quantile regression is chosen because outliers spoil least squares, and here it is least squares. Volts
-#   of an EEG (1e-5), currents (1e-9), returns of short periods (1e-5) and concentrations are of such sizes.
+# Why it matters: quantile regression is chosen because outliers spoil least squares, and here it is least squares.
+#   Volts of an EEG (1e-5), currents (1e-9), returns of short periods (1e-5) and concentrations are of such sizes.
 # linspec: it has no quantile regression. All its solvers of least squares and their standard errors are the same for
-#   targets of 1e-30, 1e-13, 1 and 1e30, to rounding.
-# Upstream: statsmodels issue 3774 (open) notes that the rule of convergence is hard coded; no report of units was found.
+#   targets of 1e-30, 1e-13, 1 and 1e30, to 1e-7 or better.
+# Upstream: statsmodels issue 3774 (open) notes that the rule of convergence is hard coded; no report of units was
+#   found.
 # Exit status: 0 while it is so, 1 if it has changed.
 set -euo pipefail
 folder=$(mktemp -d)
