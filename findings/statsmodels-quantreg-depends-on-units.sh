@@ -2,9 +2,9 @@
 # QuantReg of statsmodels returns a weighted mean regression if the target is in a large unit; at the median plain OLS
 #
 # Package: statsmodels 0.15.0.
-# Documentation: regression/quantile_regression.py: fit solves by iterative weighted least squares; p_tol (1e-6) and
-#   its unit are not described. Quantile regression multiplies its coefficients by c if the target is multiplied by c,
-#   and about a share q of the rows lies below the fit.
+# Documentation: regression/quantile_regression.py: fit solves by iterative weighted least squares; p_tol (1e-6) is the
+#   tolerance of the estimates, and no unit is named. Quantile regression multiplies its coefficients by c if the
+#   target is multiplied by c, and about a share q of the rows lies below the fit.
 # Seen: Engel's data of food expenditure and income, which come with statsmodels. The same rows with the expenditure in
 #   thousands, millions and thousand millions. The change of the parameters is compared with 1e-6 as it is, and
 #   residuals below 1e-6 are set to 1e-6. Both are parts of the unit of the target. In millions, the line of the lowest
