@@ -3,11 +3,11 @@
 #
 # Packages: numpy 2.4.6 with ml_dtypes 0.6.0, which is what jax and tensorflow hand over as bfloat16; pandas 3.1.1;
 #   scikit-learn 1.9.1 for comparison.
-# Documentation: numpy.mean says that float16 is added up in float32. torch and jax.numpy do so for bfloat16. ml_dtypes
+# Documentation: numpy.mean says that float16 is added up in float32. torch does so for bfloat16, too. ml_dtypes
 #   presents bfloat16 as one more dtype of numpy. The page of DataFrame.mean says nothing of dtypes.
 # Seen: numpy adds bfloat16 up in bfloat16, one entry after the other, along columns as well as rows. It has 8 binary
-#   digits, so the sum of numbers around 5 stops at 2,048 or 4,096, whatever follows. Means of columns around 5 are 5.5,
-#   2.0, .22 and .04 for 300, 1,000, 10,000 and 100,000 rows. Deviations are up to 2.6 and down to .55, for 1.
+#   digits, so the sum of numbers around 5 stops at 2,048 or 4,096, whatever follows. Means of columns around 5 are
+#   5.5, 2.0, .22 and .04 for 300, 1,000, 10,000 and 100,000 rows. Deviations are up to 2.6 and down to .55, for 1.
 #   Centring by this mean leaves 4.96 of 5. A pandas frame of such an array keeps the dtype, and its mean() has these
 #   numbers as float64, while std() and cov() convert first and are right; so frame - frame.mean() is not centred.
 #   numpy.cov and PCA of scikit-learn convert, too, and are right, as are means of the same numbers as float16. No

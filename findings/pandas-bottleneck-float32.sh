@@ -2,14 +2,14 @@
 # Installing bottleneck changes the standard deviation that pandas gives: 11.4 for 8.0 of five million float32 numbers
 #
 # Packages: pandas 3.1.1 with bottleneck 1.6.0, with and without it in the same environment.
-# Documentation: getting_started/install.rst of pandas recommends bottleneck, part of pandas[performance], for speed
-#   alone. DataFrame.std and var say nothing of it. nanops.py leaves bottleneck out of mean and sum, as too inexact.
+# Documentation: getting_started/install.rst of pandas recommends bottleneck, part of pandas[performance], as faster
+#   with large data. DataFrame.std and var say nothing of it. nanops.py leaves it out of mean and sum, as too inexact.
 # Seen: std, var and describe still use it. It adds float32 up in float32, one after the other, and takes deviations
 #   from the mean that comes out. With a mean of 300 the sum stops growing near 5 million rows, and is inexact long
-#   before. Temperatures in kelvin (288 +- 8): .06 % off at 2 million rows, 42 % at 5 million. Numbers of 300 +- 1: 9 % off
-#   at a million, 8.4 for 1.0 at 5 million, so that (x - mean) / std has a deviation of .12. One column and a frame agree.
-#   mean, cov and groupby(...).std do not use it and are right, so var() is not the diagonal of cov(). No warning. import
-#   pandas finds the package by itself, and any other package may have brought it along.
+#   before. Temperatures in kelvin (288 +- 8): .06 % off at 2 million rows, 42 % at 5 million. Numbers of 300 +- 1: 9 %
+#   off at a million, 8.4 for 1.0 at 5 million, so that (x - mean) / std has a deviation of .12. One column and a frame
+#   agree. mean, cov and groupby(...).std do not use it and are right, so var() is not the diagonal of cov(). No
+#   warning. import pandas finds the package by itself, and any other package may have brought it along.
 # Do instead: pandas.set_option("compute.use_bottleneck", False), or astype(float) before std and var.
 # linspec: has its own sums over rows, in float64, and is right with and without bottleneck.
 # Why it matters: standardizing is the step before PCA, ridge and lasso. Each column is off by its own factor, which

@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
-# EmpiricalCovariance(assume_centered=True) gives variances near zero, some of them negative, for centred 16-bit integers
+# EmpiricalCovariance(assume_centered=True) gives variances near zero, some negative, for centred 16-bit integers
 #
 # Package: scikit-learn 1.9.1.
-# Documentation: covariance/_empirical_covariance.py: the maximum likelihood estimator of the covariance. assume_centered:
-#   data "are not centered before computation", for data whose mean is almost zero. X is array-like; no dtype is named.
-# Seen: with assume_centered the product X'X is taken in the dtype of X. Integers of 8, 16 or 32 bits overflow, and what
-#   is left is noise around zero. Four correlated channels as a sound card or an electrode amplifier gives them, int16,
-#   deviation 3,000: variances of -6, .1, -5 and -5 for 9 million. Without assume_centered, which hardly matters for data
-#   of mean zero, they are right, and so they are as float64. The same with a deviation of 100, with int8, and with int32
-#   of deviation 30,000. ShrunkCovariance, MinCovDet and empirical_covariance have it, too; GraphicalLasso begins with the
-#   same matrix. LedoitWolf and OAS are right. Squared Mahalanobis distances of the sample, about 3, are NaN. No warning.
+# Documentation: covariance/_empirical_covariance.py: the maximum likelihood estimator of the covariance.
+#   assume_centered: "data are not centered before computation", for data whose mean is almost zero. X is array-like;
+#   no dtype is named.
+# Seen: with assume_centered the product X'X is taken in the dtype of X. Integers of 8, 16 or 32 bits overflow, and
+#   what is left is noise around zero. Four correlated channels as a sound card or an electrode amplifier gives them,
+#   int16, deviation 3,000: variances of -6, .1, -5 and -5 for 9 million. Without assume_centered, which hardly matters
+#   for data of mean zero, they are right, and so they are as float64. The same with a deviation of 100, with int8, and
+#   with int32 of deviation 30,000. ShrunkCovariance, MinCovDet and empirical_covariance have it, too; GraphicalLasso
+#   begins with the same matrix. LedoitWolf and OAS are right. Squared Mahalanobis distances of the sample, about 3,
+#   are NaN. No warning.
 # Do instead: X.astype(float) before fit; or LedoitWolf.
 # linspec: sums over rows are float64 whatever the integers; singular values of such data are right to 14 digits.
-# Why it matters: sound, EEG and images are integers of 16 and 8 bits, and signals have mean zero by nature, which is what
-#   this option is for. Whitening and spatial filters (CSP, Mahalanobis distance) begin with this matrix.
+# Why it matters: sound, EEG and images are integers of 16 and 8 bits, and signals have mean zero by nature, which is
+#   what this option is for. Whitening and spatial filters (CSP, Mahalanobis distance) begin with this matrix.
 # Upstream: no report of it was found.
 # Exit status: 0 while it is so, 1 if it has changed.
 set -euo pipefail

@@ -2,20 +2,20 @@
 # normalize and Normalizer of scikit-learn turn every float16 row longer than 256 into a row of zeros, without a warning
 #
 # Package: scikit-learn 1.9.1.
-# Documentation: preprocessing/_data.py, normalize: it scales samples "individually to unit norm"; the user guide goes on
-#   to the cosine of two vectors. Only rows of zeros have another length. float16 is kept on purpose (FLOAT_DTYPES).
-# Seen: the sum of squares is written into float16, whose largest number is 65,504 = 255.94^2. Any longer row has length
-#   infinity, and all its entries become 0. Rows shorter than about .004 keep their length, as their squares vanish.
-#   2,000 rows of 768 columns in four narrow groups, with lengths from 100 to 500: 60 % are zeros afterwards. The cosine
-#   of two rows of a group is 0 for .96, and the first singular values of the normalized matrix are 14 for 22.
-#   return_norm=True hands out inf. Frames of pandas and polars with float16 columns are treated the same. In column
-#   order, as in a pandas frame, the sum itself is taken in float16, and all lengths are off by 3 to 5 % at 4,096 columns.
-#   norm="l1" and cosine_similarity convert first, and are right. No warning.
+# Documentation: preprocessing/_data.py, normalize: it scales vectors "individually to unit norm"; only rows of zeros
+#   are said to stay as they are. float16 is one of the dtypes that are kept (FLOAT_DTYPES).
+# Seen: the sum of squares is written into float16, whose largest number is 65,504 = 255.94^2. Any longer row has
+#   length infinity, and all its entries become 0. Rows shorter than about .004 keep their length, as their squares
+#   vanish. 2,000 rows of 768 columns in four narrow groups, with lengths from 100 to 500: 60 % are zeros afterwards.
+#   The cosine of two rows of a group is 0 for .96, and the first singular values of the normalized matrix are 14 for
+#   22. return_norm=True hands out inf. Frames of pandas and polars with float16 columns are treated the same. In
+#   column order, as in a pandas frame, the sum itself is taken in float16, and all lengths are off by 3 to 5 % at
+#   4,096 columns. norm="l1" and cosine_similarity are right. No warning.
 # Do instead: X.astype(numpy.float32) before normalize, or cosine_similarity.
 # linspec: computes float16 as float32, which is right.
 # Why it matters: embeddings are stored as float16, and hidden states of language models are longer than 256. Rows are
 #   normalized before a PCA, a kernel or a spectral clustering, which then see the short rows only.
-# Upstream: scikit-learn issue 21559 (closed) was the same function with another cause. No report of it was found.
+# Upstream: scikit-learn issue 21559 (closed) has lengths that are off otherwise. No report of the zeros was found.
 # Exit status: 0 while it is so, 1 if it has changed.
 set -euo pipefail
 folder=$(mktemp -d)

@@ -2,18 +2,18 @@
 # OLS of statsmodels gives R-squared 284, F -300 and p 1 for an integer target, where .99, 35,062 and 0 are right
 #
 # Packages: statsmodels 0.15.0, with frames of pandas 3.1.1, also as they come from polars 2.1.0.
-# Documentation: regression/linear_model.py: uncentered_tss is "the sum of the squared values of the (weighted) endogenous
-#   response variable", and R-squared of a model without constant is 1 - ssr / uncentered_tss. endog is array-like; no
-#   dtype is named. The summary marks such a model with "(uncentered)".
+# Documentation: regression/linear_model.py: uncentered_tss is the sum of squares of the (whitened) endogenous
+#   variable, and R-squared of a model without constant is 1 - ssr / uncentered_tss. endog is array-like; no dtype is
+#   named. The summary marks such a model with "(uncentered)".
 # Seen: the squares are taken in the dtype of the target. Prices of flats by their area, through the origin, as whole
 #   numbers of 50,000 to 600,000 in int32: R-squared is 284, the adjusted one 285, F is -300 with p = 1. Coefficient,
-#   standard error, t (187) and ssr are right, and the same numbers as int64 or float64 give .9915 and F = 35,062. Squares
-#   overflow from 46,341 on in int32, 182 in int16 and 12 in int8: R-squared is 1.0014 for .99999992 of one int16
-#   column, and -5,878 for .66 of percentages in int8. Nullable and Arrow columns of pandas (Int32, int32[pyarrow]) are
-#   converted to int32 and go the same way. A target of True and False gives -23. With a constant the mean is
-#   subtracted first, and all is right; so it is with WLS and a formula, which make floats. No warning.
+#   standard error, t (187) and ssr are right, and the same numbers as int64 or float64 give .9915 and F = 35,062.
+#   Squares overflow from 46,341 on in int32, 182 in int16 and 12 in int8: R-squared is 1.0014 for .99999992 of one
+#   int16 column, and -5,878 for .66 of percentages in int8. Nullable and Arrow columns of pandas (Int32,
+#   int32[pyarrow]) are converted to int32 and go the same way. A target of True and False gives -23. With a constant
+#   the mean is subtracted first, and all is right; so it is with WLS and a formula, which make floats. No warning.
 # Do instead: sm.OLS(y.astype(float), X), or a formula.
-# linspec: takes no product of integers, and gives the same r_squared (about the mean) for all of these dtypes.
+# linspec: converts targets to floats, and gives the same r_squared (about the mean) for all of these dtypes.
 # Why it matters: Parquet, Arrow and databases hand over int32 and int16 columns. Fixed ratios and calibrations without
 #   intercept are judged by R-squared and F, and a value that is wrong but between 0 and 1 is just as possible.
 # Upstream: statsmodels issue 3919 (closed) is the same overflow in count models. No report for OLS was found.
@@ -53,8 +53,8 @@ results = {
     "int32, formula": smf.ols("price ~ area - 1", frame).fit(),
 }
 for name, result in results.items():
-    print(f"{name:15s} R-squared {result.rsquared:9.4f}, F {result.fvalue:10.1f}, p {result.f_pvalue:.3g}, sum of squares "
-          f"{result.uncentered_tss:.6g}, coefficient {result.params.iloc[0]:.2f}, t {result.tvalues.iloc[0]:.1f}")
+    print(f"{name:15s} R-squared {result.rsquared:9.4f}, F {result.fvalue:10.1f}, p {result.f_pvalue:.3g}, "
+          f"sum of squares {result.uncentered_tss:.6g}, coefficient {result.params.iloc[0]:.2f}, t {result.tvalues.iloc[0]:.1f}")
 others = {"int16": (area * 10).astype(np.int16), "int8": rng.integers(0, 100, n).astype(np.int8), "bool": area > 100}
 others = {name: (sm.OLS(y, area).fit().rsquared, sm.OLS(y.astype(float), area).fit().rsquared)
           for name, y in others.items()}
