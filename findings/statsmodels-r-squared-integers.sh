@@ -54,7 +54,8 @@ results = {
 }
 for name, result in results.items():
     print(f"{name:15s} R-squared {result.rsquared:9.4f}, F {result.fvalue:10.1f}, p {result.f_pvalue:.3g}, "
-          f"sum of squares {result.uncentered_tss:.6g}, coefficient {result.params.iloc[0]:.2f}, t {result.tvalues.iloc[0]:.1f}")
+          f"sum of squares {result.uncentered_tss:.6g}, "
+          f"coefficient {result.params.iloc[0]:.2f}, t {result.tvalues.iloc[0]:.1f}")
 others = {"int16": (area * 10).astype(np.int16), "int8": rng.integers(0, 100, n).astype(np.int8), "bool": area > 100}
 others = {name: (sm.OLS(y, area).fit().rsquared, sm.OLS(y.astype(float), area).fit().rsquared)
           for name, y in others.items()}
