@@ -270,10 +270,11 @@ class Node:
         member = self.member(chosen) if chosen else self
         node = member.node
         if member.is_array:
-            if {"scale_factor", "add_offset"} & set(node.attrs):
+            packed = {"scale_factor", "add_offset"} & set(node.attrs)
+            if packed or "MATLAB_empty" in node.attrs or node.attrs.get("MATLAB_class") == b"char":
                 raise UnsupportedData(
-                    f"{member.name} holds packed numbers, to be multiplied by its scale_factor, and add_offset added. "
-                    "Pass what xarray.open_zarr or xarray.open_dataset makes of them."
+                    f"{member.name} {'holds packed numbers' if packed else 'is text or empty in MATLAB'}. Name a "
+                    "matrix with part=; for the attributes scale_factor and add_offset pass what xarray opens."
                 )
             step = -1 if member.is_turned else 1
             shape = (node.shape or ())[::step]
@@ -292,11 +293,6 @@ class Node:
     @property
     def is_turned(self) -> bool:
         """Whether it is a matrix in a file of MATLAB, whose columns stand where HDF5 has rows."""
-        words = self.node.attrs
-        if words.get("MATLAB_class") == b"char" or "MATLAB_empty" in words:
-            raise UnsupportedData(
-                f"{self.name} is text or empty in MATLAB. Name a matrix of numbers with part=."
-            )
         return self.again and _is_of_matlab(self.node)
 
     def _only(self) -> str:
