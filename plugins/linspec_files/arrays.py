@@ -270,11 +270,14 @@ class Node:
         member = self.member(chosen) if chosen else self
         node = member.node
         if member.is_array:
-            packed = {"scale_factor", "add_offset"} & set(node.attrs)
-            if packed or "MATLAB_empty" in node.attrs or node.attrs.get("MATLAB_class") == b"char":
+            if node.attrs.get("MATLAB_class") == b"char" or {
+                "scale_factor",
+                "add_offset",
+                "MATLAB_empty",
+            }.intersection(node.attrs):
                 raise UnsupportedData(
-                    f"{member.name} {'holds packed numbers' if packed else 'is text or empty in MATLAB'}. Name a "
-                    "matrix with part=; for the attributes scale_factor and add_offset pass what xarray opens."
+                    f"{member.name} holds packed numbers, with a scale_factor or add_offset, or text or nothing of "
+                    "MATLAB. Pass packed numbers as xarray opens them, or name a matrix of numbers with part=."
                 )
             step = -1 if member.is_turned else 1
             shape = (node.shape or ())[::step]

@@ -222,7 +222,7 @@ def test_what_is_no_matrix_of_matlab_is_refused(tmp_path: Path) -> None:
         assert ls.as_operator(file["a"]).shape == (P, N)  # as h5py shows it
     with pytest.raises(InvalidProblem, match="2 matrices"):
         ls.open_rows(path)
-    with pytest.raises(UnsupportedData, match="note is text or empty in MATLAB"):
+    with pytest.raises(UnsupportedData, match=r"note holds .* text or nothing of MATLAB"):
         ls.open_rows(path, part="note")
     scipy.io.savemat(path, {"X": DENSE})  # version 5
     with pytest.raises(UnsupportedData, match="bytes are not of that format"):
