@@ -423,3 +423,16 @@ def test_large_means_do_not_hide_what_confounds_leave(solver):
     )
     np.testing.assert_allclose(far.values, near.values, atol=1e-6)
     np.testing.assert_array_equal(far.p_values, near.p_values)
+
+
+def test_a_solution_is_tested_on_rows_that_are_read_once():
+    """Slices of both views come once: the test is that of the same rows in memory."""
+    X, Y = planted(np.random.default_rng(0))
+    solution = ls.solve(ls.CCA(X[:100], Y[:100], k=3, ridge=1.0))
+    slices = [iter([V[100:150], V[150:]]) for V in (X, Y)]
+    held, once = (
+        ls.permutation_test(ls.CCA(*views), solution=solution, permutations=19, rng=0)
+        for views in ((X[100:], Y[100:]), slices)
+    )
+    np.testing.assert_allclose(once.correlations, held.correlations, atol=1e-12)
+    np.testing.assert_array_equal(once.uncorrected, held.uncorrected)

@@ -80,6 +80,7 @@ from linspec.studies.inference.permutation import (
 )
 from linspec.studies.inference.rows import (
     Removal,
+    check_rows_are_known,
     frequencies,
     on_images,
     reflected,
@@ -449,6 +450,17 @@ def stepwise_test(
     """Test by permuting rows how many canonical correlations there are; `linspec.permutation_test` explains it."""
     until = time.perf_counter() + checked_seconds(max_seconds)
     check_choice("statistic", statistic, STATISTICS)
+    if solution is not None:  # whose variates take the places of the views, of which they read the rows once
+        if not isinstance(solution, LinearSolution):
+            raise InvalidProblem(
+                f"solution must be a CCASolution; got {shown(solution)}. Fit one to other rows."
+            )
+        taken = problem.confounds if solution.confound_mean is not None else None
+        variates = map(brought_here, solution.transform(problem.X, problem.Y, confounds=taken))
+        problem = problem.with_matrices(
+            {name: as_operator(part, name) for name, part in zip("XY", variates, strict=True)}
+        )
+    check_rows_are_known(problem, "permutation_test permutes rows")
     problem, exchange, permutations = rows.exchange_of(problem)
     if problem.sample_weight is not None:  # weights that count rows are repeated rows now
         raise InvalidProblem(
@@ -456,15 +468,7 @@ def stepwise_test(
             'got sample_weight. Pass solver="auto": each permutation is solved, and weights stay with the rows of X.'
         )
     removal, exchange = removal_of(problem, exchange, "permutation_test")
-    X, Y = problem.X, problem.Y
-    if solution is not None:
-        if not isinstance(solution, LinearSolution):
-            raise InvalidProblem(
-                f"solution must be a CCASolution; got {shown(solution)}. Fit one to other rows."
-            )
-        taken = problem.confounds if solution.confound_mean is not None else None
-        X, Y = map(brought_here, solution.transform(X, Y, confounds=taken))
-    U, V, rho, device = _variates(problem, removal, X, Y)
+    U, V, rho, device = _variates(problem, removal)
     generator, stop = random_generator(rng), Request()
     with np.errstate(divide="ignore"):  # a correlation of 1 has an infinite statistic
         observed = sums_from(-np.log1p(-(rho**2))) if statistic == "wilks" else rho**2
@@ -481,8 +485,8 @@ def stepwise_test(
             exceeded[:] += STATISTICS[statistic](M) >= observed * (1 - TIE)
 
     slow = (
-        f"the bases of {X.shape[1]} + {Y.shape[1]} columns of {U.shape[0]} rows take longer. Pass fewer columns, or set"
-        " rows aside and test a solution on them (solution=)"
+        f"the bases of {problem.X.shape[1]} + {problem.Y.shape[1]} columns of {U.shape[0]} rows take longer. Pass "
+        "fewer columns, or set rows aside and test a solution on them (solution=)"
     )
     count = made_in_time(permute, permutations, stop, max_seconds, until, slow)
     uncorrected = (1 + exceeded) / (1 + count)
@@ -567,9 +571,9 @@ def null_correlations(
 # ---- the variates ----------------------------------------------------------------------------------
 
 
-def _variates(problem: CCA, removal: Removal, X: Any, Y: Any) -> tuple[Array, Array, HostArray, Device]:
+def _variates(problem: CCA, removal: Removal) -> tuple[Array, Array, HostArray, Device]:
     """Orthonormal bases of both column spaces, with the canonical variates first, and the correlations."""
-    views = {"X": as_operator(X, "X"), "Y": as_operator(Y, "Y")}
+    views = problem.matrices
     for name, A in views.items():
         if not A.readable:
             raise MissingCapability(

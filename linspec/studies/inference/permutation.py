@@ -228,7 +228,6 @@ class Rows:
             check_count("permutations", self.permutations, 1)
         count = len(self.permutations) if listed else self.permutations
         problem.check_labels({"groups": self.groups, "blocks": self.blocks})
-        check_rows_are_known(problem, "permutation_test permutes data")
         n = min(A.shape[0] for A in problem.matrices.values())
         w = problem.sample_weight if self.weights == "survey" else None
         exchange = Exchange.of(
@@ -402,6 +401,7 @@ def check_can_be_permuted(problem: Problem[Any]) -> None:
             f"{next(iter(problem.matrices))}. Use linspec.bootstrap or linspec.cross_validate, which draw and hold out "
             'rows; in a problem of your own, linspec.matrix(permuted="columns") permutes the entries of each column.'
         )
+    check_rows_are_known(problem, "permutation_test permutes data")
     weighted = [name for name in problem.matrices if problem.weights_of(name) is not problem.sample_weight]
     if weighted:
         raise InvalidProblem(
