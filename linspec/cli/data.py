@@ -40,7 +40,7 @@ from linspec.operators.row_files import is_pattern, row_files
 from linspec.process import machine
 from linspec.process.files import is_there
 from linspec.process.progress import report_progress
-from linspec.solving.complete_rows import complete_rows
+from linspec.solving.complete_rows import chosen_entries, complete_rows
 
 HEADER, DROPPED = "linspec.header", "linspec.dropped"
 """The keys of ``--header``, and of the sentence on rows that lack a value, in the context of click."""
@@ -267,10 +267,11 @@ def _read_ids(paths: Iterable[str], column: str) -> list[Any]:
 
 def _complete(rows: Values, ids: list[str]) -> tuple[dict[str, Any], list[str]]:
     """Return the rows that lack no value in any matrix, and say on standard error how many are left out."""
-    complete, numbers, text = complete_rows(rows)
+    numbers, text = complete_rows(rows)
     text = f"--drop-missing: {text}"
     click.get_current_context().meta[DROPPED] = text
     echo(text, err=True)
+    complete = {name: chosen_entries(matrix, numbers) for name, matrix in rows.items()}
     ids = ids if numbers is None else [ids[i] for i in numbers if ids]
     texts = {name: matrix.astype(str) for name, matrix in complete.items() if matrix.dtype.kind == "O"}
     return {**complete, **texts}, ids

@@ -38,7 +38,7 @@ def drop_missing(*data: Any) -> Any:
 
     Parameters
     ----------
-    *data : data of n rows, or a Problem
+    *data : data of n rows, or problems
         Everything whose rows belong together: the matrices of a problem, of any kind that `linspec.as_operator` takes
         and reads by rows; and vectors, such as targets, classes, weights, confounds, groups. Paths of files are opened.
         None stays None. A value is missing if it is NaN, None or what a library of frames writes for it. Of a problem
@@ -78,25 +78,20 @@ def drop_missing(*data: Any) -> Any:
     >>> X.tolist(), groups
     ([[1.0, 2.0], [6.0, 7.0]], ['a', 'b'])
     """
-    if len(data) == 1 and isinstance(data[0], Problem):
-        _, numbers, text = complete_rows(data[0].matrices)
-        if numbers is None:
-            return data[0]
-        warn(text, UserWarning)
-        return data[0].on_rows(numbers)
     opened = [open_rows(x, missing="nan") if isinstance(x, str | os.PathLike) else x for x in data]
     named = {f"data[{i}]": x for i, x in enumerate(opened)}
     check_order(named)
-    complete, numbers, text = complete_rows(named)
+    numbers, text = complete_rows(named)
     if numbers is not None:
         warn(text, UserWarning)
-    return complete["data[0]"] if len(data) == 1 else tuple(complete.values())
+    chosen = [chosen_entries(x, numbers) for x in opened]
+    return chosen[0] if len(data) == 1 else tuple(chosen)
 
 
-def complete_rows(data: Mapping[str, Any]) -> tuple[dict[str, Any], HostArray | None, str]:
-    """Return data by name on the rows that lack nothing in any, the numbers of these rows, and how many are left out.
+def complete_rows(data: Mapping[str, Any]) -> tuple[HostArray | None, str]:
+    """Return the numbers of the rows that lack nothing in any of some data, and how many are left out.
 
-    The numbers are None, and the data the same, if no row lacks anything.
+    The numbers are None if no row lacks anything.
     """
     gaps = {name: _gaps(x, name) for name, x in data.items() if x is not None}
     if len({*map(len, gaps.values())}) != 1:
@@ -108,14 +103,13 @@ def complete_rows(data: Mapping[str, Any]) -> tuple[dict[str, Any], HostArray | 
     text = f"{gone.sum()} of {count_of(len(gone), 'row')} lack a value and are left out."
     if gone.all():
         raise InvalidProblem(f"{text} Leave out columns with many gaps, or impute them.")
-    if not gone.any():
-        return dict(data), None, text
-    numbers = np.flatnonzero(~gone)
-    return {name: x if x is None else _chosen(x, numbers) for name, x in data.items()}, numbers, text
+    return (np.flatnonzero(~gone) if gone.any() else None), text
 
 
 def _gaps(data: Any, name: str) -> HostArray:
     """Return for each row whether a value is missing."""
+    if isinstance(data, Problem):
+        return np.logical_or.reduce([_gaps(A, key) for key, A in data.matrices.items()])
     check_bare(data, name)
     if is_frame(data) or is_series(data):
         data = labels_of(data, name)
@@ -143,8 +137,12 @@ def _gaps(data: Any, name: str) -> HostArray:
     return gone
 
 
-def _chosen(data: Any, numbers: HostArray) -> Any:
-    """Return some rows of data."""
+def chosen_entries(data: Any, numbers: HostArray | None) -> Any:
+    """Return some rows of data, or entries of a vector; all of them if there are no numbers."""
+    if data is None or numbers is None:
+        return data
+    if isinstance(data, Problem):
+        return data.on_rows(numbers)
     if is_frame(data) or is_series(data):
         return chosen_rows_of(data, numbers)
     if isinstance(data, list | tuple):
@@ -152,7 +150,7 @@ def _chosen(data: Any, numbers: HostArray) -> Any:
     if is_labelled(data) or hasattr(data, "dask") or (isinstance(data, np.ndarray) and data.ndim == 1):
         return data[numbers]
     if is_array(data) and data.ndim == 1:
-        return _chosen(data[:, None], numbers)[:, 0]
+        return chosen_entries(data[:, None], numbers)[:, 0]
     A = as_operator(data)
     rows = named_rows(A, numbers)
     return rows if A is data or rows.stored_array is None else rows.stored_array

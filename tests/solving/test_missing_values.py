@@ -149,3 +149,15 @@ def test_a_problem_leaves_out_rows_in_all_its_matrices_weights_and_confounds():
         ls.bootstrap(ls.CCA(X, Y, 2), "gram", draws=5, missing="drop")
     with pytest.raises(ls.errors.InvalidOption, match="missing must be one of error, drop"):
         ls.solve(problem, missing="skip")
+
+
+def test_groups_beside_a_problem_leave_out_the_same_rows():
+    rng = np.random.default_rng(6)
+    X, y = rng.standard_normal((60, 3)), rng.standard_normal(60)
+    X[4, 0], groups = np.nan, np.repeat(np.arange(20), 3).astype(object)
+    groups[30] = None
+    with pytest.warns(UserWarning, match="2 of 60 rows"):
+        problem, chosen = ls.drop_missing(ls.LeastSquares(X, y, center=True), groups)
+    keep = np.delete(np.arange(60), [4, 30])
+    assert chosen.tolist() == groups[keep].tolist()
+    np.testing.assert_array_equal(problem.A.dense(), X[keep])
