@@ -470,7 +470,7 @@ def field(  # noqa: PLR0913  # one declaration for all that a field may mean
         The axes of the field by letters, such as "k k". Pass it if `rows_of` and `value` do not determine the axes.
         "k" counts components: studies cut an answer to its first components along these axes. Alternatives are
         separated by "|"; "any" is for a field whose axes vary.
-    in_home : bool, default False
+    on_device : bool, default False
         Whether the field is placed in the array library and dtype of the data although it has none of `leading`,
         `rows_of` and `mean_of`, as left singular vectors are.
 
