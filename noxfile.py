@@ -38,6 +38,13 @@ TEMPLATES = {
 }
 """The names that the templates have in the pages, and what `linspec new` is asked for."""
 
+VERSIONS = nox.project.load_toml(Path(__file__).parent / "tests" / "releases" / "versions.toml")
+RELEASES = {
+    name: [nox.param(entry["python"], releases, id=releases) for releases, entry in entries.items()]
+    for name, entries in VERSIONS.items()
+}
+"""The environments of the sessions `formats` and `peers`."""
+
 KERNELS = (
     *("Prescott", "Core2", "Penryn", "Dunnington", "Nehalem", "Atom", "Barcelona", "Bobcat"),
     *("Sandybridge", "Bulldozer", "Piledriver", "Steamroller", "Excavator"),
@@ -136,10 +143,17 @@ def lowest(session: nox.Session) -> None:
 
 
 @nox.session
-def peers(session: nox.Session) -> None:
-    """The pages that translate the calls of other libraries, with the libraries that can be installed."""
-    session.install(*DEV, "cca-zoo==4.0.1")
-    session.run("pytest", "-k", "coming-from", "tests/pages/test_docs_snippets.py", *session.posargs)
+@nox.parametrize("python,releases", RELEASES["formats"])
+def formats(session: nox.Session, releases: str) -> None:
+    """Objects and files of other libraries, by pinned releases: taken with their numbers, or refused with the way."""
+    _with_releases(session, "formats", releases)
+
+
+@nox.session
+@nox.parametrize("python,releases", RELEASES["peers"])
+def peers(session: nox.Session, releases: str) -> None:
+    """Each row of the pages that translate the calls of other libraries, run with pinned releases of these."""
+    _with_releases(session, "peers", releases)
 
 
 @nox.session
@@ -238,7 +252,7 @@ def distributed(session: nox.Session) -> None:
 def elsewhere(session: nox.Session) -> None:
     """The suite without what only Linux or POSIX has: affinity, control groups, madvise, fork, most signals."""
     session.install(*DEV)
-    apart = {"__pycache__", "doubles", "estimators", "hostile", "mutants"}
+    apart = {"__pycache__", "doubles", "estimators", "hostile", "mutants", "releases"}
     folders = [
         str(each) for each in sorted(Path("tests").iterdir()) if each.is_dir() and each.name not in apart
     ]
@@ -453,6 +467,15 @@ def _lowest_versions() -> list[str]:
     bounds = [match.groups() for line in named if (match := re.fullmatch(r"([\w-]+)>=([\d.]+)", line))]
     bounds.sort(key=lambda bound: [int(number) for number in bound[1].split(".")])
     return [f"{name}=={version}" for name, version in dict(bounds).items()]
+
+
+def _with_releases(session: nox.Session, name: str, releases: str) -> None:
+    """Run one folder of tests/releases with the packages that `versions.toml` names; prints a table."""
+    pins = [*VERSIONS[name][releases]["packages"], *(_lowest_versions() if releases == "lowest" else ())]
+    constraints = Path(session.create_tmp(), f"{name}-{releases}.txt")
+    constraints.write_text("\n".join(pins) + "\n", "utf-8")
+    session.install("--constraint", str(constraints), *DEV, *VERSIONS[name][releases]["packages"])
+    session.run("pytest", f"tests/releases/{name}", *session.posargs, env={"SCIPY_ARRAY_API": "1"})
 
 
 def _kernel(session: nox.Session, name: str | None) -> str | None:
