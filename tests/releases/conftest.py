@@ -9,6 +9,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 TABLE = pytest.StashKey[list[tuple[str, str, str]]]()
@@ -35,6 +36,26 @@ def seen(request: pytest.FixtureRequest) -> Seen:
         request.config.stash[TABLE].append((tried, versions, outcome))
 
     return row
+
+
+@pytest.fixture
+def same(seen: Seen) -> Callable[..., None]:
+    """Call it with what was tried, the distributions, and pairs of ours and theirs, which are compared."""
+
+    def row(tried: str, distributions: str, *pairs: tuple, within: float = 1e-12, besides: str = "") -> None:
+        worst = max(difference(*pair) for pair in pairs)
+        assert worst <= within, f"{tried}: {worst:.1e}"
+        seen(tried, distributions, f"{worst:.0e}{besides}")
+
+    return row
+
+
+def difference(ours: object, theirs: object) -> float:
+    """The largest difference, relative to the largest number of theirs; columns have either sign."""
+    ours, theirs = (np.asarray(numbers, float).squeeze() for numbers in (ours, theirs))
+    assert ours.shape == theirs.shape
+    signs = np.sign((ours * theirs).sum(axis=0)) if ours.ndim == 2 else 1.0
+    return np.abs(ours * signs - theirs).max() / np.abs(theirs).max()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
