@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,58 +11,124 @@ from sklearn.datasets import load_linnerud, load_wine
 
 import linspec as ls
 
-Answers = dict[str, np.ndarray]
-Pairs = Iterator[tuple[np.ndarray, np.ndarray]]
-
 X, Y = load_linnerud(return_X_y=True)
 A, g = load_wine(return_X_y=True)
 n, b = len(A), g + np.random.default_rng(0).standard_normal(len(A))
-TABLES = {"X": X, "Y": Y, "A": A, "g": g, "b": b}
-
+TWO = np.column_stack([b, A[:, 0] * A[:, 1]])
+FAR = A[:, :2] + [0, 1.7e9]  # a column of times
 R = """
-suppressMessages({library(MASS); library(pls); library(vegan); library(sandwich); library(irlba); library(glmnet)})
-take <- function(name, p) { v <- readBin(name, "double", 1e6); if (p == 1) v else matrix(v, ncol = p) }
+needed <- c("MASS", "glmnet", "irlba", "pls", "sandwich", "vegan")
+suppressMessages(invisible(lapply(needed, library, character.only = TRUE)))
+take <- function(name, p) drop(matrix(readBin(name, "double", 1e6), ncol = p))
 X <- take("X", 3); Y <- take("Y", 3); A <- take("A", 13); g <- take("g", 1); b <- take("b", 1)
-n <- nrow(A); out <- list()
-for (name in c("MASS", "pls", "vegan", "sandwich", "irlba", "glmnet"))
-  out[[name]] <- as.double(unlist(packageVersion(name)))
-out$R <- as.double(c(R.version$major, strsplit(R.version$minor, ".", fixed = TRUE)[[1]]))
-pairs <- cancor(X, Y); out$cor <- pairs$cor; out$xcoef <- pairs$xcoef; out$ycoef <- pairs$ycoef
-out$ccora <- CCorA(Y, X)$CanCorr
-p <- prcomp(A); out$prcomp <- p$sdev; out$rotation <- p$rotation; out$scores <- p$x
-p <- prcomp(A, scale. = TRUE); out$scaled <- p$sdev; out$scaled_rotation <- p$rotation
-p <- princomp(A); out$princomp <- p$sdev; out$loadings <- unclass(p$loadings)
-p <- svd(A); out$d <- p$d; out$u <- p$u; out$v <- p$v
-set.seed(1); p <- irlba(A, 4); out$irlba <- p$d; out$irlba_v <- p$v
-p <- prcomp_irlba(A, 3); out$prcomp_irlba <- p$sdev
-fit <- lm(b ~ A); out$lm <- coef(fit); out$summary <- coef(summary(fit)); out$confint <- confint(fit)
-out$r2 <- summary(fit)$r.squared
-for (kind in c("HC0", "HC1", "HC2", "HC3")) out[[kind]] <- vcovHC(fit, kind)
-out$vcovCL <- vcovCL(fit, cluster = g, type = "HC1"); out$vcovCL0 <- vcovCL(fit, cluster = g)
-out$weighted <- coef(summary(lm(b ~ A, weights = 1 + g)))
-out$ridge <- coef(lm.ridge(b ~ A, lambda = 2))
-out$gcv <- lm.ridge(b ~ A, lambda = c(0.5, 2, 8, 32))$GCV
-fit <- glmnet(A, b, alpha = 0, lambda = 0.2, thresh = 1e-20, maxit = 1e7); out$glmnet <- as.double(coef(fit))
-out$glmnet_default <- as.double(coef(glmnet(A, b, alpha = 0, lambda = 0.2)))
-fit <- lda(A, g); out$lda <- fit$scaling; out$class <- as.double(as.character(predict(fit)$class))
-out$posterior <- predict(fit)$posterior
-out$plsr <- drop(coef(plsr(cbind(b, g) ~ A, ncomp = 4, method = "oscorespls"), ncomp = 4))
-for (k in 1:4) out[[paste0("kernelpls", k)]] <- coef(plsr(b ~ A, ncomp = 4, method = "kernelpls"), ncomp = k)[, , 1]
-fit <- plsr(b ~ A, ncomp = 3, method = "oscorespls"); out$pls_scores <- unclass(scores(fit)); out$pls_weights <- unclass(loading.weights(fit))
-fit <- rda(Y ~ X); out$rda <- fit$CCA$eig; out$total <- fit$tot.chi
-far <- cbind(A[, 1], 1.7e9 + A[, 2]); out$far <- coef(lm(b ~ far)); out$far_r2 <- summary(lm(b ~ far))$r.squared
-out$far_cor <- cancor(far, A[, 3:4])$cor
-out$dependent <- coef(lm(b ~ cbind(A[, 1:2], A[, 1] + A[, 2])))
-out$far_glm <- as.double(coef(glmnet(far, b, alpha = 0, lambda = 0.2, thresh = 1e-20, maxit = 1e7)))
-for (name in names(out)) { v <- as.matrix(out[[name]]); writeBin(c(dim(v), as.double(v)), paste0(name, ".out")) }
+two <- take("TWO", 2); far <- take("FAR", 2)
+pairs <- cancor(X, Y); pca <- prcomp(A); scaled <- prcomp(A, scale. = TRUE); s <- svd(A); i <- irlba(A, 4)
+fit <- lm(b ~ A); lda <- lda(A, g); pls <- plsr(b ~ A, 3, method = "oscorespls")
+net <- function(...) as.matrix(coef(glmnet(A, b, alpha = 0, lambda = 0.2, ...)))
+out <- list(cor = pairs$cor, xcoef = pairs$xcoef, ycoef = pairs$ycoef, ccora = CCorA(Y, X)$CanCorr,
+  sdev = pca$sdev, rotation = pca$rotation, x = pca$x, princomp = princomp(A)$sdev,
+  scaled = scaled$sdev, scaled_rotation = scaled$rotation, d = s$d, u = s$u, v = s$v, irlba = i$d, irlba_v = i$v,
+  summary = coef(summary(fit)), confint = confint(fit), weighted = coef(summary(lm(b ~ A, weights = 1 + g))),
+  HC0 = vcovHC(fit, "HC0"), HC1 = vcovHC(fit, "HC1"), HC2 = vcovHC(fit, "HC2"), HC3 = vcovHC(fit),
+  clustered = vcovCL(fit, g), ridge = coef(lm.ridge(b ~ A, lambda = 2)),
+  glmnet = net(thresh = 1e-20, maxit = 1e7), glmnet_default = net(),
+  scaling = lda$scaling, posterior = predict(lda)$posterior, scores = unclass(scores(pls)), oscores = coef(pls, 3),
+  kernel = coef(plsr(two ~ A, 3, method = "kernelpls"), 3), simpls = coef(plsr(b ~ A, 3, method = "simpls"), 3),
+  simpls_two = coef(plsr(two ~ A, 3, method = "simpls"), 3), rda = rda(Y ~ X)$CCA$eig,
+  far = coef(lm(b ~ far)), twice = coef(lm(b ~ cbind(A[, 1:2], A[, 1]))))
+for (name in names(out)) {
+  v <- as.matrix(drop(out[[name]]))
+  writeBin(as.double(c(dim(v), v)), paste0(name, ".out"))
+}
+cat(paste("R", getRversion()), sapply(needed, function(name) paste(name, packageVersion(name))), sep = ", ")
+"""
+OCTAVE = """
+warning("off", "all"); pkg load statistics
+take = @(name, p) reshape(fread(fopen(name), Inf, "double"), [], p);
+X = take("X", 3); Y = take("Y", 3); A = take("A", 13); b = take("b", 1); one = ones(178, 1);
+[out.A, out.B, out.r, out.U, out.V, stats] = canoncorr(X, Y); out.wilks = stats.Wilks'; out.pF = stats.pF';
+[out.coeff, out.score, out.latent] = pca(A); [out.u, s, out.v] = svds(sparse(A), 3); out.s = diag(s);
+out.divided = [one, A] \\ b; out.twice = [A, A(:, 1)] \\ b; out.far = [one, take("FAR", 2)] \\ b;
+[out.pcg, flag] = pcg(A' * A + 2 * eye(13), A' * b, 1e-14, 200); [xl, yl, xs, ys, out.simpls, y] = plsregress(A, b, 3);
+for [v, name] = out
+  file = fopen([name ".out"], "w"); fwrite(file, [size(v)(:); v(:)], "double"); fclose(file);
+end
+p = pkg("list", "statistics"); printf("Octave %s, statistics %s", version(), p{1}.version)
 """
 
 
-def answers(folder: Path, command: list[str], script: str) -> Answers:
-    for name, table in TABLES.items():
+def answers(folder, script, *command):
+    """What the script computes from our tables, and the versions that it prints."""
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed")
+    for name, table in {"X": X, "Y": Y, "A": A, "g": g, "b": b, "TWO": TWO, "FAR": FAR}.items():
         np.asarray(table, float).T.tofile(folder / name)
     (folder / "script").write_text(script)
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, "script"], cwd=folder, capture_output=True, text=True, check=False)
+    if any(
+        words in done.stderr for words in ("there is no package", "could not be loaded", "is not installed")
+    ):
+        pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stderr
     read = {path.stem: np.fromfile(path) for path in folder.glob("*.out")}
-    return {name: v[2:].reshape(v[:2].astype(int), order="F").squeeze() for name, v in read.items()}
+    return {
+        name: v[2:].reshape(v[:2].astype(int), order="F").squeeze() for name, v in read.items()
+    }, done.stdout
+
+
+def full(A, b, **options):
+    """The intercept, then the coefficients."""
+    solution = ls.solve(ls.LeastSquares(A, b, center=True, **options))
+    return np.append(solution.intercept, solution.x)
+
+
+def test_r(tmp_path, same, seen):
+    r, versions = answers(tmp_path, R, "Rscript")
+    pairs, svd = ls.solve(ls.CCA(X, Y)), ls.solve(ls.SVD(A, left=True))
+    pca, scaled = (ls.solve(ls.SVD(A, center=True, scale=scale)) for scale in (False, True))
+    fit, counted = (ls.LeastSquares(A, b, center=True, sample_weight=weights) for weights in (None, 1 + g))
+    lm, weighted = ls.standard_errors(fit), ls.standard_errors(counted, weights="precision")
+    summary, by_weight = (
+        np.stack([answer.coefficients, answer.errors, answer.t, answer.p_values]).squeeze().T
+        for answer in (lm, weighted)
+    )
+    lda = ls.solve(ls.Discriminant(A, ls.targets.lda(g)))
+    within = sum(np.cov(A[g == c].T) * (np.sum(g == c) - 1) for c in range(3)) / (n - 3)
+    scaling = lda.weights / np.sqrt(np.diag(lda.weights.T @ within @ lda.weights))
+    pls, two = ls.solve(ls.PLSRegression(A, b, 3)), ls.solve(ls.PLSRegression(A, TWO, 3))
+    rda = ls.solve(ls.ReducedRankRegression(X, Y, 3)).singular_values ** 2 / (len(X) - 1)
+    ours = {"cor": pairs.correlations, "xcoef": pairs.x_weights, "ycoef": pairs.y_weights}
+    ours |= {"ccora": pairs.correlations, "rda": rda, "princomp": pca.S / np.sqrt(n), "x": pca.transform(A)}
+    ours |= {"sdev": np.sqrt(pca.explained_variance), "rotation": pca.Vh.T, "scaled": scaled.S / np.sqrt(n)}
+    ours |= {"d": svd.S, "u": svd.U, "v": svd.Vh.T, "irlba": svd.S[:4], "irlba_v": svd.Vh[:4].T}
+    ours |= {"summary": summary, "confint": lm.intervals.squeeze().T, "weighted": by_weight}
+    ours |= {kind: ls.standard_errors(fit, kind).covariance for kind in ("HC0", "HC1", "HC2", "HC3")}
+    ours |= {"clustered": ls.standard_errors(fit, "clustered", groups=g).covariance, "scaling": scaling}
+    ours |= {"ridge": full(A, b, ridge=2, scale=True), "posterior": lda.probabilities(A)}
+    ours |= {"glmnet": full(A, b, ridge=n * 0.2 / b.std(), scale=True), "scaled_rotation": scaled.Vh.T}
+    ours |= {"oscores": pls.coefficients(3), "simpls": pls.coefficients(3), "kernel": two.coefficients(3)}
+    for name, numbers in (ours | {"scores": pls.transform(A)}).items():
+        same(f"R: {name}", "linspec", (numbers, r[name]), within=1e-9)
+    assert np.isnan([r["far"][2], r["twice"][3]]).all()
+    numbers = (full(FAR, b)[1:], full(A[:, :2], b)[1:]), (full(A[:, :1], b), r["far"][:2])
+    same("R: lm leaves a column of times out", "linspec", *numbers, within=1e-6)
+    for name, exact in (("simpls_two", "kernel"), ("glmnet_default", "glmnet")):
+        apart = np.abs(r[name] - r[exact]).max() / np.abs(r[exact]).max()
+        seen(f"R: {name}", "linspec", f"{apart:.0e} from {exact}")
+    seen("R", "linspec", versions)
+
+
+def test_octave(tmp_path, same, seen):
+    r, versions = answers(tmp_path, OCTAVE, "octave", "--no-gui", "--quiet")
+    pairs, pca, root = ls.solve(ls.CCA(X, Y)), ls.solve(ls.SVD(A, center=True)), np.sqrt(len(X) - 1)
+    wilks, svd = ls.significance(ls.CCA(X, Y)).wilks, ls.solve(ls.SVD(A, 3, left=True))
+    ours = {"A": pairs.x_weights * root, "B": pairs.y_weights * root, "r": pairs.correlations}
+    ours |= {"U": pairs.transform(X) * root, "wilks": wilks.values, "pF": wilks.p_values}
+    ours |= {"coeff": pca.Vh.T, "score": pca.transform(A), "latent": pca.explained_variance}
+    ours |= {"u": svd.U, "s": svd.S, "v": svd.Vh.T, "divided": full(A, b)}
+    ours |= {"twice": ls.solve(ls.LeastSquares(np.column_stack([A, A[:, 0]]), b)).x}
+    ours |= {"pcg": ls.solve(ls.LeastSquares(A, b, 2.0), "cg", tol=1e-12).x}
+    for name, numbers in (ours | {"simpls": ls.solve(ls.PLSRegression(A, b, 3)).coefficients(3)}).items():
+        same(f"Octave: {name}", "linspec", (numbers, r[name]), within=1e-9)
+    assert abs(r["far"][2]) < 1e-6 < 0.1 < abs(full(FAR, b)[2])
+    seen("Octave: a column of times", "linspec", f"{r['far'][2]:.0e} for {full(FAR, b)[2]:.2f}; {versions}")
