@@ -23,7 +23,7 @@ take <- function(name, p) drop(matrix(readBin(name, "double", 1e6), ncol = p))
 X <- take("X", 3); Y <- take("Y", 3); A <- take("A", 13); g <- take("g", 1); b <- take("b", 1)
 two <- take("TWO", 2); far <- take("FAR", 2)
 pairs <- cancor(X, Y); pca <- prcomp(A); scaled <- prcomp(A, scale. = TRUE); s <- svd(A); i <- irlba(A, 4)
-fit <- lm(b ~ A); lda <- lda(A, g); pls <- plsr(b ~ A, 3, method = "oscorespls")
+fit <- lm(b ~ A); groups <- lda(A, g); pls <- plsr(b ~ A, 3, method = "oscorespls")
 net <- function(...) as.matrix(coef(glmnet(A, b, alpha = 0, lambda = 0.2, ...)))
 out <- list(cor = pairs$cor, xcoef = pairs$xcoef, ycoef = pairs$ycoef, ccora = CCorA(Y, X)$CanCorr,
   sdev = pca$sdev, rotation = pca$rotation, x = pca$x, princomp = princomp(A)$sdev,
@@ -32,7 +32,8 @@ out <- list(cor = pairs$cor, xcoef = pairs$xcoef, ycoef = pairs$ycoef, ccora = C
   HC0 = vcovHC(fit, "HC0"), HC1 = vcovHC(fit, "HC1"), HC2 = vcovHC(fit, "HC2"), HC3 = vcovHC(fit),
   clustered = vcovCL(fit, g), ridge = coef(lm.ridge(b ~ A, lambda = 2)),
   glmnet = net(thresh = 1e-20, maxit = 1e7), glmnet_default = net(),
-  scaling = lda$scaling, posterior = predict(lda)$posterior, scores = unclass(scores(pls)), oscores = coef(pls, 3),
+  scaling = groups$scaling, posterior = predict(groups)$posterior,
+  posterior_mle = predict(lda(A, g, method = "mle"))$posterior, scores = unclass(scores(pls)), oscores = coef(pls, 3),
   kernel = coef(plsr(two ~ A, 3, method = "kernelpls"), 3), simpls = coef(plsr(b ~ A, 3, method = "simpls"), 3),
   simpls_two = coef(plsr(two ~ A, 3, method = "simpls"), 3), rda = rda(Y ~ X)$CCA$eig,
   far = coef(lm(b ~ far)), twice = coef(lm(b ~ cbind(A[, 1:2], A[, 1]))))
@@ -104,7 +105,7 @@ def test_r(tmp_path, same, seen):
     ours |= {"summary": summary, "confint": lm.intervals.squeeze().T, "weighted": by_weight}
     ours |= {kind: ls.standard_errors(fit, kind).covariance for kind in ("HC0", "HC1", "HC2", "HC3")}
     ours |= {"clustered": ls.standard_errors(fit, "clustered", groups=g).covariance, "scaling": scaling}
-    ours |= {"ridge": full(A, b, ridge=2, scale=True), "posterior": lda.probabilities(A)}
+    ours |= {"ridge": full(A, b, ridge=2, scale=True), "posterior_mle": lda.probabilities(A)}
     ours |= {"glmnet": full(A, b, ridge=n * 0.2 / b.std(), scale=True), "scaled_rotation": scaled.Vh.T}
     ours |= {"oscores": pls.coefficients(3), "simpls": pls.coefficients(3), "kernel": two.coefficients(3)}
     for name, numbers in (ours | {"scores": pls.transform(A)}).items():
@@ -112,7 +113,11 @@ def test_r(tmp_path, same, seen):
     assert np.isnan([r["far"][2], r["twice"][3]]).all()
     numbers = (full(FAR, b)[1:], full(A[:, :2], b)[1:]), (full(A[:, :1], b), r["far"][:2])
     same("R: lm leaves a column of times out", "linspec", *numbers, within=1e-6)
-    for name, exact in (("simpls_two", "kernel"), ("glmnet_default", "glmnet")):
+    for name, exact in (
+        ("simpls_two", "kernel"),
+        ("glmnet_default", "glmnet"),
+        ("posterior", "posterior_mle"),
+    ):
         apart = np.abs(r[name] - r[exact]).max() / np.abs(r[exact]).max()
         seen(f"R: {name}", "linspec", f"{apart:.0e} from {exact}")
     seen("R", "linspec", versions)
