@@ -126,11 +126,7 @@ def test_ridges(seen):
     assert others.min() > 0
     targets = ls.solve(ls.RidgeManyTargets(A, np.column_stack([b, A[:, 0] ** 2]), ALPHAS))
     pairs += [(targets.weights[:, 0], Ridge(targets.ridges[0]).fit(A, b).coef_)]
-    seen(
-        "RidgeCV",
-        SK,
-        f"{equal(*pairs)}; another choice without cv in {others[0]} of 30, by R² in {others[1]}",
-    )
+    seen("RidgeCV", SK, f"{equal(*pairs)}; another choice of 30: {others[0]} without cv, {others[1]} by R²")
 
 
 def test_kernel_ridge(seen):
