@@ -154,7 +154,7 @@ def formats(session: nox.Session, releases: str) -> None:
 def peers(session: nox.Session, releases: str) -> None:
     """Each row of the pages that translate the calls of other libraries, run with pinned releases of these."""
     _with_releases(session, "peers", releases)
-    session.run("pytest", "-k", "coming-from", "tests/pages/test_docs_snippets.py")
+    session.run("pytest", "-k", "coming-from or compare", "tests/pages/test_docs_snippets.py")
 
 
 @nox.session
