@@ -68,7 +68,7 @@ def test_principal_components(seen):
         equal((PCA(5, svd_solver="full").fit(far).explained_variance_, exact))
         equal((ls.solve(ls.SVD(far, 5, center=True)).explained_variance, exact))
         off.append(apart(PCA(5).fit(far).explained_variance_, exact))
-    assert off[0] < 1e-5 < off[1] < 1e-3 < off[2] < 0.1 < off[3]
+    assert off[0] < 1e-5 < off[1] < off[2] < off[3] > 0.01
     ones = (np.random.default_rng(0).random((2**25, 2)) < [0.9, 0.5]).astype(np.float32)
     equal((ls.solve(ls.SVD(ones, 2, center=True)).explained_variance, [0.25, 0.09]), most=1e-3)
     assert PCA(2).fit(ones).mean_[0] == 0.5
