@@ -208,9 +208,5 @@ def test_discriminants(seen):
     odds = np.log(shares[:, :, 1] / shares[:, :, 0] * 59 / 71)
     equal((10 * odds[0], odds[1]))
     assert np.sum(ours.predict(Z) != theirs.predict(Z)) == 4
-    seen(
-        "LinearDiscriminantAnalysis",
-        SK,
-        f"{same} with lsqr, {lost:.0e} for means of 1e6; {gap:.0e} by default",
-    )
-    seen("LinearDiscriminantAnalysis, shrinkage=.9", SK, "10 times the log odds, 4 of 178 predictions differ")
+    seen("LDA", SK, f"{same} with lsqr, {lost:.0e} off at means of 1e6; by default {gap:.0e} off")
+    seen("LDA, shrinkage=.9", SK, "10 times the log odds, 4 of 178 predictions differ")
