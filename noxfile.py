@@ -154,6 +154,8 @@ def formats(session: nox.Session, releases: str) -> None:
 def peers(session: nox.Session, releases: str) -> None:
     """Each row of the pages that translate the calls of other libraries, run with pinned releases of these."""
     _with_releases(session, "peers", releases)
+    pages = ("-k", "coming-from or compare", "tests/pages/test_docs_snippets.py")
+    session.run("pytest", *pages, env={"LINSPEC_SLOW": "1", "SCIPY_ARRAY_API": "1"})
 
 
 @nox.session

@@ -724,8 +724,8 @@ class LinearClassifier:
 
     Notes
     -----
-    At ridge 0, with c − 1 directions for c classes, the probabilities are those of ``LinearDiscriminantAnalysis`` of
-    scikit-learn.
+    At ridge 0, with c − 1 directions for c classes, the probabilities are those of scikit-learn's
+    ``LinearDiscriminantAnalysis`` with ``solver="lsqr"``, and from 1.9.1 on with each of its solvers.
 
     References
     ----------
