@@ -38,6 +38,7 @@ from linspec.errors import (
     shown,
     warn,
 )
+from linspec.registry.objects import instead_of
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
 """Libraries whose frames are accepted, and of which tables can be made."""
@@ -138,7 +139,7 @@ def numbers_of(native: Any, what: str = "data") -> tuple[Any, tuple[str, ...] | 
     """
     library, kind = _kind(native)
     if kind == "lazy":
-        raise UnsupportedData(f"{what} must hold its rows; got a LazyFrame of polars. Pass {what}.collect().")
+        raise UnsupportedData(f"{what} must hold its rows; got a LazyFrame of polars. {instead_of(native)}")
     nw = _narwhals(native)
     if kind == "series":
         series = nw.from_native(_as_series(native), series_only=True)
@@ -373,7 +374,7 @@ def _no_numbers(what: str, columns: tuple[str, ...] | None, j: int, dtype: Any) 
     name = str(j) if columns is None else shown(columns[j])
     return UnsupportedData(
         f"{what} must hold numbers; got {dtype} in column {name}. Leave it out, or make numbers of it: indicator "
-        "columns of categories, say."
+        "columns of categories, say, or of lists `numpy.stack(data[name].to_numpy())`."
     )
 
 

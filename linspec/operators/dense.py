@@ -54,6 +54,7 @@ class DenseOperator(LinearOperator):
     def __init__(self, array: Array, mean: Array | None = None, dtype: Any = None) -> None:
         array = array if type(array) is np.ndarray else plain_array(array)
         if array.ndim != 2:
+            working_dtype(host_dtype(array))  # records and texts are no vectors
             vector = "A vector with a number for each row is one column, `x[:, None]`, and one row is `x[None, :]`."
             raise InvalidProblem(
                 f"data must have two dimensions; got {array.ndim} with shape {tuple(array.shape)}. "

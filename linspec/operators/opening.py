@@ -55,6 +55,7 @@ from linspec.operators.sparse import is_scipy_sparse
 from linspec.operators.streamed import StreamedOperator, is_stream
 from linspec.operators.tables import array_of_list, of_frame
 from linspec.process.files import looked_at
+from linspec.registry.objects import instead_of
 
 __all__ = ["as_operator", "labelled", "open_rows"]
 
@@ -260,7 +261,7 @@ def _operator_of(data: Any, name: str, rows: int | None) -> LinearOperator:
         raise UnsupportedData(
             f"{name} must be an array, a sparse matrix, a frame, a .npy file, an object with shape, dtype, matmat and "
             f"rmatmat, or an iterator of row slices; got {type(data).__module__}.{type(data).__qualname__}. "
-            "Pass its values, `.to_numpy()`, or numpy.asarray(...) of it; of a Dataset of xarray, one variable."
+            f"{instead_of(data)}"
         )
     return operator
 
@@ -275,7 +276,7 @@ def _of_labelled(data: Any, name: str) -> LinearOperator:
 
 def _of_list(data: Any, name: str, rows: int | None) -> LinearOperator:
     """Make the operator of a list of rows of numbers, or of a list of slices, which can be read several times."""
-    if isinstance(data, list) and data and _is_slice(data[0]):
+    if data and _is_slice(data[0]):
         known = all(_is_slice(part) for part in data)
         return StreamedOperator(
             partial(iter, data), sum(part.shape[0] for part in data) if known else rows, name
