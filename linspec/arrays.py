@@ -102,7 +102,7 @@ def is_array(x: object) -> bool:
         check_bare(x)
     if isinstance(x, np.ndarray):
         return True
-    known = bool(compat.is_array_api_obj(x)) and not isinstance(x, type) and not line_for(type(x))
+    known = bool(compat.is_array_api_obj(x)) and not isinstance(x, type) and not line_for(x)
     return known and not any(is_other(x) for is_other in _OTHER_LIBRARIES)
 
 
@@ -316,9 +316,10 @@ def host_dtype(x: Array) -> DType:
     if isinstance(x.dtype, np.dtype):
         return x.dtype
     try:
-        return np.dtype(str(x.dtype).rpartition(".")[2].replace("bfloat16", "float32"))
-    except TypeError as error:
-        message = f"arrays of dtype {x.dtype} are not supported; convert to float32 or float64."
+        # an attribute: by its name, NumPy has what ml_dtypes adds, too
+        return np.dtype(getattr(np, str(x.dtype).rpartition(".")[2].replace("bfloat16", "float32")))
+    except AttributeError as error:
+        message = f"arrays of dtype {x.dtype} are not supported; convert to float32, as `data.float()` of torch does."
         raise UnsupportedData(message) from error
 
 

@@ -82,7 +82,8 @@ class DenseOperator(LinearOperator):
     @property
     def _as_stored(self) -> bool:
         """Whether the array itself can be multiplied: in memory, with no conversion and no centring."""
-        return self.resident and self.mean is None and self.stored_dtype == self.dtype
+        plain = self.resident and self.mean is None
+        return plain and str(self.array.dtype).endswith(self.dtype.name)  # of bfloat16 NumPy has no name
 
     def _loaded(self, name: str) -> Rows:
         rows = Dense(self._source, name)

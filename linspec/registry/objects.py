@@ -9,10 +9,9 @@ object. What the table does not know is told by its methods.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
-LINES = {
+_LINES = {
     "PIL.Image": '`numpy.asarray(data.convert("F"))`, its grey values',
     "array.array builtins.memoryview": "`numpy.asarray(data)`",
     "astropy.Column": "`data.quantity.to_value(data.unit)`",
@@ -29,13 +28,19 @@ LINES = {
     "blosc2.CTable": "`data.iter_arrow_batches`, the method itself",
     "builtins.dict": "`pandas.DataFrame(data)`, if it has columns of numbers; of matrices, one",
     "builtins.list": (
-        "`numpy.array(data)`, if it has rows of numbers, or `data[0]`, if it is a batch with one tensor; of a source "
+        "`numpy.asarray(data)`, if it has rows of numbers, or `data[0]`, if it is a batch with one tensor; of a source "
         "of pairs, `X, Y = linspec.paired(source)` makes two matrices"
     ),
+    "dask.Bag": "`data.to_dataframe()`",
+    "dask.Delayed": "`[data]`, if it is a block of rows",
     "datasets.Dataset": ('`lambda: data.with_format("arrow", columns=data.format["columns"]).iter(1000)`'),
     "datasets.DatasetDict datasets.IterableDatasetDict": "`data[next(iter(data))]`, one of its splits",
     "datasets.IterableDataset": '`lambda: data.with_format("arrow").iter(1000)`',
     "duckdb.DuckDBPyConnection": "`data.df()`; a relation, `duckdb.sql(query)`, can be read in slices",
+    "duckdb.DuckDBPyRelation": (
+        "`data.df()`, or in slices, one at a time on a connection, "
+        "`lambda: pyarrow.RecordBatchReader.from_stream(data)`"
+    ),
     "io._IOBase": "`linspec.open_rows(data.name)`, the path of a file",
     "jax.BCOO": (
         "`scipy.sparse.coo_array((data.sum_duplicates().data, data.sum_duplicates().indices.T), data.shape)`"
@@ -85,6 +90,7 @@ LINES = {
         "`data[next(iter(data))]`, or another of its variables; if they are columns, `data.to_dataarray().T`"
     ),
 }
+LINES = {name: line for names, line in _LINES.items() for name in names.split()}
 """What to pass instead of objects of classes, each by library and name, which may be those of a base class."""
 
 METHODS = {
@@ -103,12 +109,13 @@ WITHIN = {
 """What to pass instead of an object of a library that holds others, with the line for these."""
 
 
-@lru_cache(maxsize=512)
-def line_for(kind: Any) -> str:
-    """What to pass instead of the objects of a class; "" if the table does not have it."""
-    libraries = [parent.__module__.partition(".")[0].lstrip("_") for parent in kind.__mro__]
-    names = [f"{library}.{parent.__name__}" for library, parent in zip(libraries, kind.__mro__, strict=True)]
-    return next((line for name in names for known, line in LINES.items() if name in known.split()), "")
+def line_for(x: Any) -> str:
+    """What to pass instead of an object; "" if the table does not have its class."""
+    for kind in type(x).__mro__:
+        name = f"{kind.__module__.partition('.')[0].lstrip('_')}.{kind.__name__}"
+        if name in LINES:
+            return LINES[name]
+    return ""
 
 
 def instead_of(x: Any, otherwise: str = "", holders: tuple[str, ...] = ()) -> str:
@@ -117,7 +124,7 @@ def instead_of(x: Any, otherwise: str = "", holders: tuple[str, ...] = ()) -> st
     Where the table does not have its class, it says `otherwise`, or else what the methods of the object tell. `holders`
     are the libraries of objects that hold it, the innermost first.
     """
-    line = line_for(type(x))
+    line = line_for(x)
     for library in holders:
         line = line and WITHIN[library].format(line.strip("`"))
     methods = (line for method, line in METHODS.items() if hasattr(type(x), method))

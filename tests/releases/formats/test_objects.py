@@ -1,0 +1,419 @@
+"""Objects that other libraries make: linspec reads the numbers that they state, or names the line that gives these.
+
+Each group yields rows: the distribution and what the object is, the object, its numbers by its own library with NaN in
+the gaps, and the lines of Python that refusals name, one after the other. A line is then evaluated, and what it gives
+is passed. Makers of lines such as `lambda: ...` must give slices.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from importlib import import_module
+from typing import Any
+
+import dask.array
+import dask.bag
+import dask.dataframe
+import h5py
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse
+import xarray as xr
+from numpy.lib.recfunctions import unstructured_to_structured
+from pyarrow import dataset, parquet
+
+import linspec as ls
+
+RNG = np.random.default_rng(0)
+A = RNG.standard_normal((25_000, 4))
+GAPS = A > 3.5
+G = np.where(GAPS, np.nan, A)
+S = np.where(np.abs(A) > 1, A, 0.0)
+NAMES = ["a", "b", "c", "d"]
+FRAME = pd.DataFrame(A, columns=NAMES)
+FILLED, STACKED, RECORDS = (
+    "(data * 1.0).filled(numpy.nan)",
+    "numpy.stack(data[name].to_numpy())",
+    "pandas.DataFrame(data[:])",
+)
+SLICES = "lambda: (data[i : i + 1000] for i in range(0, data.shape[0], 1000))"
+FIRST, MAGNITUDE = "data[next(iter(data))]", "data.to(data.units).magnitude"
+UNIT, QUANTITY = "data.to_value(data.unit)", "data.quantity.to_value(data.unit)"
+MODULES = "awkward dask linspec numpy pandas pyarrow scipy xarray"
+
+Rows = Iterator[tuple[Any, ...]]
+
+
+def of_python_and_numpy() -> Rows:
+    yield "numpy MaskedArray", np.ma.array(A, mask=GAPS), G, FILLED
+    yield (
+        "numpy MaskedArray of int8",
+        np.ma.array(np.int8(A), mask=GAPS),
+        np.where(GAPS, np.nan, np.int8(A)),
+        FILLED,
+    )
+    yield "numpy MaskedArray of bool", np.ma.array(A > 0, mask=GAPS), np.where(GAPS, np.nan, A > 0), FILLED
+    yield "numpy MaskedArray without a gap", np.ma.array(A), A, FILLED
+    yield "numpy matrix", np.matrix(A), A
+    yield "numpy recarray", FRAME.to_records(index=False), A, RECORDS
+    yield "numpy structured array", unstructured_to_structured(A, names=NAMES), A, RECORDS
+    yield "numpy memoryview", memoryview(A), A, "numpy.asarray(data)"
+    yield "numpy tuple of slices", (A[:1000], A[1000:]), A
+    yield "numpy function that yields slices", lambda: (rows for rows in np.split(A, 10)), A
+    yield "pandas dict of columns", dict(FRAME), A, "pandas.DataFrame(data)"
+    yield "pandas list of Series, each a row", [row for _, row in FRAME[:9].iterrows()], A[:9]
+    yield "pandas column of lists", pd.DataFrame({"name": list(A)}), A, STACKED
+    FRAME.to_csv("a.csv", index=False)
+    with open("a.csv") as file:  # noqa: PTH123
+        yield "pandas open file", file, A, "linspec.open_rows(data.name)"
+    for layout in ("bsr", "coo", "csc", "csr", "dia", "dok", "lil"):
+        yield f"scipy {layout}_array", getattr(scipy.sparse, f"{layout}_array")(S), S
+    image, line = pytest.importorskip("PIL.Image"), 'numpy.asarray(data.convert("F"))'
+    levels = np.arange(6000).reshape(60, 100)
+    yield "pillow Image, 8 bits", image.fromarray(np.uint8(levels)), np.uint8(levels), line
+    yield "pillow Image, 16 bits", image.fromarray(np.uint16(levels)), levels, line
+    palette = image.fromarray(np.uint8(levels)).convert("P", palette=image.Palette.ADAPTIVE)
+    yield "pillow Image with a palette", palette, np.asarray(palette.convert("L")), line
+
+
+def of_masks_and_units() -> Rows:
+    import pint
+    import unyt
+    from astropy import table, units
+    from astropy.utils.masked import Masked
+
+    unit = pint.UnitRegistry()
+    yield "pint Quantity", unit.Quantity(A, "km"), A, MAGNITUDE
+    yield "pint Quantity with a mask", unit.Quantity(np.ma.array(A, mask=GAPS), "km"), G, MAGNITUDE, FILLED
+    yield "unyt unyt_array", unyt.unyt_array(A, "km"), A, "data.to_value(data.units)"
+    yield "astropy Quantity", A * units.km, A, UNIT
+    yield "astropy Masked", Masked(A, mask=GAPS), G, FILLED
+    yield (
+        "astropy Masked of int16",
+        Masked(np.int16(A), mask=GAPS),
+        np.where(GAPS, np.nan, np.int16(A)),
+        FILLED,
+    )
+    yield "astropy MaskedQuantity", Masked(A * units.km, mask=GAPS), G, UNIT, FILLED
+    yield "astropy Column", table.Column(A), A
+    yield "astropy Column with a unit", table.Column(A, unit="km"), A, QUANTITY
+    yield "astropy MaskedColumn", table.MaskedColumn(A, mask=GAPS), G, FILLED
+    yield "astropy MaskedColumn with a unit", table.MaskedColumn(A, mask=GAPS, unit="km"), G, FILLED, QUANTITY
+    yield (
+        "astropy Table with masks",
+        table.Table(np.ma.array(A, mask=GAPS), names=NAMES),
+        G,
+        "data.to_pandas()",
+    )
+    yield "astropy QTable", table.QTable(A, names=NAMES, units=["m"] * 4), A, "data.to_pandas()"
+    if hasattr(np, "__array_namespace_info__"):  # marray needs NumPy 2.1
+        marray = pytest.importorskip("marray")
+        masked = getattr(marray, "masked_namespace", getattr(marray, "get_namespace", None))(np)
+        yield "marray MArray", masked.asarray(A, mask=GAPS), G, "numpy.where(data.mask, numpy.nan, data.data)"
+    import awkward
+
+    line = "awkward.to_numpy(awkward.fill_none(data, numpy.nan, axis=None))"
+    gaps = [
+        [None if gap else x for x, gap in zip(*row, strict=True)] for row in zip(A[:9000], GAPS, strict=False)
+    ]
+    yield "awkward Array", awkward.from_numpy(A), A, line
+    yield "awkward Array with None", awkward.Array(gaps), G[:9000], line
+
+
+def of_files() -> Rows:
+    import blosc2
+    import netCDF4
+    import tables
+
+    file = netCDF4.Dataset("a.nc", "w")
+    file.createDimension("t", len(A)), file.createDimension("x", 4)
+    packed = file.createVariable("packed", "i2", ("t", "x"), fill_value=-999)
+    packed.scale_factor = 0.5
+    packed[:] = np.ma.array(A, mask=GAPS)
+    packed.set_auto_maskandscale(False)
+    truth = np.where(packed[:] == -999, np.nan, packed[:] * 0.5)
+    packed.set_auto_maskandscale(True)
+    slices = "(numpy.ma.filled(data[i : i + 1000] * 1.0, numpy.nan) for i in range(0, data.shape[0], 1000))"
+    yield "netCDF4 Variable with gaps and a scale", packed, truth, "numpy.ma.filled(data[:] * 1.0, numpy.nan)"
+    yield "netCDF4 Variable, in slices", packed, truth, f"lambda: {slices}"
+    with h5py.File("a.h5", "w") as hdf5:
+        yield "h5py Dataset", hdf5.create_dataset("g/a", data=A, chunks=(1000, 4)), A
+        yield "h5py Group", hdf5["g"], A
+        yield (
+            "h5py Dataset of records",
+            hdf5.create_dataset("r", data=FRAME.to_records(index=False)),
+            A,
+            RECORDS,
+        )
+    with tables.open_file("t.h5", "w") as pytables:
+        yield "tables Array", pytables.create_array("/", "a", A), A, SLICES
+        yield "tables CArray", pytables.create_carray("/", "c", obj=A), A, SLICES
+        yield "tables EArray", pytables.create_earray("/", "e", obj=A), A, SLICES
+        ragged = pytables.create_vlarray("/", "v", tables.Float64Atom())
+        ragged.append(A[0]), ragged.append(A[1])
+        yield "tables VLArray", ragged, A[:2], "numpy.stack(data[:])"
+        records = pytables.create_table("/", "t", FRAME.to_records(index=False))
+        line = "lambda: (pandas.DataFrame(data[i : i + 10000]) for i in range(0, data.nrows, 10000))"
+        yield "tables Table", records, A, line
+        make = eval(line, {"data": records, "pandas": pd})
+        assert all(
+            rows.equals(same) for rows, same in zip(make(), make(), strict=True)
+        )  # two readers, one cursor
+    array = zarr_array("a", chunks=(1000, 4))
+    yield "zarr Array", array, A
+    yield "zarr Array in shards", zarr_array("s", chunks=(100, 4), shards=(1000, 4)), A
+    stored = blosc2.asarray(A, urlpath="a.b2nd", chunks=(1000, 4), mode="w")
+    yield "blosc2 NDArray on disk", stored, stored[:], SLICES
+    yield "blosc2 LazyExpr", stored + 1, A + 1, SLICES
+    if hasattr(blosc2, "CTable"):
+        arrow = pa.table(FRAME)
+        yield (
+            "blosc2 CTable",
+            blosc2.CTable.from_arrow(arrow.schema, arrow.to_batches()),
+            A,
+            "data.iter_arrow_batches",
+        )
+
+
+def zarr_array(name: str, **layout: Any) -> Any:
+    zarr = import_module("zarr")
+    array = zarr.create_group(store={}).create_array(name, shape=A.shape, dtype="f8", **layout)
+    array[:] = A
+    return array
+
+
+def of_labels() -> Rows:
+    unit = import_module("pint").UnitRegistry()
+    plain = xr.DataArray(A, dims=("t", "x"), name="a")
+    yield "xarray DataArray", plain, A
+    yield "xarray DataArray on dask", plain.chunk({"t": 1000}), A
+    xr.DataArray(G, dims=("t", "x"), name="a").to_netcdf("x.nc", encoding={"a": {"_FillValue": -9.0}})
+    yield "xarray DataArray of a lazy file", xr.open_dataset("x.nc").a, G
+    yield "xarray DataArray of a file on dask", xr.open_dataset("x.nc", chunks={"t": 1000}).a, G
+    yield "xarray Dataset", plain.to_dataset(), A, FIRST
+    columns = xr.Dataset({name: ("t", A[:, j]) for j, name in enumerate(NAMES)})
+    yield "xarray Dataset of columns", columns, A, "data.to_dataarray().T"
+    if hasattr(xr, "DataTree"):
+        yield "xarray DataTree", xr.DataTree(plain.to_dataset()), A, "data.dataset", FIRST
+    within = f'xarray.apply_ufunc(lambda data: {MAGNITUDE}, data, dask="allowed")'
+    yield "xarray DataArray of pint", plain.copy(data=unit.Quantity(A, "m")), A, within
+    lazy = unit.Quantity(dask.array.from_array(A, (1000, 4)), "m")
+    yield "xarray DataArray of pint on dask", plain.copy(data=lazy), A, within
+    blocks = [dask.delayed(rows) for rows in np.split(A, 10)]
+    masked = dask.array.ma.masked_array(dask.array.from_array(A, (1000, 4)), GAPS)
+    yield "dask Array", dask.array.from_array(A, (1000, 4)), A
+    yield "dask Array of masked blocks", masked, G, f"data.map_blocks(lambda data: {FILLED})"
+    yield "dask DataFrame", dask.dataframe.from_pandas(FRAME, npartitions=5), A
+    yield "dask list of Delayed", blocks, A
+    yield "dask Delayed", blocks[1], A[2500:5000], "[data]"
+    yield (
+        "dask Bag",
+        dask.bag.from_sequence(FRAME.to_dict("records"), npartitions=5),
+        A,
+        "data.to_dataframe()",
+    )
+    anndata = pytest.importorskip("anndata", reason="none takes zarr 3.0", exc_type=ImportError)
+    cells = anndata.AnnData(scipy.sparse.csr_matrix(S))
+    cells.write_h5ad("a.h5ad")
+    yield "anndata AnnData", cells, S
+    yield "anndata view", cells[100:900, [2, 0]], S[100:900][:, [2, 0]]
+    yield "anndata AnnData backed by a file", anndata.read_h5ad("a.h5ad", backed="r"), S
+    mudata = import_module("mudata").MuData({"rna": anndata.AnnData(A)})
+    yield "mudata MuData", mudata, A, "data[next(iter(data.mod))]"
+
+
+def of_tables() -> Rows:
+    import datasets
+    import duckdb
+    import lance
+    import narwhals
+
+    table = pa.table(FRAME)
+    parquet.write_table(table, "p.parquet", row_group_size=1000)
+    yield "pyarrow Table", table, A
+    yield "pyarrow RecordBatch", table.to_batches()[0], A
+    yield "pyarrow RecordBatchReader", lambda: table.to_reader(1000), A
+    yield "pyarrow Dataset", dataset.dataset("p.parquet"), A
+    yield "pyarrow Scanner", dataset.dataset("p.parquet").scanner(batch_size=1000), A, "data.to_batches"
+    yield "pyarrow Fragment", next(dataset.dataset("p.parquet").get_fragments()), A, "data.to_batches"
+    yield "pyarrow ParquetFile", parquet.ParquetFile("p.parquet"), A, "data.iter_batches"
+    yield "pyarrow Tensor", pa.Tensor.from_numpy(A), A
+    for kind in (pa.SparseCSRMatrix, pa.SparseCSCMatrix, pa.SparseCOOTensor):
+        yield f"pyarrow {kind.__name__}", kind.from_dense_numpy(S), S, "data.to_scipy()"
+    decimals = pa.table({"d": pa.array([Decimal(f"{x:.20f}") for x in A[:500, 0]], pa.decimal128(38, 20))})
+    yield "pyarrow decimals, as it casts them", decimals, np.array(decimals["d"].cast("double"))[:, None]
+    embedded = pa.table({"name": pa.FixedSizeListArray.from_arrays(A.ravel(), 4)})
+    yield "pyarrow column of lists", embedded, A, STACKED
+    frame, scan = pl.DataFrame(A, schema=NAMES), pl.scan_parquet("p.parquet")
+    yield "polars LazyFrame", scan, A, "data.collect()"
+    if hasattr(scan, "collect_batches"):
+        yield "polars LazyFrame, in slices", scan, A, "lambda: data.collect_batches(maintain_order=True)"
+    yield (
+        "polars Array column",
+        pl.DataFrame({"name": A}, schema={"name": pl.Array(pl.Float64, 4)}),
+        A,
+        STACKED,
+    )
+    yield "polars List column", pl.DataFrame({"name": A.tolist()}), A, STACKED
+    yield "narwhals DataFrame", narwhals.from_native(frame), A, "data.to_native()"
+    stored = lance.write_dataset(table, "a.lance", max_rows_per_file=10_000)
+    yield "pylance LanceDataset", stored, A, "data.to_batches"
+    yield "pylance LanceScanner", stored.scanner(batch_size=1000), A, "data.to_batches"
+    yield "pylance LanceFragment", stored.get_fragments()[1], A[10_000:20_000], "data.to_batches"
+    base = duckdb.connect().register("f", FRAME)
+    yield "duckdb DuckDBPyRelation", base.sql("select * from f"), A, "data.df()"
+    stream = "lambda: pyarrow.RecordBatchReader.from_stream(data)"
+    yield "duckdb DuckDBPyRelation, in slices", base.sql("select * from f"), A, stream
+    yield "duckdb DuckDBPyConnection", base.execute("select * from f"), A, "data.df()"
+    rows = datasets.Dataset.from_pandas(FRAME.assign(label=1))
+    batches = 'lambda: data.with_format("arrow", columns=data.format["columns"]).iter(1000)'
+    for style in (None, "numpy", "torch", "pandas", "arrow"):
+        yield f"datasets Dataset in format {style}", rows.with_format(style, columns=NAMES), A, batches
+    counts = [*range(2000), None, 3]
+    gap = datasets.Dataset.from_dict({"n": counts})
+    yield "datasets Dataset of integers with None", gap, np.array(counts, float)[:, None], batches
+    line = 'lambda: data.with_format("arrow").iter(1000)'
+    yield "datasets IterableDataset", rows.remove_columns("label").to_iterable_dataset(), A, line
+    yield (
+        "datasets DatasetDict",
+        datasets.DatasetDict(train=rows.with_format("numpy", columns=NAMES)),
+        A,
+        FIRST,
+        batches,
+    )
+
+
+def of_tensors() -> Rows:
+    import jax
+    import sparse
+    import torch
+    from jax.experimental.sparse import BCOO, BCSR
+    from torch.utils.data import DataLoader, TensorDataset
+
+    tensor, zeros = torch.from_numpy(A), torch.from_numpy(S)
+    half, to_coo = zeros.to_sparse_csr().bfloat16(), "data.detach().cpu().to_sparse_coo()"
+    yield "torch bfloat16", tensor.bfloat16(), tensor.bfloat16().double().numpy()
+    yield "torch requires_grad", tensor.clone().requires_grad_(), A
+    yield "torch CSR", zeros.to_sparse_csr(), S
+    yield "torch CSC", zeros.to_sparse_csc(), S
+    yield "torch COO", zeros.to_sparse_coo(), S
+    yield "torch BSR", zeros.to_sparse_bsr((2, 2)), S, to_coo
+    yield "torch BSC", zeros.to_sparse_bsc((2, 2)), S, to_coo
+    yield "torch CSR that requires a gradient", zeros.to_sparse_csr().requires_grad_(), S, to_coo
+    yield "torch CSR of bfloat16", half, half.double().to_dense().numpy(), "data.float()"
+    masked = torch.masked.masked_tensor(tensor, torch.from_numpy(~GAPS))
+    yield "torch MaskedTensor", masked, G, "data.to_tensor(numpy.nan)"
+    yield (
+        "torch float8",
+        tensor.to(torch.float8_e5m2),
+        tensor.to(torch.float8_e5m2).double().numpy(),
+        "data.float()",
+    )
+    yield "torch TensorDataset", TensorDataset(tensor), A, "data.tensors[0]"
+    yield "torch DataLoader of rows", DataLoader(tensor, batch_size=1000), A, "lambda: iter(data)"
+    loader, line = DataLoader(TensorDataset(tensor), batch_size=1000), "lambda: (batch[0] for batch in data)"
+    yield "torch DataLoader of a TensorDataset", loader, A, line
+    thin, coo = (
+        jax.numpy.asarray(S, dtype="float32"),
+        "(data.sum_duplicates().data, data.sum_duplicates().indices.T)",
+    )
+    csr, short = (
+        "scipy.sparse.csr_array((data.data, data.indices, data.indptr), data.shape)",
+        thin.astype("bfloat16"),
+    )
+    yield "jax Array", thin, np.asarray(thin)
+    yield "jax Array of bfloat16", short, np.asarray(short).astype("float32"), "data.astype('float32')"
+    for nse in (None, int((S != 0).sum()) + 5):
+        yield (
+            f"jax BCOO, nse={nse}",
+            BCOO.fromdense(thin, nse=nse),
+            np.asarray(thin),
+            f"scipy.sparse.coo_array({coo}, data.shape)",
+        )
+        yield f"jax BCSR, nse={nse}", BCSR.fromdense(thin, nse=nse), np.asarray(thin), csr
+    yield "sparse COO", sparse.COO.from_numpy(S), S, "data.to_scipy_sparse()"
+    yield "sparse GCXS", sparse.GCXS.from_numpy(S), S, "data.to_scipy_sparse()"
+    yield "sparse DOK", sparse.DOK.from_numpy(S[:50]), S[:50], "data.to_coo().to_scipy_sparse()"
+
+
+def of_signals() -> Rows:
+    import bed_reader
+    import mne
+    import nibabel
+
+    mne.set_log_level("ERROR")
+    info = mne.create_info(4, 100.0, "eeg")
+    mne.io.RawArray(A.T, info).save("a_raw.fif", fmt="double")
+    raw = mne.io.read_raw_fif("a_raw.fif", preload=False)
+    epochs = mne.EpochsArray(A.T.reshape(4, 250, 100).swapaxes(0, 1), info)
+    times = "lambda: (data.get_data(start=i, stop=i + 10000).T for i in range(0, data.n_times, 10000))"
+    whole = epochs.get_data().reshape(250, -1)
+    yield "mne Raw of a file", raw, raw.get_data().T, times
+    yield "mne Epochs, rows are times", epochs, A, "lambda: (epoch.T for epoch in data.copy())"
+    yield "mne Epochs, rows are epochs", epochs, whole, "numpy.array([epoch.ravel() for epoch in data])"
+    yield "mne Evoked", epochs.average(), epochs.average().get_data().T, "data.data.T"
+    nibabel.save(nibabel.Nifti1Image(A[:4800].reshape(8, 10, 12, 20), np.eye(4)), "a.nii")
+    image, volumes = (
+        nibabel.load("a.nii"),
+        "(numpy.reshape(data.dataobj[..., i], (1, -1)) for i in range(data.shape[-1]))",
+    )
+    yield "nibabel Nifti1Image of a file", image, image.get_fdata().reshape(-1, 20).T, f"lambda: {volumes}"
+    counts = np.where(RNG.random((2500, 8)) < 0.01, np.nan, RNG.integers(0, 3, (2500, 8)))
+    bed_reader.to_bed("a.bed", counts)
+    people = "(data.read(numpy.s_[i : i + 1000, :]) for i in range(0, data.iid_count, 1000))"
+    yield "bed-reader open_bed", bed_reader.open_bed("a.bed"), counts, f"lambda: {people}"
+
+
+GROUPS = (of_python_and_numpy, of_masks_and_units, of_files, of_labels, of_tables, of_tensors, of_signals)
+
+
+@pytest.mark.parametrize("rows", GROUPS)
+def test_objects_are_read_with_their_own_numbers_or_refused_with_the_line_that_gives_them(
+    rows: Callable[[], Rows], tmp_path: Any, monkeypatch: Any, seen: Callable[..., None]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for what, data, truth, *lines in rows():
+        for line in lines:
+            with pytest.raises(ls.errors.LinspecError) as refused:
+                ls.as_operator(data)
+            assert f"`{line}`" in str(refused.value), what
+            modules = {name: import_module(name) for name in MODULES.split() if name in line}
+            data = eval(line, {**modules, "data": data, "name": "name"})
+        parts = list(data()) if callable(data) else [data]
+        assert len(parts) > 1 or not str(lines).endswith("000))']"), what
+        operator, gaps = ls.as_operator(data), np.argwhere(np.isnan(truth)).tolist()
+        if gaps:
+            with pytest.raises(ls.errors.NonFiniteData, match="got nan at row") as refused:
+                ls.solve(ls.SVD(operator, k=1), "gram")
+            assert [*map(int, re.findall(r"\d+", str(refused.value)))] in gaps, what
+        numbers = (
+            np.concatenate([*map(np.asarray, parts)]) if gaps else operator.matmat(np.eye(truth.shape[1]))
+        )
+        np.testing.assert_array_equal(numbers, truth, err_msg=what)
+        outcome = f"{len(lines)} line followed, equal" if lines else "taken, equal"
+        seen(f"object: {what}", what.split()[0], f"{outcome}{f', {len(parts)} slices' * callable(data)}")
+
+
+def test_loaders_of_pairs_and_lists_in_a_stream_are_refused_with_the_line_that_makes_two_matrices(
+    seen: Callable[..., None],
+) -> None:
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    pairs = DataLoader(TensorDataset(torch.from_numpy(A), torch.from_numpy(A[:, :1])), batch_size=1000)
+    for data, line in (
+        (pairs, "linspec.paired(lambda: iter(data))"),
+        (iter(pairs), "linspec.paired(source)"),
+    ):
+        with pytest.raises(ls.errors.UnsupportedData) as refused:
+            ls.as_operator(data)
+        assert line in str(refused.value)
+    X, Y = ls.paired(lambda: iter(pairs))
+    x = ls.solve(ls.LeastSquares(X, Y), "cg").x[:, 0]
+    np.testing.assert_allclose(x, [1, 0, 0, 0], atol=1e-12)
+    seen("object: torch DataLoader of pairs", "torch", f"{np.abs(x - [1, 0, 0, 0]).max():.0e}")
