@@ -27,7 +27,7 @@ _LINES = {
     ),
     "blosc2.CTable": "`data.iter_arrow_batches`, the method itself",
     "builtins.dict": "`pandas.DataFrame(data)`, if it has columns of numbers; of matrices, one",
-    "builtins.list": (
+    "builtins.list builtins.tuple": (
         "`numpy.asarray(data)`, if it has rows of numbers, or `data[0]`, if it is a batch with one tensor; of a source "
         "of pairs, `X, Y = linspec.paired(source)` makes two matrices"
     ),
