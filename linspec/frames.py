@@ -124,7 +124,7 @@ def numbers_of(native: Any, what: str = "data") -> tuple[Any, tuple[str, ...] | 
     -------
     numpy.ndarray or scipy.sparse.csr_array of shape (n, p)
         Bools, integers or floats, of the common dtype of the columns; missing values are NaN. A pandas frame with
-        columns of one NumPy dtype is not copied, so the array is never modified.
+        columns of one NumPy dtype in one block is not copied, so the array is never modified.
     tuple of str or None
         The names of the columns; None if they are only numbered.
 

@@ -78,7 +78,7 @@ def as_operator(
           by DLPack (`__dlpack__`), all on the CPU. They are borrowed as NumPy arrays or SciPy sparse matrices on the
           same memory.
         - Frames and series of pandas, polars and pyarrow, and lists of rows. They are copied into one array, except
-          pandas frames of one NumPy dtype. Sparse columns of pandas stay sparse.
+          pandas frames of one NumPy dtype in one block. Sparse columns of pandas stay sparse.
         - A DataArray of xarray with two dimensions, rows and columns: the array that it holds, which may be one of
           dask. Its coordinates are the labels.
         - Slices of rows: dense arrays, SciPy sparse matrices or frames with equally many columns. An iterator of slices
