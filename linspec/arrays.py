@@ -24,7 +24,7 @@ from scipy.linalg import lapack
 from linspec.borrowed import borrowed, borrowed_together
 from linspec.errors import InvalidOption, UnsupportedData, shown
 from linspec.process import machine
-from linspec.registry.objects import instead_of, line_for
+from linspec.registry.objects import WITHIN, instead_of, line_for
 
 __all__ = [
     "HOST",
@@ -113,11 +113,12 @@ _OTHER_LIBRARIES = (
 )
 
 
-def check_bare(x: Any, what: str = "data", depth: int = 3, holders: tuple[str, ...] = ()) -> None:
+def check_bare(x: Any, what: str = "data", depth: int = 3, within: str = "{}") -> None:
     """Refuse an array that has a mask or a unit, also in lists: a conversion would drop them without a word.
 
     Whether a mask is set, and what the unit is, does not matter. Other objects pass. `what` is the name of the data in
-    messages; in lists, arrays are looked for `depth` levels deep. `holders` are the libraries of arrays that hold `x`.
+    messages; in lists, arrays are looked for `depth` levels deep. `within` is the line
+    for an array that holds `x`: see `linspec.registry.objects`.
     """
     kind: Any = type(x)
     library = kind.__module__.partition(".")[0]
@@ -131,7 +132,7 @@ def check_bare(x: Any, what: str = "data", depth: int = 3, holders: tuple[str, .
         return
     if library in ("dask", "xarray"):  # of the class of the arrays that they stand for
         inner = getattr(x, "_meta", getattr(getattr(x, "variable", x), "_data", None))
-        check_bare(inner, what, depth, (library, *holders))
+        check_bare(inner, what, depth, within.format(WITHIN[library]))
         return
     for name in ("mask", "get_mask", "unit", "units"):
         mark = getattr(x, name, None)
@@ -139,7 +140,7 @@ def check_bare(x: Any, what: str = "data", depth: int = 3, holders: tuple[str, .
             raise UnsupportedData(
                 f"{what} must be plain numbers, not masked and without a unit, which would be ignored; got a "
                 f"{library}.{kind.__name__} with {name}. "
-                f"{instead_of(x, 'its numbers with NaN in the gaps, in one unit', holders)}"
+                f"{instead_of(x, 'its numbers with NaN in the gaps, in one unit', within)}"
             )
 
 

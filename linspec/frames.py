@@ -38,7 +38,6 @@ from linspec.errors import (
     shown,
     warn,
 )
-from linspec.registry.objects import instead_of
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
 """Libraries whose frames are accepted, and of which tables can be made."""
@@ -54,7 +53,6 @@ _KINDS = {
     "pandas.ExtensionArray": "series",
     "pyarrow.Array": "series",
     "pyarrow.ChunkedArray": "series",
-    "polars.LazyFrame": "lazy",
     "xarray.DataArray": "labelled",
     "anndata.AnnData": "labelled",
 }
@@ -65,8 +63,8 @@ Labelled arrays have names beside numbers of any kind, dense, sparse or lazy, wh
 
 
 def is_frame(x: Any) -> bool:
-    """Whether `x` is a table of pandas, polars or pyarrow, a lazy one included."""
-    return _kind(x)[1] in ("frame", "lazy")
+    """Whether `x` is a table of pandas, polars or pyarrow, not a lazy one."""
+    return _kind(x)[1] == "frame"
 
 
 def is_series(x: Any) -> bool:
@@ -80,7 +78,7 @@ def is_labelled(x: Any) -> bool:
 
 
 def _kind(x: Any) -> tuple[str, str]:
-    """Return library and kind ("frame", "series", "lazy" or "labelled") of an object; "" and "" for anything else."""
+    """Return library and kind ("frame", "series" or "labelled") of an object; "" and "" for anything else."""
     cls: Any = type(x)
     return _kind_of(cls)
 
@@ -131,15 +129,13 @@ def numbers_of(native: Any, what: str = "data") -> tuple[Any, tuple[str, ...] | 
     Raises
     ------
     UnsupportedData
-        A column holds no numbers, or the frame is lazy.
+        A column holds no numbers.
     InvalidProblem
         Two columns have the same name.
     MissingPackage
         narwhals is not installed.
     """
     library, kind = _kind(native)
-    if kind == "lazy":
-        raise UnsupportedData(f"{what} must hold its rows; got a LazyFrame of polars. {instead_of(native)}")
     nw = _narwhals(native)
     if kind == "series":
         series = nw.from_native(_as_series(native), series_only=True)
@@ -486,7 +482,7 @@ def labels_of(native: Any, what: str) -> HostArray:
     """The labels of a frame: a class vector if its only column holds no numbers, else the matrix of its numbers."""
     if is_series(native):
         return class_vector(native)
-    if _kind(native)[1] != "lazy" and native.shape[1] == 1:
+    if native.shape[1] == 1:
         column = _narwhals(native).from_native(_as_table(native), eager_only=True)[:, 0]
         if not _is_numeric(column.dtype):
             return class_vector(column.to_native())

@@ -83,7 +83,7 @@ class DenseOperator(LinearOperator):
     def _as_stored(self) -> bool:
         """Whether the array itself can be multiplied: in memory, with no conversion and no centring."""
         plain = self.resident and self.mean is None
-        return plain and str(self.array.dtype).endswith(self.dtype.name)  # of bfloat16 NumPy has no name
+        return plain and self.dtype.name in str(self.array.dtype)  # bfloat16 counts as stored in float32
 
     def _loaded(self, name: str) -> Rows:
         rows = Dense(self._source, name)

@@ -161,5 +161,4 @@ def known(data: Any) -> LinearOperator | None:
             return CupySparseOperator(data)
     # The methods come first: a dataset of a closed file raises when its shape is read.
     parts = ("matmat", "rmatmat", "shape", "dtype")
-    has_them = all(hasattr(data, name) for name in parts)
-    return ForeignOperator(data) if has_them and not line_for(data) else None
+    return None if line_for(data) or not all(hasattr(data, name) for name in parts) else ForeignOperator(data)

@@ -52,9 +52,8 @@ ONCE = "an iterator can be read once. Pass a callable that returns a fresh itera
 
 def is_stream(source: Any) -> bool:
     """Whether `source` is an iterator, or a callable that may return one."""
-    if line_for(source):
-        return False
-    return hasattr(source, "__next__") or (callable(source) and not isinstance(source, type))
+    reads = hasattr(source, "__next__") or callable(source)
+    return reads and not (isinstance(source, type) or line_for(source))
 
 
 class StreamedOperator(LinearOperator):
@@ -311,8 +310,8 @@ class _Source:
     def _opened(self) -> Iterator[Any]:
         """Yield the items of the iterator, or of a fresh one that the callable returns."""
         iterator = self.source if self.readings == 1 else self.source()
-        listed = hasattr(iterator, "__iter__") and not hasattr(iterator, "shape")
-        if not listed or (hasattr(iterator, "__next__") and line_for(iterator)):
+        refused = hasattr(iterator, "__next__") and line_for(iterator)
+        if refused or hasattr(iterator, "shape") or not hasattr(iterator, "__iter__"):
             raise UnsupportedData(
                 f"{self.name}: the callable must return an iterator of slices; got {type(iterator).__name__}. "
                 f"{instead_of(iterator, 'the array, the matrix or the operator itself, without a callable')}"

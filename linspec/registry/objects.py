@@ -17,7 +17,6 @@ _LINES = {
     "astropy.Column": "`data.quantity.to_value(data.unit)`",
     "astropy.Masked astropy.MaskedColumn numpy.MaskedArray": "`(data * 1.0).filled(numpy.nan)`",
     "astropy.Quantity": "`data.to_value(data.unit)`",
-    "astropy.Table": "`data.to_pandas()`, each column in its unit",
     "awkward.Array": "`awkward.to_numpy(awkward.fill_none(data, numpy.nan, axis=None))`",
     "bed_reader.open_bed": (
         "`lambda: (data.read(numpy.s_[i : i + 1000, :]) for i in range(0, data.iid_count, 1000))`"
@@ -36,12 +35,14 @@ _LINES = {
     "datasets.Dataset": ('`lambda: data.with_format("arrow", columns=data.format["columns"]).iter(1000)`'),
     "datasets.DatasetDict datasets.IterableDatasetDict": "`data[next(iter(data))]`, one of its splits",
     "datasets.IterableDataset": '`lambda: data.with_format("arrow").iter(1000)`',
-    "duckdb.DuckDBPyConnection": "`data.df()`; a relation, `duckdb.sql(query)`, can be read in slices",
-    "duckdb.DuckDBPyRelation": (
+    "_duckdb.DuckDBPyConnection duckdb.DuckDBPyConnection": (
+        "`data.df()`; a relation, `duckdb.sql(query)`, can be read in slices"
+    ),
+    "_duckdb.DuckDBPyRelation duckdb.DuckDBPyRelation": (
         "`data.df()`, or in slices, one at a time on a connection, "
         "`lambda: pyarrow.RecordBatchReader.from_stream(data)`"
     ),
-    "io._IOBase": "`linspec.open_rows(data.name)`, the path of a file",
+    "_io._IOBase": "`linspec.open_rows(data.name)`, the path of a file",
     "jax.BCOO": (
         "`scipy.sparse.coo_array((data.sum_duplicates().data, data.sum_duplicates().indices.T), data.shape)`"
     ),
@@ -57,7 +58,6 @@ _LINES = {
     ),
     "mne.Evoked": "`data.data.T`, a row for each time",
     "mudata.MuData": "`data[next(iter(data.mod))]`, one of its modalities",
-    "narwhals.DataFrame narwhals.LazyFrame narwhals.Series": "`data.to_native()`",
     "netCDF4.Variable": (
         "`numpy.ma.filled(data[:] * 1.0, numpy.nan)`, or in slices "
         "`lambda: (numpy.ma.filled(data[i : i + 1000] * 1.0, numpy.nan) for i in range(0, data.shape[0], 1000))`"
@@ -98,13 +98,12 @@ METHODS = {
     "to_scipy_sparse": "`data.to_scipy_sparse()`",
     "to_pandas": "`data.to_pandas()`",
     "to_numpy": "`data.to_numpy()`",
-    "__array__": "`numpy.asarray(data)`",
 }
 """What to pass instead of other objects that have a method; the first counts."""
 
 WITHIN = {
-    "dask": "`data.map_blocks(lambda data: {})`",
-    "xarray": '`xarray.apply_ufunc(lambda data: {}, data, dask="allowed")`',
+    "dask": "data.map_blocks(lambda data: {})",
+    "xarray": 'xarray.apply_ufunc(lambda data: {}, data, dask="allowed")',
 }
 """What to pass instead of an object of a library that holds others, with the line for these."""
 
@@ -112,20 +111,20 @@ WITHIN = {
 def line_for(x: Any) -> str:
     """What to pass instead of an object; "" if the table does not have its class."""
     for kind in type(x).__mro__:
-        name = f"{kind.__module__.partition('.')[0].lstrip('_')}.{kind.__name__}"
+        name = f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
         if name in LINES:
             return LINES[name]
     return ""
 
 
-def instead_of(x: Any, otherwise: str = "", holders: tuple[str, ...] = ()) -> str:
+def instead_of(x: Any, otherwise: str = "", within: str = "") -> str:
     """The end of a message that refuses an object: what to pass instead.
 
-    Where the table does not have its class, it says `otherwise`, or else what the methods of the object tell. `holders`
-    are the libraries of objects that hold it, the innermost first.
+    Where the table does not have its class, it says `otherwise`, or else what the methods of the object tell. `within`
+    is the line for what holds the object, one of `WITHIN`.
     """
     line = line_for(x)
-    for library in holders:
-        line = line and WITHIN[library].format(line.strip("`"))
+    if line and within:
+        line = f"`{within.format(line.strip('`'))}`"
     methods = (line for method, line in METHODS.items() if hasattr(type(x), method))
     return f"Of such data pass {line or otherwise or next(methods, 'its numbers in an array')}."

@@ -11,6 +11,7 @@ import narwhals
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse
 
@@ -72,13 +73,13 @@ class Unit:
 
 METRES = of("pint.Quantity", Unit)
 SLICES = "lambda: (data[i : i + 1000] for i in range(0, data.shape[0], 1000))"
+STREAM = "lambda: pyarrow.RecordBatchReader.from_stream(data)"
 FILLED = "(data * 1.0).filled(numpy.nan)"
 ROWS = {
     "PyTables array": (of("tables.earray.EArray", type(of("tables.array.Array", Stored))), A, SLICES),
     "blosc2 array": (of("blosc2.ndarray.NDArray", Stored), A, SLICES),
     "epochs": (Epochs().copy(), A, "lambda: (epoch.T for epoch in data.copy())"),
     "unit": (METRES, A, "data.to(data.units).magnitude"),
-    "module with an underscore": (of("_pint.Quantity", Unit), A, "data.to(data.units).magnitude"),
     "mask": (MASKED, NAN, FILLED),
     "mask of integers": (np.ma.array(np.int8(A), mask=GAPS), np.where(GAPS, np.nan, np.int8(A)), FILLED),
     "masked blocks": (
@@ -87,7 +88,7 @@ ROWS = {
         f"data.map_blocks(lambda data: {FILLED})",
     ),
     "delayed block": (dask.delayed(A), A, "[data]"),
-    "frame of narwhals": (narwhals.from_native(pl.DataFrame(A)), A, "data.to_native()"),
+    "stream of Arrow": (narwhals.from_native(pl.DataFrame(A)), A, STREAM),
     "lazy frame": (pl.DataFrame(A).lazy(), A, "data.collect()"),
     "records": (pd.DataFrame(A).to_records(index=False), A, "pandas.DataFrame(data[:])"),
     "column of lists": (pl.DataFrame({"name": A.tolist()}), A, 'numpy.stack(data["name"].to_numpy())'),
@@ -106,7 +107,7 @@ def test_a_refusal_names_the_line_that_gives_the_numbers(kind):
             ls.SVD(data, k=1)
         stated = line.replace('"name"', "name")
         assert f"`{stated}`" in str(refused.value)
-        data = eval(line, {"data": data, "numpy": np, "pandas": pd})
+        data = eval(line, {"data": data, "numpy": np, "pandas": pd, "pyarrow": pa})
     if np.isnan(truth).any():
         with pytest.raises(ls.errors.NonFiniteData, match="got nan"):
             ls.solve(ls.SVD(data, k=1), "gram")

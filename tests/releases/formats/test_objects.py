@@ -207,20 +207,20 @@ def of_tables() -> Rows:
     yield "pyarrow decimals, as it casts them", decimals, np.array(decimals["d"].cast("double"))[:, None]
     embedded = pa.table({"name": pa.FixedSizeListArray.from_arrays(A.ravel(), 4)})
     yield "pyarrow column of lists", embedded, A, STACKED
+    stream = "lambda: pyarrow.RecordBatchReader.from_stream(data)"
     frame, scan = pl.DataFrame(A, schema=NAMES), pl.scan_parquet("p.parquet")
     yield "polars LazyFrame", scan, A, "data.collect()"
     if hasattr(scan, "collect_batches"):
         yield "polars LazyFrame, in slices", scan, A, "lambda: data.collect_batches(maintain_order=True)"
     yield "polars Array column", pl.DataFrame({"name": A}), A, STACKED
     yield "polars List column", pl.DataFrame({"name": A.tolist()}), A, STACKED
-    yield "narwhals DataFrame", narwhals.from_native(frame), A, "data.to_native()"
+    yield "narwhals DataFrame", narwhals.from_native(frame), A, stream
     stored = lance.write_dataset(table, "a.lance", max_rows_per_file=10_000)
     yield "pylance LanceDataset", stored, A, "data.to_batches"
     yield "pylance LanceScanner", stored.scanner(batch_size=1000), A, "data.to_batches"
     yield "pylance LanceFragment", stored.get_fragments()[1], A[10_000:20_000], "data.to_batches"
     base = duckdb.connect().register("f", FRAME)
     yield "duckdb DuckDBPyRelation", base.sql("select * from f"), A, "data.df()"
-    stream = "lambda: pyarrow.RecordBatchReader.from_stream(data)"
     yield "duckdb DuckDBPyRelation, in slices", base.sql("select * from f"), A, stream
     yield "duckdb DuckDBPyConnection", base.execute("select * from f"), A, "data.df()"
     rows = datasets.Dataset.from_pandas(FRAME.assign(label=1))
