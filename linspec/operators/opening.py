@@ -82,8 +82,8 @@ def as_operator(
         - A DataArray of xarray with two dimensions, rows and columns: the array that it holds, which may be one of
           dask. Its coordinates are the labels.
         - Slices of rows: dense arrays, SciPy sparse matrices or frames with equally many columns. An iterator of slices
-          is read once. A list of slices, and a callable that takes no arguments and returns a new iterator, can be
-          read several times. The first slice is read by this function, and kept for the first pass. For an iterator
+          is read once. A list or tuple of slices, and a callable that takes no arguments and returns a new iterator,
+          can be read several times. The first slice is read by this function, and kept for the first pass. For an iterator
           or a callable, the number of rows is known after the first pass, unless `rows` states it; until then
           `shape[0]` is `math.inf`.
     name : str, default "data"
@@ -275,7 +275,7 @@ def _of_labelled(data: Any, name: str) -> LinearOperator:
 
 
 def _of_list(data: Any, name: str, rows: int | None) -> LinearOperator:
-    """Make the operator of a list of rows of numbers, or of a list of slices, which can be read several times."""
+    """Make the operator of a list of rows of numbers, or of slices, which can be read several times."""
     if data and _is_slice(data[0]):
         known = all(_is_slice(part) for part in data)
         return StreamedOperator(

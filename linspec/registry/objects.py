@@ -30,6 +30,7 @@ _LINES = {
         "`numpy.asarray(data)`, if it has rows of numbers, or `data[0]`, if it is a batch with one tensor; of a source "
         "of pairs, `X, Y = linspec.paired(source)` makes two matrices"
     ),
+    "dask.Array": "`data.compute()`",
     "dask.Bag": "`data.to_dataframe()`",
     "dask.Delayed": "`[data]`, if it is a block of rows",
     "datasets.Dataset": ('`lambda: data.with_format("arrow", columns=data.format["columns"]).iter(1000)`'),
@@ -65,6 +66,7 @@ _LINES = {
     "nibabel.DataobjImage": (
         "`lambda: (numpy.reshape(data.dataobj[..., i], (1, -1)) for i in range(data.shape[-1]))`, a row for each volume"
     ),
+    "pandas.Series polars.Series": "`data.to_frame()`, if it is a column",
     "pint.Quantity": "`data.to(data.units).magnitude`",
     "polars.LazyFrame": (
         "`data.collect()`, or in slices `lambda: data.collect_batches(maintain_order=True)`"
