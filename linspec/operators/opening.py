@@ -83,8 +83,8 @@ def as_operator(
           dask. Its coordinates are the labels.
         - Slices of rows: dense arrays, SciPy sparse matrices or frames with equally many columns. An iterator of slices
           is read once. A list or tuple of slices, and a callable that takes no arguments and returns a new iterator,
-          can be read several times. The first slice is read by this function, and kept for the first pass. For an iterator
-          or a callable, the number of rows is known after the first pass, unless `rows` states it; until then
+          can be read several times. The first slice is read by this function, and kept for the first pass. For an
+          iterator or a callable, the number of rows is known after the first pass, unless `rows` states it; until then
           `shape[0]` is `math.inf`.
     name : str, default "data"
         The name of the data in messages.
