@@ -17,6 +17,7 @@ _LINES = {
     "astropy.Column": "`data.quantity.to_value(data.unit)`",
     "astropy.Masked astropy.MaskedColumn numpy.MaskedArray": "`(data * 1.0).filled(numpy.nan)`",
     "astropy.Quantity": "`data.to_value(data.unit)`",
+    "astropy.Table": "`data.to_pandas()`, each column in the unit that it has",
     "awkward.Array": "`awkward.to_numpy(awkward.fill_none(data, numpy.nan, axis=None))`",
     "bed_reader.open_bed": (
         "`lambda: (data.read(numpy.s_[i : i + 1000, :]) for i in range(0, data.iid_count, 1000))`"
