@@ -23,7 +23,7 @@ _LINES = {
         "`lambda: (data.read(numpy.s_[i : i + 1000, :]) for i in range(0, data.iid_count, 1000))`"
     ),
     "blosc2.C2Array blosc2.LazyArray blosc2.LazyExpr blosc2.NDArray tables.Array": (
-        "`lambda: (data[i : i + 1000] for i in range(0, data.shape[0], 1000))`"
+        "`data[:]` of a vector, of a matrix `lambda: (data[i : i + 1000] for i in range(0, data.shape[0], 1000))`"
     ),
     "blosc2.CTable": "`data.iter_arrow_batches`, the method itself",
     "builtins.dict": "`pandas.DataFrame(data)`, if it has columns of numbers; of matrices, one",
@@ -34,6 +34,7 @@ _LINES = {
     "dask.Array": "`data.compute()`",
     "dask.Bag": "`data.to_dataframe()`",
     "dask.Delayed": "`[data]`, if it is a block of rows",
+    "datasets.Column": "`data[:]`",
     "datasets.Dataset": ('`lambda: data.with_format("arrow", columns=data.format["columns"]).iter(1000)`'),
     "datasets.DatasetDict datasets.IterableDatasetDict": "`data[next(iter(data))]`, one of its splits",
     "datasets.IterableDataset": '`lambda: data.with_format("arrow").iter(1000)`',
@@ -44,7 +45,7 @@ _LINES = {
         "`data.df()`, or in slices, one at a time on a connection, "
         "`lambda: pyarrow.RecordBatchReader.from_stream(data)`"
     ),
-    "_io._IOBase": "`linspec.open_rows(data.name)`, the path of a file",
+    "_io._IOBase": "`linspec.open_rows(data.name)`, if it is a file on a disk",
     "jax.BCOO": (
         "`scipy.sparse.coo_array((data.sum_duplicates().data, data.sum_duplicates().indices.T), data.shape)`"
     ),
@@ -60,6 +61,7 @@ _LINES = {
     ),
     "mne.Evoked": "`data.data.T`, a row for each time",
     "mudata.MuData": "`data[next(iter(data.mod))]`, one of its modalities",
+    "netCDF4.Dataset": "`data.variables[next(iter(data.variables))]`, or another of its variables",
     "netCDF4.Variable": (
         "`numpy.ma.filled(data[:] * 1.0, numpy.nan)`, or in slices "
         "`lambda: (numpy.ma.filled(data[i : i + 1000] * 1.0, numpy.nan) for i in range(0, data.shape[0], 1000))`"
@@ -85,6 +87,7 @@ _LINES = {
         "`lambda: iter(data)`, if its batches are tensors, `lambda: (batch[0] for batch in data)`, if they are lists "
         "with one, or `linspec.paired(lambda: iter(data))`, if with two; without shuffle and drop_last"
     ),
+    "torch.Dataset": "`torch.utils.data.DataLoader(data, batch_size=1000)`",
     "torch.MaskedTensor": "`data.to_tensor(numpy.nan)`",
     "torch.TensorDataset": "`data.tensors[0]`",
     "unyt.unyt_array": "`data.to_value(data.units)`",
