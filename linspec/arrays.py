@@ -117,8 +117,8 @@ def check_bare(x: Any, what: str = "data", depth: int = 3, within: str = "{}") -
     """Refuse an array that has a mask or a unit, also in lists: a conversion would drop them without a word.
 
     Whether a mask is set, and what the unit is, does not matter. Other objects pass. `what` is the name of the data in
-    messages; in lists, arrays are looked for `depth` levels deep. `within` is the line
-    for an array that holds `x`: see `linspec.registry.objects`.
+    messages; in lists, arrays are looked for `depth` levels deep. `within` is the line for what holds `x`: see
+    `linspec.registry.objects`.
     """
     kind: Any = type(x)
     library = kind.__module__.partition(".")[0]
