@@ -473,7 +473,10 @@ def _lowest_versions() -> list[str]:
 
 def _with_releases(session: nox.Session, name: str, releases: str) -> None:
     """Run one folder of tests/releases with the packages that `versions.toml` names; prints a table."""
-    pins = [*VERSIONS[name][releases]["packages"], *(_lowest_versions() if releases == "lowest" else ())]
+    pins = [*VERSIONS[name][releases]["packages"]]
+    pinned = {pin.partition("==")[0] for pin in pins}
+    if releases == "lowest":
+        pins += [pin for pin in _lowest_versions() if pin.partition("==")[0] not in pinned]
     constraints = Path(session.create_tmp(), f"{name}-{releases}.txt")
     constraints.write_text("\n".join(pins) + "\n", "utf-8")
     session.install("--constraint", str(constraints), *DEV, *VERSIONS[name][releases]["packages"])

@@ -24,6 +24,7 @@ from scipy.linalg import lapack
 from linspec.borrowed import borrowed, borrowed_together
 from linspec.errors import InvalidOption, UnsupportedData, shown
 from linspec.process import machine
+from linspec.registry.objects import WITHIN, instead_of, line_for
 
 __all__ = [
     "HOST",
@@ -73,7 +74,7 @@ def is_array(x: object) -> bool:
     """Whether `x` is an array that can be multiplied here.
 
     The answer is False for SciPy sparse matrices, and for the lazy, immutable or sparse arrays of dask, JAX,
-    ndonnx and pydata/sparse. These follow the standard in part, and linspec needs more of it.
+    ndonnx, blosc2 and pydata/sparse. These follow the standard in part, and linspec needs more of it.
 
     Parameters
     ----------
@@ -101,7 +102,7 @@ def is_array(x: object) -> bool:
         check_bare(x)
     if isinstance(x, np.ndarray):
         return True
-    known = bool(compat.is_array_api_obj(x)) and not isinstance(x, type)
+    known = bool(compat.is_array_api_obj(x)) and not isinstance(x, type) and not line_for(x)
     return known and not any(is_other(x) for is_other in _OTHER_LIBRARIES)
 
 
@@ -109,15 +110,15 @@ _OTHER_LIBRARIES = (
     compat.is_dask_array,
     compat.is_jax_array,
     compat.is_ndonnx_array,
-    compat.is_pydata_sparse_array,
 )
 
 
-def check_bare(x: Any, what: str = "data", depth: int = 3) -> None:
+def check_bare(x: Any, what: str = "data", depth: int = 3, within: str = "{}") -> None:
     """Refuse an array that has a mask or a unit, also in lists: a conversion would drop them without a word.
 
     Whether a mask is set, and what the unit is, does not matter. Other objects pass. `what` is the name of the data in
-    messages; in lists, arrays are looked for `depth` levels deep.
+    messages; in lists, arrays are looked for `depth` levels deep. `within` is the line for what holds `x`: see
+    `linspec.registry.objects`.
     """
     kind: Any = type(x)
     library = kind.__module__.partition(".")[0]
@@ -130,16 +131,16 @@ def check_bare(x: Any, what: str = "data", depth: int = 3) -> None:
     if not any(hasattr(kind, name) for name in ("__array__", "__array_namespace__", "__array_function__")):
         return
     if library in ("dask", "xarray"):  # of the class of the arrays that they stand for
-        check_bare(getattr(x, "_meta", getattr(getattr(x, "variable", x), "_data", None)), what)
+        inner = getattr(x, "_meta", getattr(getattr(x, "variable", x), "_data", None))
+        check_bare(inner, what, depth, within.format(WITHIN[library]))
         return
     for name in ("mask", "get_mask", "unit", "units"):
         mark = getattr(x, name, None)
         if mark is not None and callable(mark) == name.startswith("get_"):
             raise UnsupportedData(
                 f"{what} must be plain numbers, not masked and without a unit, which would be ignored; got a "
-                f"{library}.{kind.__name__} with {name}. Fill the gaps, as "
-                "`data.filled(value)` of NumPy does, or drop the rows that have some; or choose one unit, and pass its "
-                "numbers, as `data.to_value(unit)` and `data.magnitude` are."
+                f"{library}.{kind.__name__} with {name}. "
+                f"{instead_of(x, 'its numbers with NaN in the gaps, in one unit', within)}"
             )
 
 
@@ -316,9 +317,10 @@ def host_dtype(x: Array) -> DType:
     if isinstance(x.dtype, np.dtype):
         return x.dtype
     try:
-        return np.dtype(str(x.dtype).rpartition(".")[2].replace("bfloat16", "float32"))
-    except TypeError as error:
-        message = f"arrays of dtype {x.dtype} are not supported; convert to float32 or float64."
+        # an attribute: by its name, NumPy has what ml_dtypes adds, too
+        return np.dtype(getattr(np, str(x.dtype).rpartition(".")[2].replace("bfloat16", "float32")))
+    except AttributeError as error:
+        message = f"arrays of dtype {x.dtype} are not supported; convert to float32, as `data.float()` of torch does."
         raise UnsupportedData(message) from error
 
 
@@ -361,8 +363,10 @@ def working_dtype(dtype: Any, what: str = "data") -> DType:
             f"{what} must be real; got dtype {dtype}. Pass the real and imaginary parts as columns."
         )
     if dtype.kind not in "fiub":
-        remedy = INDICATORS if dtype.kind in "OSU" else "Convert it to float64."
-        raise UnsupportedData(f"{what} must hold numbers; got dtype {dtype}. {remedy}")
+        remedy = "Convert it to float64; of records pass `pandas.DataFrame(data[:])`, with a column for each field."
+        raise UnsupportedData(
+            f"{what} must hold numbers; got dtype {dtype}. {INDICATORS if dtype.kind in 'OSU' else remedy}"
+        )
     if dtype.kind == "f":
         return np.dtype(np.float32 if dtype.itemsize <= 4 else np.float64)
     return np.dtype(np.float32 if dtype.itemsize <= 2 else np.float64)

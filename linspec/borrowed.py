@@ -93,7 +93,8 @@ def borrowed(x: Any, name: str = "data") -> Any:
     except Exception as error:  # any library may fail in its own way
         raise UnsupportedData(
             f"{name} must give its memory by DLPack; {_named(x)} raised {one_line(error)}. Pass a NumPy array: a "
-            "tracer of JAX, inside of jit, grad or vmap, has no entries, and NumPy has no bfloat16."
+            "tracer of JAX, inside of jit, grad or vmap, has no entries. NumPy has no bfloat16: pass "
+            "`data.astype('float32')`."
         ) from error
     raise UnsupportedData(
         f"{name} must be in the memory of the host (device {CPU} of DLPack); got {_named(x)} on device {device}. Move "
@@ -116,7 +117,7 @@ def _of_sparse_tensor(x: Any, name: str) -> Any:
             f"{name} must be a sparse tensor in CSR, CSC or COO on the CPU, with two dimensions, no gradient and a "
             f"dtype that NumPy has; got layout {layout}, dtype {x.dtype}, shape {tuple(x.shape)} with {x.dense_dim()} "
             f"of its dimensions dense, device {x.device} and requires_grad={x.requires_grad}. Pass "
-            "x.detach().cpu().float().to_sparse_csr(), one for each matrix."
+            "`data.detach().cpu().to_sparse_coo()`, of bfloat16 `data.float()`, one for each matrix."
         )
     if layout == "torch.sparse_coo":
         places, values = (

@@ -53,7 +53,6 @@ _KINDS = {
     "pandas.ExtensionArray": "series",
     "pyarrow.Array": "series",
     "pyarrow.ChunkedArray": "series",
-    "polars.LazyFrame": "lazy",
     "xarray.DataArray": "labelled",
     "anndata.AnnData": "labelled",
 }
@@ -64,8 +63,8 @@ Labelled arrays have names beside numbers of any kind, dense, sparse or lazy, wh
 
 
 def is_frame(x: Any) -> bool:
-    """Whether `x` is a table of pandas, polars or pyarrow, a lazy one included."""
-    return _kind(x)[1] in ("frame", "lazy")
+    """Whether `x` is a table of pandas, polars or pyarrow, not a lazy one."""
+    return _kind(x)[1] == "frame"
 
 
 def is_series(x: Any) -> bool:
@@ -79,7 +78,7 @@ def is_labelled(x: Any) -> bool:
 
 
 def _kind(x: Any) -> tuple[str, str]:
-    """Return library and kind ("frame", "series", "lazy" or "labelled") of an object; "" and "" for anything else."""
+    """Return library and kind ("frame", "series" or "labelled") of an object; "" and "" for anything else."""
     cls: Any = type(x)
     return _kind_of(cls)
 
@@ -123,22 +122,20 @@ def numbers_of(native: Any, what: str = "data") -> tuple[Any, tuple[str, ...] | 
     -------
     numpy.ndarray or scipy.sparse.csr_array of shape (n, p)
         Bools, integers or floats, of the common dtype of the columns; missing values are NaN. A pandas frame with
-        columns of one NumPy dtype is not copied, so the array is never modified.
+        columns of one NumPy dtype in one block is not copied, so the array is never modified.
     tuple of str or None
         The names of the columns; None if they are only numbered.
 
     Raises
     ------
     UnsupportedData
-        A column holds no numbers, or the frame is lazy.
+        A column holds no numbers.
     InvalidProblem
         Two columns have the same name.
     MissingPackage
         narwhals is not installed.
     """
     library, kind = _kind(native)
-    if kind == "lazy":
-        raise UnsupportedData(f"{what} must hold its rows; got a LazyFrame of polars. Pass {what}.collect().")
     nw = _narwhals(native)
     if kind == "series":
         series = nw.from_native(_as_series(native), series_only=True)
@@ -373,7 +370,7 @@ def _no_numbers(what: str, columns: tuple[str, ...] | None, j: int, dtype: Any) 
     name = str(j) if columns is None else shown(columns[j])
     return UnsupportedData(
         f"{what} must hold numbers; got {dtype} in column {name}. Leave it out, or make numbers of it: indicator "
-        "columns of categories, say."
+        "columns of categories, say, or of lists `numpy.stack(data[name].to_numpy())`."
     )
 
 
@@ -485,7 +482,7 @@ def labels_of(native: Any, what: str) -> HostArray:
     """The labels of a frame: a class vector if its only column holds no numbers, else the matrix of its numbers."""
     if is_series(native):
         return class_vector(native)
-    if _kind(native)[1] != "lazy" and native.shape[1] == 1:
+    if native.shape[1] == 1:
         column = _narwhals(native).from_native(_as_table(native), eager_only=True)[:, 0]
         if not _is_numeric(column.dtype):
             return class_vector(column.to_native())

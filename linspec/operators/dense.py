@@ -54,6 +54,7 @@ class DenseOperator(LinearOperator):
     def __init__(self, array: Array, mean: Array | None = None, dtype: Any = None) -> None:
         array = array if type(array) is np.ndarray else plain_array(array)
         if array.ndim != 2:
+            working_dtype(host_dtype(array))  # records and texts are no vectors
             vector = "A vector with a number for each row is one column, `x[:, None]`, and one row is `x[None, :]`."
             raise InvalidProblem(
                 f"data must have two dimensions; got {array.ndim} with shape {tuple(array.shape)}. "
@@ -81,7 +82,8 @@ class DenseOperator(LinearOperator):
     @property
     def _as_stored(self) -> bool:
         """Whether the array itself can be multiplied: in memory, with no conversion and no centring."""
-        return self.resident and self.mean is None and self.stored_dtype == self.dtype
+        plain = self.resident and self.mean is None
+        return plain and self.dtype.name in str(self.array.dtype)  # bfloat16 counts as stored in float32
 
     def _loaded(self, name: str) -> Rows:
         rows = Dense(self._source, name)

@@ -26,6 +26,7 @@ from linspec.errors import InvalidProblem, MissingCapability, shown
 from linspec.operators.base import LinearOperator, Selection
 from linspec.operators.dense import DenseOperator, MappedOperator, memory_map
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
+from linspec.registry.objects import line_for
 
 
 class ForeignOperator(LinearOperator):
@@ -160,4 +161,4 @@ def known(data: Any) -> LinearOperator | None:
             return CupySparseOperator(data)
     # The methods come first: a dataset of a closed file raises when its shape is read.
     parts = ("matmat", "rmatmat", "shape", "dtype")
-    return ForeignOperator(data) if all(hasattr(data, name) for name in parts) else None
+    return None if line_for(data) or not all(hasattr(data, name) for name in parts) else ForeignOperator(data)

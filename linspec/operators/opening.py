@@ -55,6 +55,7 @@ from linspec.operators.sparse import is_scipy_sparse
 from linspec.operators.streamed import StreamedOperator, is_stream
 from linspec.operators.tables import array_of_list, of_frame
 from linspec.process.files import looked_at
+from linspec.registry.objects import instead_of
 
 __all__ = ["as_operator", "labelled", "open_rows"]
 
@@ -77,13 +78,13 @@ def as_operator(
           by DLPack (`__dlpack__`), all on the CPU. They are borrowed as NumPy arrays or SciPy sparse matrices on the
           same memory.
         - Frames and series of pandas, polars and pyarrow, and lists of rows. They are copied into one array, except
-          pandas frames of one NumPy dtype. Sparse columns of pandas stay sparse.
+          pandas frames of one NumPy dtype in one block. Sparse columns of pandas stay sparse.
         - A DataArray of xarray with two dimensions, rows and columns: the array that it holds, which may be one of
           dask. Its coordinates are the labels.
         - Slices of rows: dense arrays, SciPy sparse matrices or frames with equally many columns. An iterator of slices
-          is read once. A list of slices, and a callable that takes no arguments and returns a new iterator, can be
-          read several times. The first slice is read by this function, and kept for the first pass. For an iterator
-          or a callable, the number of rows is known after the first pass, unless `rows` states it; until then
+          is read once. A list or tuple of slices, and a callable that takes no arguments and returns a new iterator,
+          can be read several times. The first slice is read by this function, and kept for the first pass. For an
+          iterator or a callable, the number of rows is known after the first pass, unless `rows` states it; until then
           `shape[0]` is `math.inf`.
     name : str, default "data"
         The name of the data in messages.
@@ -260,7 +261,7 @@ def _operator_of(data: Any, name: str, rows: int | None) -> LinearOperator:
         raise UnsupportedData(
             f"{name} must be an array, a sparse matrix, a frame, a .npy file, an object with shape, dtype, matmat and "
             f"rmatmat, or an iterator of row slices; got {type(data).__module__}.{type(data).__qualname__}. "
-            "Pass its values, `.to_numpy()`, or numpy.asarray(...) of it; of a Dataset of xarray, one variable."
+            f"{instead_of(data)}"
         )
     return operator
 
@@ -274,8 +275,8 @@ def _of_labelled(data: Any, name: str) -> LinearOperator:
 
 
 def _of_list(data: Any, name: str, rows: int | None) -> LinearOperator:
-    """Make the operator of a list of rows of numbers, or of a list of slices, which can be read several times."""
-    if isinstance(data, list) and data and _is_slice(data[0]):
+    """Make the operator of a list of rows of numbers, or of slices, which can be read several times."""
+    if data and _is_slice(data[0]):
         known = all(_is_slice(part) for part in data)
         return StreamedOperator(
             partial(iter, data), sum(part.shape[0] for part in data) if known else rows, name

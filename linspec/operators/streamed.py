@@ -35,6 +35,7 @@ from linspec.operators.sparse import SparseOperator
 from linspec.operators.tables import of_frame
 from linspec.process.locks import locked
 from linspec.process.pauses import pause
+from linspec.registry.objects import instead_of, line_for
 
 SPARSE = SparseOperator | CupySparseOperator
 """The operator classes of sparse slices."""
@@ -51,7 +52,8 @@ ONCE = "an iterator can be read once. Pass a callable that returns a fresh itera
 
 def is_stream(source: Any) -> bool:
     """Whether `source` is an iterator, or a callable that may return one."""
-    return hasattr(source, "__next__") or (callable(source) and not isinstance(source, type))
+    reads = hasattr(source, "__next__") or callable(source)
+    return reads and not (isinstance(source, type) or line_for(source))
 
 
 class StreamedOperator(LinearOperator):
@@ -212,7 +214,7 @@ class _Source:
         if not is_stream(source):
             raise UnsupportedData(
                 f"{self.name} must be an iterator of slices, or a callable that returns one; got "
-                f"{type(source).__name__}. Pass iter(...) of it."
+                f"{type(source).__name__}. Pass `lambda: iter(data)`."
             )
         if rows is not None and (isinstance(rows, bool) or not isinstance(rows, Integral) or rows < 1):
             raise InvalidProblem(
@@ -308,10 +310,11 @@ class _Source:
     def _opened(self) -> Iterator[Any]:
         """Yield the items of the iterator, or of a fresh one that the callable returns."""
         iterator = self.source if self.readings == 1 else self.source()
-        if hasattr(iterator, "shape") or not hasattr(iterator, "__iter__"):
+        refused = hasattr(iterator, "__next__") and line_for(iterator)
+        if refused or hasattr(iterator, "shape") or not hasattr(iterator, "__iter__"):
             raise UnsupportedData(
-                f"{self.name}: the callable must return an iterator of slices; got {type(iterator).__name__}. An "
-                "array, a sparse matrix or an operator is passed as it is, without a callable."
+                f"{self.name}: the callable must return an iterator of slices; got {type(iterator).__name__}. "
+                f"{instead_of(iterator, 'the array, the matrix or the operator itself, without a callable')}"
             )
         for item in iterator:
             pause()
@@ -426,8 +429,8 @@ def _as_slice(data: Any, what: str, name: str) -> LinearOperator:
         operator = known(data)
     if not isinstance(operator, DenseOperator | SPARSE):
         raise UnsupportedData(
-            f"{what} must be an array, a SciPy sparse matrix or a frame; got a {type(data).__name__}. Give "
-            "numpy.asarray(...) of it; of a source of pairs, `X, Y = linspec.paired(source)` makes two matrices."
+            f"{what} must be an array, a SciPy sparse matrix or a frame; got a {type(data).__name__}. "
+            f"{instead_of(data)}"
         )
     return operator
 

@@ -61,10 +61,11 @@ CODECS = frozenset(
         *("blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"),
         *("adler32", "crc32", "crc32c", "fletcher32", "jenkins_lookup3", "shuffle"),
         *("astype", "bitround", "delta", "fixedscaleoffset", "packbits", "pcodec", "quantize", "zfpy"),
-        *("vlen-utf8", "vlen-bytes", "bytes", "endian", "transpose", "sharding_indexed"),
+        *("vlen-utf8", "vlen-bytes", "bytes", "endian", "transpose", "sharding_indexed", "regular"),
     }
 )
-"""Codecs that turn bytes into bytes, numbers and texts, and do nothing else. Format 3 puts "numcodecs." before some."""
+"""Codecs that turn bytes into bytes, numbers and texts, and do nothing else; and the grid of equal chunks. Format 3
+puts "numcodecs." before some."""
 
 
 # ---- files of NumPy -------------------------------------------------------------------------------------------
@@ -465,6 +466,7 @@ def check_codecs(name: str, description: Mapping[str, Any]) -> None:
         *(description.get("filters") or ()),
         description.get("compressor"),
         *(description.get("codecs") or ()),
+        description.get("chunk_grid"),
     ]
     for codec, settings in _named_settings(listed):
         kinds = [
@@ -474,9 +476,10 @@ def check_codecs(name: str, description: Mapping[str, Any]) -> None:
             re.fullmatch(r"[<>=|]?[?biufc][0-9]*|(bool|u?int|float)[0-9]*", kind) for kind in kinds
         ):
             raise UnsupportedData(
-                f"{name} is decoded by {printable(codec)[:100]!r}, a codec that linspec does not know; some run what "
-                "they decode. Write the array again with one of blosc, gzip, lz4, zstd or none. Where you trust it, "
-                "read it by zarr and pass slices: lambda: (array[i : i + 1000] for i in range(0, n, 1000))."
+                f"{name} is decoded by {printable(codec)[:100]!r}, a codec or a grid of chunks that linspec does not "
+                "know; some codecs run what they decode. Write the array again in equal chunks, with one of blosc, "
+                "gzip, lz4, zstd or none. Where you trust it, read it by zarr and pass slices: "
+                "lambda: (array[i : i + 1000] for i in range(0, n, 1000))."
             )
 
 

@@ -258,6 +258,7 @@ def dense(name: str, shape: Any, dtype: DType, read: Any, path: str, chunks: Any
         It holds no real numbers.
     """
     if len(shape) != 2:
+        working_dtype(dtype, name)  # records are no vector
         raise InvalidProblem(
             f"{name} must have two dimensions, rows and columns; got {len(shape)} with shape {shape}. Store it as a "
             "matrix."
