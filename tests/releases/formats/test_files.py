@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from releases.conftest import Seen
-from releases.formats.write_files import OLD_ZARR, ROWS, X
+from releases.formats.write_files import ROWS
 
 import linspec as ls
 
@@ -38,7 +35,7 @@ def difference(operator: Any, exact: Any) -> float:
         with pytest.raises(ls.errors.NonFiniteData):
             ls.solve(ls.SVD(operator, 2))
     else:
-        values = ls.solve(ls.SVD(operator, 2)).S
+        values = ls.solve(ls.SVD(operator, min(2, *exact.shape))).S
         np.testing.assert_allclose(values, np.linalg.svd(exact, compute_uv=False)[:2], rtol=1e-5)
         if isinstance(operator, ls.operators.StreamedOperator):
             operator = ls.as_operator(operator.matmat(np.eye(exact.shape[1])))
