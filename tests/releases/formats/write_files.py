@@ -35,8 +35,7 @@ def rows(distributions: str, *kinds: str) -> Callable[[Any], Any]:
 
     def add(write: Any) -> Any:
         for kind in kinds:
-            named = distributions.format(kind.partition(" ")[0])
-            ROWS[f"{write.__doc__} {kind}".strip()] = named, partial(write, kind)
+            ROWS[f"{write.__doc__} {kind}"] = distributions.format(kind.split()[0]), partial(write, kind)
         return write
 
     return add
@@ -47,8 +46,6 @@ def needed(*modules: str) -> Any:
     got = [pytest.importorskip(name, reason="versions.toml does not name it here") for name in modules]
     return got[0] if len(got) == 1 else got
 
-
-# ---- AnnData, loom, HDF5 --------------------------------------------------------------------------------------
 
 MATRICES = {"dense": np.asarray, "f4": np.float32, "csr": sp.csr_matrix, "csc": sp.csc_matrix}
 
@@ -74,7 +71,6 @@ def annotated(kind: str, folder: Path) -> Iterator[Any]:
     yield path, {"columns": ["c", "a"]}, back[:, ["c", "a"]].X
     yield path, {"part": "layers/more"}, back.layers["more"]
     yield path, {"part": "raw/X"}, back.raw.X
-    yield path, {"part": "obsm/X_pca"}, back.obsm["X_pca"]
     yield path, {"part": "obsm/frame"}, "the library that wrote it", back.obsm["frame"], X
     yield back, {}, back.X
     if end == ".h5ad":
@@ -98,8 +94,6 @@ def loom(kind: str, folder: Path) -> Iterator[Any]:
 HDF5: dict[str, dict[str, Any]] = {
     "gzip": {"compression": "gzip", "chunks": (7, 2)},
     "lzf, fletcher32": {"compression": "lzf", "shuffle": True, "fletcher32": True},
-    "scale-offset": {"scaleoffset": 2, "chunks": (7, 2)},
-    "SWMR": {"maxshape": (None, 4)},
 }
 
 
@@ -116,9 +110,8 @@ def hdf5(kind: str, folder: Path) -> Iterator[Any]:
             layout = h5py.VirtualLayout(X.shape, "f8")
             layout[:] = h5py.VirtualSource(data)
             file.create_virtual_dataset("v", layout)
-        elif kind == "SWMR":
-            file.swmr_mode = True
-    with h5py.File(path, swmr=kind == "SWMR") as file:
+        file.swmr_mode = True
+    with h5py.File(path, swmr=True) as file:
         yield file["x"], {}, file["x"][:]
         yield path, {"part": "x"}, file["x"][:]
         if kind == "virtual":
@@ -135,12 +128,10 @@ def written_by_others(kind: str, folder: Path) -> Iterator[Any]:
     path, told = folder / ("a.mat" if "MATLAB" in kind else "a.h5"), str(folder / "b.npy")
     if kind in PLUGINS:  # each in a process of its own: whoever imports hdf5plugin has its filters
         needed("hdf5plugin" if "hdf5plugin" in sys.modules else "h5py")
-        write = (
-            f"h5py.File(sys.argv[1], 'w').create_dataset('x', data=X, chunks=(30, 4), **hdf5plugin.{kind}())"
-        )
+        write = f"h5py.File(sys.argv[1], 'w').create_dataset('x', data=X, chunks=(30, 4), **{kind}())"
         read = "import linspec; numpy.save(sys.argv[2], linspec.open_rows(sys.argv[1]).dense())"
         for code in (f"X = numpy.array({X.tolist()}); {write}", read):
-            code = f"import h5py, hdf5plugin, numpy, sys; {code}"
+            code = f"import h5py, numpy, sys; from hdf5plugin import *; {code}"
             subprocess.run([sys.executable, "-c", code, str(path), told], check=True)
         yield path, {}, "import hdf5plugin", told, X
     elif "MATLAB" in kind:
@@ -159,8 +150,6 @@ def written_by_others(kind: str, folder: Path) -> Iterator[Any]:
         yield path, {}, X
 
 
-# ---- netCDF, xarray, zarr -------------------------------------------------------------------------------------
-
 UNWRITTEN = [f"{dtype} not written" for dtype in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8")]
 ATTRIBUTES = {"scale_factor": 0.5, "add_offset": 5.0, "valid_range": [-20, 99], "_Unsigned": "true"}
 OLD = ("NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET")
@@ -177,8 +166,8 @@ def netcdf(kind: str, folder: Path) -> Iterator[Any]:
         file.createDimension("row", 30)
         file.createDimension("column", 4)
         options = {"fill_value": -99 if kind == "_FillValue" else None, "zlib": kind == "zlib"}
-        endian = "big" if kind == "big" else "native"
-        variable = file.createVariable("x", dtype, ("row", "column"), endian=endian, **options)
+        options["endian"] = "big" if kind == "big" else "native"
+        variable = file.createVariable("x", dtype, ("row", "column"), **options)
         variable.set_auto_maskandscale(False)
         count = 20 if "not" in kind else 30
         variable[:count] = abs(X[:count]) if dtype[0] == "u" else X[:count]
@@ -232,7 +221,6 @@ def xarray_variable(kind: str, folder: Path) -> Iterator[Any]:
 ZARR: dict[str, dict[str, Any]] = {
     "order F": {"order": "F"},
     "keys a/b": {"chunk_key_encoding": {"name": "v2", "separator": "/"}},
-    "uncompressed": {"compressors": None},
     "shards": {"shards": (14, 4)},
     "gzip": {"compressors": {"name": "gzip", "configuration": {"level": 3}}},
     "transposed": {"filters": {"name": "transpose", "configuration": {"order": [1, 0]}}},
@@ -240,7 +228,7 @@ ZARR: dict[str, dict[str, Any]] = {
 }
 
 
-@rows("zarr", *(f"2 {kind}" for kind in ("f8", ">f8", "f2", "bool", *[*ZARR][:3])))
+@rows("zarr", *(f"2 {kind}" for kind in ("f8", ">f8", "f2", "bool", *[*ZARR][:2])))
 @rows("zarr", *(f"3 {kind}" for kind in ("f8", ">f8", "f2", "bool", *ZARR)))
 def zarr_array(kind: str, folder: Path) -> Iterator[Any]:
     """Array of zarr 3, format"""
@@ -261,45 +249,40 @@ def zarr_array(kind: str, folder: Path) -> Iterator[Any]:
 def zarr_2() -> str:
     """Install zarr 2 where only a process that is told finds it."""
     folder = tempfile.mkdtemp()
-    packages = tomllib.loads((Path(__file__).parents[1] / "versions.toml").read_text("utf-8"))["writers"][
-        "zarr2"
-    ]
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", folder, *packages["packages"]]
+    pins = tomllib.loads(Path(__file__).parents[1].joinpath("versions.toml").read_text("utf-8"))["writers"]
+    command = [sys.executable, "-m", "pip", "install", "-q", "--target", folder, *pins["zarr2"]["packages"]]
     subprocess.run(command, check=True)
     return folder
 
 
 COMPRESSORS = [f"compressor=c.{name}()" for name in ("Blosc", "Zlib", "Zstd", "LZ4", "BZ2")]
-FILTERS = (
+FILTERS = [
     "filters=[c.Delta('f8')]",
     "filters=[c.FixedScaleOffset(0, 10, 'f8', 'i4')]",
     "object_codec=c.Pickle()",
-)
+]
 
 
 @rows("zarr", *COMPRESSORS, *FILTERS, "order='F'", "dimension_separator='/'", "fill_value=7.0")
 def old_zarr(kind: str, folder: Path) -> Iterator[Any]:
     """Array of zarr 2,"""
-    path, values = (
-        folder / "a.zarr",
-        f"numpy.array({X.tolist()}, dtype={'object' if 'object' in kind else 'float'})",
+    kept, told, path = (
+        "object" if "object" in kind else "float",
+        str(folder / "b.npy"),
+        str(folder / "a.zarr"),
     )
-    code = f"import sys, numpy, zarr, numcodecs as c; sys.path.append({zarr_2()!r}); X = {values}"
-    code += f"; a = zarr.array(X, chunks=(7, 4), store=sys.argv[1], {kind}); numpy.save(sys.argv[2], a[:].astype(float))"
-    told = folder / "b.npy"
-    subprocess.run(
-        [sys.executable, "-c", code, str(path), str(told)], check=True, env={"PYTHONPATH": zarr_2()}
+    code = f"import sys, numpy, zarr, numcodecs as c; X = numpy.array({X.tolist()}, dtype={kept}); "
+    code += (
+        f"a = zarr.array(X, chunks=(7, 4), store={path!r}, {kind}); numpy.save({told!r}, a[:].astype(float))"
     )
+    subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": zarr_2()})
     yield path, {}, *(["a codec that linspec does not know", told] if "object" in kind else []), np.load(told)
 
-
-# ---- tables and text ------------------------------------------------------------------------------------------
 
 ARROW: dict[str, Callable[[Any, Any], Any]] = {
     "row groups": lambda pa, column: pa.array(column),
     "dictionaries": lambda pa, column: pa.array(column).dictionary_encode(),
     "decimals": lambda pa, column: pa.array([Decimal(int(x)) for x in column], pa.decimal128(20, 2)),
-    "half precision": lambda pa, column: pa.array(column.astype("f2")),
     "integers with null": lambda pa, column: pa.array([2**53 + 1, None, *map(int, column)]),
     "lists": lambda pa, column: pa.array([[x] for x in column]),
 }
@@ -309,33 +292,22 @@ ARROW: dict[str, Callable[[Any, Any], Any]] = {
 def parquet(kind: str, folder: Path) -> Iterator[Any]:
     """Parquet of pyarrow,"""
     pa, pq, path = *needed("pyarrow", "pyarrow.parquet"), folder / "a.parquet"
-    pq.write_table(
-        pa.table({a: ARROW[kind](pa, X[:, j]) for j, a in enumerate(NAMES)}), path, row_group_size=7
-    )
-    exact = pq.read_table(path).to_pandas()
-    if kind == "lists":
-        yield path, {}, "numbers are needed", np.hstack([np.vstack(exact[name]) for name in NAMES]), X
-    else:
-        yield path, {"missing": "nan"}, exact.astype(float)
+    table = pa.table({name: ARROW[kind](pa, X[:, j]) for j, name in enumerate(NAMES)})
+    pq.write_table(table, path, row_group_size=7)
+    exact = pq.read_table(path).to_pandas().map(np.mean if kind == "lists" else float)
+    yield path, {"missing": "nan"}, *(["numbers are needed", exact] if kind == "lists" else []), exact
 
 
 @rows("{} pandas", "pandas parquet", "pandas csv", "pyarrow csv", "fastparquet parquet", "polars parquet")
-@rows(
-    "{} pandas",
-    "polars csv",
-    "duckdb csv",
-    "duckdb parquet",
-    "duckdb hive.parquet",
-    "pyarrow feather",
-    "pyarrow orc",
-)
+@rows("{} pandas", "polars csv", "duckdb csv", "duckdb parquet", "duckdb hive.parquet")
+@rows("pyarrow", "pyarrow feather", "pyarrow orc")
 def table(kind: str, folder: Path) -> Iterator[Any]:
     """Table of"""
     (library, end), pd, fs = kind.split(), needed("pandas"), needed("pyarrow.dataset")
     frame, path, writer, words = pd.DataFrame(X, columns=NAMES), folder / f"a.{end}", needed(library), []
     if library == "duckdb":
         into = f"'{path}' (format {end.removeprefix('hive.')}{', partition_by (b)' * ('hive' in end)})"
-        writer.sql(f"copy (select * replace (a::decimal(9, 2) as a) from frame) to {into}")
+        writer.sql(f"copy (select * replace (a::decimal(9, 2) as a, b::int as b) from frame) to {into}")
         words = ["hive", fs.dataset(path, partitioning="hive")] if "hive" in end else []
         exact = words[1].to_table() if words else writer.sql(f"from '{path}'").df()
     elif library == "polars":
@@ -355,7 +327,6 @@ def table(kind: str, folder: Path) -> Iterator[Any]:
 
 MARKET: dict[str, tuple[Any, dict[str, Any]]] = {
     "pattern": (sp.coo_array(COUNTS), {"field": "pattern"}),
-    "integer": (sp.coo_array(COUNTS.astype(int)), {}),
     "symmetric": (sp.coo_array(SQUARE), {"symmetry": "symmetric"}),
     "skew": (sp.coo_array(X[:4] - X[:4].T), {"symmetry": "skew-symmetric"}),
     "array": (SQUARE, {"symmetry": "symmetric"}),
@@ -379,17 +350,12 @@ def sparse_files(kind: str, folder: Path) -> Iterator[Any]:
         sp.save_npz(folder / "a.npz", sp.csr_array(COUNTS).asformat(kind))
         yield folder / "a.npz", {}, sp.load_npz(folder / "a.npz")
         sets.dump_svmlight_file(COUNTS, np.arange(30), str(path), zero_based=kind == "csc")
-        features, labels = sets.load_svmlight_file(str(path))
-        yield path, {}, features
-        yield path, {"part": "labels"}, labels[:, None]
+        yield path, {}, sets.load_svmlight_file(str(path))[0]
 
 
-# ---- what linspec does not read: yields what to pass -----------------------------------------------------------
-
-
-@rows("{}", *(f"nibabel {end}" for end in (".nii", ".nii.gz", ".mgz", ".func.gii", ".dtseries.nii")))
+@rows("{}", *(f"nibabel {end}" for end in (".nii", ".nii.gz", ".func.gii", ".dtseries.nii")))
 @rows("{}", "pyreadr .rds", "pyreadr .RData", "pyreadstat .sav", "pyreadstat .dta", "pyreadstat .xpt")
-@rows("{}", "mne _raw.fif", "mne .edf", "mne .set", "bed_reader .bed", "scipy .mat")
+@rows("{}", "mne _raw.fif", "mne .edf", "mne .set", "bed_reader .bed")
 def elsewhere(kind: str, folder: Path) -> Iterator[Any]:
     """What linspec does not read,"""
     (library, end), pd, numbers, exact = kind.split(), needed("pandas"), X.astype("f4"), X
@@ -406,13 +372,10 @@ def elsewhere(kind: str, folder: Path) -> Iterator[Any]:
         io.save(io.cifti2.Cifti2Image(numbers, axes), path)
         told = io.load(path).get_fdata()
     elif library == "nibabel":
-        kind, dtype = (io.MGHImage, "f4") if end == ".mgz" else (io.Nifti1Image, "i2")
-        image = kind(X.T.reshape(2, 2, 1, 30).astype(dtype), np.eye(4))
-        if dtype == "i2":
-            image.header.set_slope_inter(0.5, 3)
-            exact = 0.5 * X + 3
+        image = io.Nifti1Image(X.T.reshape(2, 2, 1, 30).astype("i2"), np.eye(4))
+        image.header.set_slope_inter(0.5, 3)
         io.save(image, path)
-        told = io.load(path).get_fdata().reshape(4, 30).T
+        told, exact = io.load(path).get_fdata().reshape(4, 30).T, 0.5 * X + 3
     elif library == "pyreadr":
         io.write_rds(path, frame) if end == ".rds" else io.write_rdata(path, frame, df_name="x")
         told, exact = next(iter(io.read_r(path).values())), GAPS
@@ -427,11 +390,8 @@ def elsewhere(kind: str, folder: Path) -> Iterator[Any]:
         raw.save(path) if end == "_raw.fif" else io.export.export_raw(path, raw)
         told = io.io.read_raw(path).get_data()[:, :30].T / 1e-6
         exact = np.where(abs(told - X) < 1e-2, told, X)  # EDF holds 16 bits
-    elif library == "bed_reader":
+    else:
         exact = np.where(np.isnan(GAPS), np.nan, abs(X) % 3)
         io.to_bed(path, exact)
         told = io.open_bed(path).read()
-    else:
-        needed("scipy.io").savemat(path, {"x": X})
-        told = needed("scipy.io").loadmat(path)["x"]
     yield Path(path), {}, ELSEWHERE, told, exact
