@@ -15,6 +15,8 @@ of its labels: texts, categories, or, as anndata 0.13 writes it, a nullable arra
 missing. A sparse matrix is a group of the arrays data, indices and indptr. https://zarr-specs.readthedocs.io.
 https://www.10xgenomics.com, feature-barcode matrices in HDF5: features x cells by columns, which are cells x features
 by rows. MATLAB, MAT-files of version 7.3: matrices by columns, which HDF5 shows transposed; sparse: data, ir and jc.
+https://loompy.org: genes x cells. https://docs.unidata.ucar.edu/netcdf-c: what is written where nothing was, and the
+attributes by which numbers are missing, packed or out of bounds; xarray puts them into zarr.
 Where we differ for objects of zarr and h5py: the user has opened and so chosen them; their data may be in other files.
 """
 
@@ -350,8 +352,11 @@ class Node:
         parts = [self.member(key) for key in keys[:2]]
         strict = "fill" if self.missing == "fill" else "refuse"  # zeros there make another matrix
         reads = [part.reader(strict) for part in parts]
-        some = parts[0].node.size  # zeros are plausible in indptr, too
-        (n, p), ends = map(int, shape), self.member(keys[2]).line(self.missing if some else "fill")
+        # Zeros are plausible in indptr, too.
+        (n, p), ends = (
+            map(int, shape),
+            self.member(keys[2]).line(self.missing if parts[0].node.size else "fill"),
+        )
         starts, lengths = ends.astype(np.int64), [part.node.shape for part in parts]
         if (
             ends.dtype.kind not in "iu"
@@ -489,6 +494,11 @@ def _read_compressed(
 
 def check_codecs(name: str, description: Mapping[str, Any]) -> None:
     """Refuse an array that names a codec which is not known here, before any of its entries is decoded."""
+    if (description.get("chunk_grid") or {}).get("name") == "rectilinear":
+        raise UnsupportedData(
+            f"{name} has chunks of several sizes. Write it again in chunks of one size, or pass slices, which zarr "
+            "reads: lambda: (array[i : i + 1000] for i in range(0, n, 1000))."
+        )
     for codec, settings in _named_settings(
         [
             *(description.get("filters") or ()),

@@ -31,6 +31,10 @@ def difference(operator: Any, exact: Any) -> float:
     return float(np.nanmax(abs(got - exact)) / np.nanmax(abs(exact)))
 
 
+def taken(data: Any, arguments: dict[str, Any]) -> Any:
+    return ls.open_rows(data, **arguments) if isinstance(data, str | Path) else ls.as_operator(data)
+
+
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("name", ROWS)
 def test_a_file_is_taken_or_its_refusal_leads_to_the_numbers(name: str, seen: Seen, tmp_path: Path) -> None:
@@ -38,10 +42,8 @@ def test_a_file_is_taken_or_its_refusal_leads_to_the_numbers(name: str, seen: Se
     for data, arguments, *words, exact in write(tmp_path):
         if words:
             with pytest.raises(ls.errors.LinspecError, match=words[0]):
-                ls.open_rows(data, **arguments).matmat(np.eye(4))
+                taken(data, arguments).matmat(np.eye(4))
             (refused, data), arguments = words, {}
-        is_path = isinstance(data, str | Path)
-        operator = ls.open_rows(data, **arguments) if is_path else ls.as_operator(data)
-        worst = max(worst, difference(operator, exact))
+        worst = max(worst, difference(taken(data, arguments), exact))
     assert worst < 1e-7
     seen(name, distributions, f"{worst:.0e}{refused and f' as the error tells: {refused}'}")

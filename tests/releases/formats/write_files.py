@@ -14,6 +14,7 @@ import tomllib
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from functools import cache, partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -47,115 +48,12 @@ def needed(*modules: str) -> Any:
     return got[0] if len(got) == 1 else got
 
 
-MATRICES = {"dense": np.asarray, "f4": np.float32, "csr": sp.csr_matrix, "csc": sp.csc_matrix}
-
-
-@rows("anndata zarr", *(f"{end} {kind}" for end in (".h5ad", ".zarr") for kind in [*MATRICES, "settings"]))
-def annotated(kind: str, folder: Path) -> Iterator[Any]:
-    """AnnData,"""
-    ad, pd = needed("anndata", "pandas")
-    end, _, kind = kind.partition(" ")
-    if ad.__version__ < "0.12" and (end == ".zarr" or kind == "settings"):
-        pytest.skip("anndata 0.11 needs zarr 2 for .zarr, and has none of these settings")
-    make, path = MATRICES.get(kind, sp.csr_matrix), folder / f"a{end}"
-    names = {"csr": pd.CategoricalIndex(NAMES), "settings": pd.Index(NAMES, dtype="string")}.get(kind, NAMES)
-    data = ad.AnnData(make(COUNTS), pd.DataFrame(index=CELLS), pd.DataFrame(index=names))
-    data.layers["more"], data.obsm["X_pca"], data.raw = make(COUNTS + 1), X[:, :2], data.copy()
-    data.obsm["frame"] = pd.DataFrame(X, CELLS, NAMES)
-    flags = {"zarr_write_format": 3, "auto_shard_zarr_v3": True} if end == ".zarr" else {}
-    flags |= {"allow_write_nullable_strings": True, "write_csr_csc_indices_with_min_possible_dtype": True}
-    with ad.settings.override(**flags if kind == "settings" else {}):
-        data.write_h5ad(path, compression="gzip") if end == ".h5ad" else data.write_zarr(path)
-    back = ad.read_h5ad(path) if end == ".h5ad" else ad.read_zarr(path)
-    yield path, {}, back.X
-    yield path, {"columns": ["c", "a"]}, back[:, ["c", "a"]].X
-    yield path, {"part": "layers/more"}, back.layers["more"]
-    yield path, {"part": "raw/X"}, back.raw.X
-    yield path, {"part": "obsm/frame"}, "the library that wrote it", back.obsm["frame"], X
-    yield back, {}, back.X
-    if end == ".h5ad":
-        backed = ad.read_h5ad(path, backed="r")
-        yield backed, {}, back.X
-        yield backed[5:20, ["d", "b"]], {}, back[5:20, ["d", "b"]].X
-        backed.file.close()
-
-
-@rows("loompy", "whose genes are rows")
-def loom(kind: str, folder: Path) -> Iterator[Any]:
-    """Loom,"""
-    loompy, path = needed("loompy"), folder / "a.loom"
-    names = {"Gene": np.array(NAMES)}, {"CellID": np.array(CELLS)}
-    loompy.create(str(path), {"": COUNTS.T, "spliced": COUNTS.T + 1}, *names)
-    with loompy.connect(str(path), "r") as file:
-        yield path, {"columns": NAMES}, file[:, :].T
-        yield path, {"part": "layers/spliced"}, file.layers["spliced"][:, :].T
-
-
-HDF5: dict[str, dict[str, Any]] = {
-    "gzip": {"compression": "gzip", "chunks": (7, 2)},
-    "lzf, fletcher32": {"compression": "lzf", "shuffle": True, "fletcher32": True},
-}
-
-
-@rows("h5py", *HDF5, ">f4", "f2", "g", "?", "soft links", "virtual")
-def hdf5(kind: str, folder: Path) -> Iterator[Any]:
-    """Dataset of h5py,"""
-    h5py, path = needed("h5py"), folder / "a.h5"
-    with h5py.File(path, "w", libver="latest") as file:
-        values = X.astype(kind) if len(kind) < 3 else X
-        data = file.create_dataset("x" if kind != "soft links" else "g/x", data=values, **HDF5.get(kind, {}))
-        if kind == "soft links":
-            file["gone"], file["x"] = h5py.SoftLink("/nowhere"), h5py.SoftLink("/g/x")
-        elif kind == "virtual":
-            layout = h5py.VirtualLayout(X.shape, "f8")
-            layout[:] = h5py.VirtualSource(data)
-            file.create_virtual_dataset("v", layout)
-        file.swmr_mode = True
-    with h5py.File(path, swmr=True) as file:
-        yield file["x"], {}, file["x"][:]
-        yield path, {"part": "x"}, file["x"][:]
-        if kind == "virtual":
-            yield path, {"part": "v"}, "open it with h5py and pass the dataset", file["v"], file["x"][:]
-
-
-PLUGINS = ("Blosc", "Blosc2", "Zstd", "Bitshuffle", "LZ4")
-
-
-@rows("tables hdf5plugin", "array", "carray", "frame fixed", "frame table", "frame mixed", *PLUGINS)
-@rows("hdf5storage", "MATLAB f8", "MATLAB f4", "MATLAB i2", "MATLAB bool")
-def written_by_others(kind: str, folder: Path) -> Iterator[Any]:
-    """HDF5 by others,"""
-    path, told = folder / ("a.mat" if "MATLAB" in kind else "a.h5"), str(folder / "b.npy")
-    if kind in PLUGINS:  # each in a process of its own: whoever imports hdf5plugin has its filters
-        needed("hdf5plugin" if "hdf5plugin" in sys.modules else "h5py")
-        write = f"h5py.File(sys.argv[1], 'w').create_dataset('x', data=X, chunks=(30, 4), **{kind}())"
-        read = "import linspec; numpy.save(sys.argv[2], linspec.open_rows(sys.argv[1]).dense())"
-        for code in (f"X = numpy.array({X.tolist()}); {write}", read):
-            code = f"import h5py, numpy, sys; from hdf5plugin import *; {code}"
-            subprocess.run([sys.executable, "-c", code, str(path), told], check=True)
-        yield path, {}, "import hdf5plugin", told, X
-    elif "MATLAB" in kind:
-        storage, values = needed("hdf5storage"), (X > 0 if "bool" in kind else X).astype(kind.split()[1])
-        storage.savemat(str(path), {"x": values}, format="7.3")
-        yield path, {"part": "x"}, storage.loadmat(str(path))["x"]
-    elif "frame" in kind:
-        pd, tables = needed("pandas", "tables")
-        frame = pd.DataFrame(X, columns=NAMES).astype({"a": "i8"} if "mixed" in kind else {})
-        frame.to_hdf(path, key="k", format="table" if "table" in kind else "fixed")
-        yield path, {"part": "k"}, r"pandas\.read_hdf", pd.read_hdf(path), X
-    else:
-        tables = needed("tables")
-        with tables.open_file(path, "w", filters=tables.Filters(5, "zlib")) as file:
-            getattr(file, f"create_{kind}")("/", "x", obj=X)
-        yield path, {}, X
-
-
 UNWRITTEN = [f"{dtype} not written" for dtype in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8")]
-ATTRIBUTES = {"scale_factor": 0.5, "add_offset": 5.0, "valid_range": [-20, 99], "_Unsigned": "true"}
+ATTRIBUTES = {"scale_factor": 0.5, "add_offset": 5.0, "valid_range": np.int16([-20, 99]), "_Unsigned": "true"}
 OLD = ("NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET")
 
 
-@rows("netCDF4", "f8", "f8 big", "f8 zlib", "i2 _FillValue", "f4 _FillValue", "f8 missing_value", *UNWRITTEN)
+@rows("netCDF4", "f8", "f8 big", "f8 zlib", "i2 _FillValue", "f4 _FillValue", *UNWRITTEN)
 @rows("netCDF4", *(f"i2 {key}" for key in ATTRIBUTES), *(f"f8 {style}" for style in OLD))
 def netcdf(kind: str, folder: Path) -> Iterator[Any]:
     """Variable of netCDF4,"""
@@ -169,15 +67,10 @@ def netcdf(kind: str, folder: Path) -> Iterator[Any]:
         options["endian"] = "big" if kind == "big" else "native"
         variable = file.createVariable("x", dtype, ("row", "column"), **options)
         variable.set_auto_maskandscale(False)
-        count = 20 if "not" in kind else 30
+        count = 20 if "not" in kind or kind == "_FillValue" else 30
         variable[:count] = abs(X[:count]) if dtype[0] == "u" else X[:count]
-        if kind == "_FillValue":
-            variable[0, 0] = -99
-        elif kind == "missing_value":
-            variable.missing_value = X[0, 0]
-        elif kind in ATTRIBUTES:
-            value = ATTRIBUTES[kind]
-            variable.setncattr(kind, np.array(value, dtype) if isinstance(value, list) else value)
+        if kind in ATTRIBUTES:
+            variable.setncattr(kind, ATTRIBUTES[kind])
     with netCDF4.Dataset(path) as file:
         exact = np.ma.filled(file["x"][:].astype(float), np.nan)
     if kind in (*ATTRIBUTES, *OLD):
@@ -218,6 +111,104 @@ def xarray_variable(kind: str, folder: Path) -> Iterator[Any]:
     yield path, {"part": "x"}, *([CHANGED, back] if kind == "scale_factor" else []), back.to_numpy()
 
 
+MATRICES = {"dense": np.asarray, "f4": np.float32, "csr": sp.csr_matrix, "csc": sp.csc_matrix}
+
+
+@rows("anndata zarr", *(f"{end} {kind}" for end in (".h5ad", ".zarr") for kind in [*MATRICES, "settings"]))
+def annotated(kind: str, folder: Path) -> Iterator[Any]:
+    """AnnData,"""
+    ad, pd = needed("anndata", "pandas")
+    end, _, kind = kind.partition(" ")
+    if ad.__version__ < "0.12" and (end == ".zarr" or kind == "settings"):
+        pytest.skip("anndata 0.11 needs zarr 2 for .zarr, and has none of these settings")
+    make, path = MATRICES.get(kind, sp.csr_matrix), folder / f"a{end}"
+    names = {"csr": pd.CategoricalIndex(NAMES), "settings": pd.Index(NAMES, dtype="string")}.get(kind, NAMES)
+    data = ad.AnnData(make(COUNTS), pd.DataFrame(index=CELLS), pd.DataFrame(index=names))
+    data.layers["more"], data.obsm["X_pca"], data.raw = make(COUNTS + 1), X[:, :2], data.copy()
+    data.obsm["frame"] = pd.DataFrame(X, CELLS, NAMES)
+    flags = {"zarr_write_format": 3, "auto_shard_zarr_v3": True} if end == ".zarr" else {}
+    flags |= {"allow_write_nullable_strings": True, "write_csr_csc_indices_with_min_possible_dtype": True}
+    with ad.settings.override(**flags if kind == "settings" else {}):
+        data.write_h5ad(path, compression="gzip") if end == ".h5ad" else data.write_zarr(path)
+    back = ad.read_h5ad(path) if end == ".h5ad" else ad.read_zarr(path)
+    yield path, {}, back.X
+    yield path, {"columns": ["c", "a"]}, back[:, ["c", "a"]].X
+    yield path, {"part": "layers/more"}, back.layers["more"]
+    yield path, {"part": "raw/X"}, back.raw.X
+    yield path, {"part": "obsm/frame"}, "the library that wrote it", back.obsm["frame"], X
+    yield back, {}, back.X
+    if end == ".h5ad":
+        backed = ad.read_h5ad(path, backed="r")
+        yield backed, {}, back.X
+        yield backed[5:20, ["d", "b"]], {}, back[5:20, ["d", "b"]].X
+        backed.file.close()
+
+
+@rows("loompy", "whose genes are rows")
+def loom(kind: str, folder: Path) -> Iterator[Any]:
+    """Loom,"""
+    loompy, path = needed("loompy"), folder / "a.loom"
+    layers = {"": COUNTS.T, "spliced": COUNTS.T + 1}
+    loompy.create(str(path), layers, {"Gene": np.array(NAMES)}, {"CellID": np.array(CELLS)})
+    with loompy.connect(str(path), "r") as file:
+        yield path, {"columns": NAMES}, file[:, :].T
+        yield path, {"part": "layers/spliced"}, file.layers["spliced"][:, :].T
+
+
+HDF5: dict[str, dict[str, Any]] = {
+    "gzip": {"compression": "gzip", "chunks": (7, 2)},
+    "lzf, fletcher32": {"compression": "lzf", "shuffle": True, "fletcher32": True},
+}
+
+
+@rows("h5py", *HDF5, ">f4", "f2", "g", "?", "soft links")
+def hdf5(kind: str, folder: Path) -> Iterator[Any]:
+    """Dataset of h5py,"""
+    h5py, path = needed("h5py"), folder / "a.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        values = X.astype(kind) if len(kind) < 3 else X
+        file.create_dataset("x" if kind != "soft links" else "g/x", data=values, **HDF5.get(kind, {}))
+        if kind == "soft links":
+            file["gone"], file["x"] = h5py.SoftLink("/nowhere"), h5py.SoftLink("/g/x")
+        file.swmr_mode = True
+    with h5py.File(path, swmr=True) as file:
+        yield file["x"], {}, file["x"][:]
+        yield path, {"part": "x"}, file["x"][:]
+
+
+PLUGINS = ("Blosc", "Blosc2", "Zstd", "Bitshuffle", "LZ4")
+
+
+@rows("tables hdf5plugin", "array", "carray", "frame fixed", "frame table", "frame mixed", *PLUGINS)
+@rows("hdf5storage", "MATLAB f8", "MATLAB f4", "MATLAB i2", "MATLAB bool")
+def written_by_others(kind: str, folder: Path) -> Iterator[Any]:
+    """HDF5 by others,"""
+    path, told = folder / ("a.mat" if "MATLAB" in kind else "a.h5"), str(folder / "b.npy")
+    if kind in PLUGINS:  # each in a process of its own: whoever imports hdf5plugin has its filters
+        if find_spec("hdf5plugin") is None:
+            pytest.skip("versions.toml does not name it here")
+        write = f"h5py.File(sys.argv[1], 'w').create_dataset('x', data=X, chunks=(30, 4), **{kind}())"
+        read = "import linspec; numpy.save(sys.argv[2], linspec.open_rows(sys.argv[1]).dense())"
+        for code in (f"X = numpy.array({X.tolist()}); {write}", read):
+            code = f"import h5py, numpy, sys; from hdf5plugin import *; {code}"
+            subprocess.run([sys.executable, "-c", code, str(path), told], check=True)
+        yield path, {}, "import hdf5plugin", told, X
+    elif "MATLAB" in kind:
+        storage, values = needed("hdf5storage"), (X > 0 if "bool" in kind else X).astype(kind.split()[1])
+        storage.savemat(str(path), {"x": values}, format="7.3")
+        yield path, {"part": "x"}, storage.loadmat(str(path))["x"]
+    elif "frame" in kind:
+        pd, tables = needed("pandas", "tables")
+        frame = pd.DataFrame(X, columns=NAMES).astype({"a": "i8"} if "mixed" in kind else {})
+        frame.to_hdf(path, key="k", format="table" if "table" in kind else "fixed")
+        yield path, {"part": "k"}, r"pandas\.read_hdf", pd.read_hdf(path), X
+    else:
+        tables = needed("tables")
+        with tables.open_file(path, "w", filters=tables.Filters(5, "zlib")) as file:
+            getattr(file, f"create_{kind}")("/", "x", obj=X)
+        yield path, {}, X
+
+
 ZARR: dict[str, dict[str, Any]] = {
     "order F": {"order": "F"},
     "keys a/b": {"chunk_key_encoding": {"name": "v2", "separator": "/"}},
@@ -228,8 +219,9 @@ ZARR: dict[str, dict[str, Any]] = {
 }
 
 
-@rows("zarr", *(f"2 {kind}" for kind in ("f8", ">f8", "f2", "bool", *[*ZARR][:2])))
-@rows("zarr", *(f"3 {kind}" for kind in ("f8", ">f8", "f2", "bool", *ZARR)))
+@rows(
+    "zarr", "2 f8", "2 >f8", "2 order F", "2 keys a/b", *(f"3 {kind}" for kind in ("f8", "f2", "bool", *ZARR))
+)
 def zarr_array(kind: str, folder: Path) -> Iterator[Any]:
     """Array of zarr 3, format"""
     zarr, (version, _, kind) = needed("zarr"), kind.partition(" ")
@@ -241,8 +233,9 @@ def zarr_array(kind: str, folder: Path) -> Iterator[Any]:
     for store in stores:
         array = zarr.create_array(store, shape=X.shape, zarr_format=int(version), **more)
         array[:] = X
-        yield array, {}, array[:]
-    yield stores[0], {}, zarr.open_array(stores[0], mode="r")[:]
+        words = ["several sizes", [array[:9], array[9:]]] if kind == "rectilinear" else []
+        yield array, {}, *words, array[:]
+    yield stores[0], {}, *words, array[:]
 
 
 @cache
@@ -256,25 +249,19 @@ def zarr_2() -> str:
 
 
 COMPRESSORS = [f"compressor=c.{name}()" for name in ("Blosc", "Zlib", "Zstd", "LZ4", "BZ2")]
-FILTERS = [
+FILTERS = (
     "filters=[c.Delta('f8')]",
     "filters=[c.FixedScaleOffset(0, 10, 'f8', 'i4')]",
     "object_codec=c.Pickle()",
-]
+)
 
 
 @rows("zarr", *COMPRESSORS, *FILTERS, "order='F'", "dimension_separator='/'", "fill_value=7.0")
 def old_zarr(kind: str, folder: Path) -> Iterator[Any]:
     """Array of zarr 2,"""
-    kept, told, path = (
-        "object" if "object" in kind else "float",
-        str(folder / "b.npy"),
-        str(folder / "a.zarr"),
-    )
-    code = f"import sys, numpy, zarr, numcodecs as c; X = numpy.array({X.tolist()}, dtype={kept}); "
-    code += (
-        f"a = zarr.array(X, chunks=(7, 4), store={path!r}, {kind}); numpy.save({told!r}, a[:].astype(float))"
-    )
+    path, told, kept = folder / "a.zarr", folder / "b.npy", "object" if "object" in kind else "float"
+    code = f"import sys, numpy, zarr, numcodecs as c; X = numpy.array({X.tolist()}, dtype={kept}); a = zarr.array"
+    code += f"(X, chunks=(7, 4), store='{path}', {kind}); numpy.save('{told}', a[:].astype(float))"
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": zarr_2()})
     yield path, {}, *(["a codec that linspec does not know", told] if "object" in kind else []), np.load(told)
 
@@ -329,28 +316,20 @@ MARKET: dict[str, tuple[Any, dict[str, Any]]] = {
     "pattern": (sp.coo_array(COUNTS), {"field": "pattern"}),
     "symmetric": (sp.coo_array(SQUARE), {"symmetry": "symmetric"}),
     "skew": (sp.coo_array(X[:4] - X[:4].T), {"symmetry": "skew-symmetric"}),
-    "array": (SQUARE, {"symmetry": "symmetric"}),
     "complex": (sp.coo_array(COUNTS * (1 + 1j)), {}),
 }
 
 
 @rows("{}", *(f"{library} {kind}" for library in ("scipy", "fast_matrix_market") for kind in MARKET))
-@rows("scikit-learn {}", "scipy csc", "scipy coo", "scipy bsr", "scipy dia")
-def sparse_files(kind: str, folder: Path) -> Iterator[Any]:
-    """Matrix Market, or .npz and svmlight,"""
+def matrix_market(kind: str, folder: Path) -> Iterator[Any]:
+    """Matrix Market of"""
     library, _, kind = kind.partition(" ")
     market = needed("scipy.io" if library == "scipy" else library)
-    for path in (folder / "a.mtx", folder / "a.mtx.gz") if kind in MARKET else ():
+    for path in (folder / "a.mtx", folder / "a.mtx.gz"):
         with (gzip.open if path.suffix == ".gz" else open)(path, "wb") as stream:
             market.mmwrite(stream, MARKET[kind][0], **MARKET[kind][1])
         back = needed("scipy.io").mmread(path)
         yield path, {}, *(["Split them into two matrices", back.real] if kind == "complex" else []), back.real
-    if kind not in MARKET:
-        sets, path = needed("sklearn.datasets"), folder / "a.svm"
-        sp.save_npz(folder / "a.npz", sp.csr_array(COUNTS).asformat(kind))
-        yield folder / "a.npz", {}, sp.load_npz(folder / "a.npz")
-        sets.dump_svmlight_file(COUNTS, np.arange(30), str(path), zero_based=kind == "csc")
-        yield path, {}, sets.load_svmlight_file(str(path))[0]
 
 
 @rows("{}", *(f"nibabel {end}" for end in (".nii", ".nii.gz", ".func.gii", ".dtseries.nii")))
