@@ -309,11 +309,16 @@ class Node:
 
     @property
     def absent(self) -> HostArray:
-        """The numbers that stand for missing ones, as netCDF and xarray declare them."""
+        """The numbers that stand for missing ones, as netCDF, xarray and R declare them."""
         node, attributes = self.node, self.node.attrs
         fill = node.fill_value if hasattr(node, "metadata") else node.fillvalue
         declared = fill in NEVER_WRITTEN or "_ARRAY_DIMENSIONS" in attributes  # xarray, in format 2 of zarr
-        named = [attributes.get("_FillValue"), attributes.get("missing_value"), fill if declared else None]
+        named = [
+            attributes.get("_FillValue"),
+            attributes.get("missing_value"),
+            fill if declared else None,
+            -(2**31) if "rhdf5-NA.OK" in attributes else None,
+        ]
         # A text holds the eight bytes of a number, as xarray writes it in format 3 of zarr.
         numbers = [np.frombuffer(base64.b64decode(v)) if isinstance(v, str) else v for v in named]
         absent = np.hstack(numbers).astype(float)
@@ -461,9 +466,11 @@ def _read_again(path: str, inner: str, start: int, stop: int) -> HostArray:
 
 
 def _is_turned(array: Any) -> bool:
-    """Whether an array is a matrix of MATLAB, or of genes x cells in a loom file: columns stand where HDF5 has rows."""
+    """Whether an array is a matrix of MATLAB or Octave, or of genes x cells in a loom file, and so a transpose."""
     of_loom = "row_attrs" in array.file and re.fullmatch("/matrix|/layers/.*", array.name)
-    return array.ndim == 2 and bool(of_loom or "MATLAB_class" in array.attrs)
+    return array.ndim == 2 and bool(
+        of_loom or "MATLAB_class" in array.attrs or "OCTAVE_NEW_FORMAT" in array.parent.attrs
+    )
 
 
 def _with_gaps(read: Any, absent: HostArray, start: int, stop: int) -> HostArray:

@@ -210,9 +210,9 @@ def test_packed_numbers_are_not_taken_for_the_data(tmp_path: Path, word: str) ->
         ls.as_operator(array)
 
 
-def hdf5_with(path: Path, values: Any, written: int = N, **attributes: Any) -> Path:
-    """A dataset of which the first rows are written; what netCDF fills the others with is the fill value of HDF5."""
-    fill = {"i": -32767, "f": 9.969209968386869e36}[values.dtype.kind]
+def hdf5_with(path: Path, values: Any, written: int | None = None, **attributes: Any) -> Path:
+    """A dataset of which the first rows are written; the others are filled as netCDF fills them."""
+    fill = {"i": -32767, "f": 9.969209968386869e36}[values.dtype.kind] if written else 0
     with pytest.importorskip("h5py").File(path, "w") as file:
         data = file.create_dataset("x", values.shape, values.dtype, fillvalue=fill)
         data[:written] = values[:written]
@@ -231,6 +231,7 @@ WHOLE = np.arange(1, N * P + 1, dtype="i2").reshape(N, P) % 90
 DECLARED = {
     "_FillValue": lambda path: hdf5_with(path, WHOLE, _FillValue=np.array([7], "i2")),
     "missing_value": lambda path: hdf5_with(path, WHOLE.astype("f4"), missing_value=7.0),
+    "R": lambda path: hdf5_with(path, np.where(WHOLE == 7, np.int32(-(2**31)), WHOLE), **{"rhdf5-NA.OK": 1}),
     "both": lambda path: hdf5_with(path, WHOLE, _FillValue=np.int16(7), missing_value=np.nan),
     "zarr 2 of xarray": lambda path: zarr_with(path, WHOLE, 2, 7, _ARRAY_DIMENSIONS=["row", "column"]),
     "zarr 3 of xarray, integers": lambda path: zarr_with(path, WHOLE, 3, _FillValue=7),
@@ -273,6 +274,13 @@ def test_a_loom_file_has_cells_as_rows(tmp_path: Path) -> None:
     assert list(cells.row_names or ()) == [f"cell{i}" for i in range(N)]
     spliced = ls.open_rows(tmp_path / "a.loom", part="layers/spliced")
     np.testing.assert_array_equal(spliced.dense(), 2 * genes.T)
+
+
+def test_a_matrix_of_octave_is_turned(tmp_path: Path) -> None:
+    with pytest.importorskip("h5py").File(tmp_path / "a.h5", "w") as file:
+        file.create_group("x").attrs["OCTAVE_NEW_FORMAT"] = np.uint8(1)
+        file["x/type"], file["x/value"] = np.bytes_("matrix"), DENSE.T
+    np.testing.assert_array_equal(ls.open_rows(tmp_path / "a.h5", part="x/value").dense(), DENSE)
 
 
 def test_a_link_that_leads_nowhere_hides_no_matrix(tmp_path: Path) -> None:
