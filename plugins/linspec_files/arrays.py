@@ -319,9 +319,10 @@ class Node:
             fill if declared else None,
             -(2**31) if "rhdf5-NA.OK" in attributes else None,
         ]
-        # A text holds the eight bytes of a number, as xarray writes it in format 3 of zarr.
-        numbers = [np.frombuffer(base64.b64decode(v)) if isinstance(v, str) else v for v in named]
-        absent = np.hstack(numbers).astype(float)
+        with reading(self.name, "its _FillValue or missing_value"):
+            # In format 3 of zarr xarray writes the eight bytes of a number, which end in "=".
+            numbers = [np.frombuffer(base64.b64decode(v)) if str(v).endswith("=") else v for v in named]
+            absent = np.hstack(numbers).astype(float)
         return absent[np.isfinite(absent)]
 
     def _only(self) -> str:

@@ -256,6 +256,15 @@ def test_rows_that_netcdf_never_wrote_are_nan(values: Any, tmp_path: Path) -> No
     np.testing.assert_array_equal(found[:800], values[:800])
 
 
+def test_a_text_that_names_no_number_is_refused(tmp_path: Path) -> None:
+    named = zarr_with(tmp_path / "a.zarr", DENSE, 3, _FillValue="NaN")
+    np.testing.assert_array_equal(ls.open_rows(named).dense(), DENSE)
+    other = zarr_with(tmp_path / "b.zarr", DENSE, 3, missing_value="none")
+    for data in (other, pytest.importorskip("zarr").open_array(other, mode="r")):
+        with pytest.raises(InvalidProblem, match="its _FillValue or missing_value cannot be read"):
+            ls.as_operator(data)
+
+
 def test_a_fill_value_alone_declares_nothing_missing(tmp_path: Path) -> None:
     for style in (2, 3):
         path = zarr_with(tmp_path / f"{style}.zarr", WHOLE, style, 7)
