@@ -49,8 +49,8 @@ READING_AHEAD = True
 """Whether a thread decodes the next slab; the measurements of this library switch it off to compare."""
 
 WITHOUT_COLUMN = (
-    "Leave such columns out: columns=, on the command line FILE:~NAME, or --ids NAME if it names the rows; missing "
-    "values in others are dropped by --drop-missing."
+    "Leave such columns out: columns=, on the command line FILE:~NAME, or --ids NAME if it names the rows; numbers are "
+    "written like 1000.5, with a point and no other mark; missing values in others are dropped by --drop-missing."
 )
 WITHOUT_GAPS = (
     "Fill such values, leave their rows out of all files, on the command line --drop-missing, or leave the column out, "
