@@ -311,7 +311,7 @@ class Node:
     def absent(self) -> HostArray:
         """The numbers that stand for missing ones, as netCDF, xarray and R declare them."""
         node, attributes = self.node, self.node.attrs
-        fill = node.fill_value if hasattr(node, "metadata") else node.fillvalue
+        fill = np.asarray(node.fill_value if hasattr(node, "metadata") else node.fillvalue).tolist()
         declared = fill in NEVER_WRITTEN or "_ARRAY_DIMENSIONS" in attributes  # xarray, in format 2 of zarr
         named = [
             attributes.get("_FillValue"),

@@ -231,6 +231,7 @@ WHOLE = np.arange(1, N * P + 1, dtype="i2").reshape(N, P) % 90
 DECLARED = {
     "_FillValue": lambda path: hdf5_with(path, WHOLE, _FillValue=np.array([7], "i2")),
     "missing_value": lambda path: hdf5_with(path, WHOLE.astype("f4"), missing_value=7.0),
+    "half precision": lambda path: hdf5_with(path, WHOLE.astype("f2"), missing_value=7.0),
     "R": lambda path: hdf5_with(path, np.where(WHOLE == 7, np.int32(-(2**31)), WHOLE), **{"rhdf5-NA.OK": 1}),
     "both": lambda path: hdf5_with(path, WHOLE, _FillValue=np.int16(7), missing_value=np.nan),
     "zarr 2 of xarray": lambda path: zarr_with(path, WHOLE, 2, 7, _ARRAY_DIMENSIONS=["row", "column"]),
