@@ -15,11 +15,14 @@ of its labels: texts, categories, or, as anndata 0.13 writes it, a nullable arra
 missing. A sparse matrix is a group of the arrays data, indices and indptr. https://zarr-specs.readthedocs.io.
 https://www.10xgenomics.com, feature-barcode matrices in HDF5: features x cells by columns, which are cells x features
 by rows. MATLAB, MAT-files of version 7.3: matrices by columns, which HDF5 shows transposed; sparse: data, ir and jc.
+https://loompy.org: genes x cells. https://docs.unidata.ucar.edu/netcdf-c: what is written where nothing was, and the
+attributes by which numbers are missing, packed or out of bounds; xarray puts them into zarr.
 Where we differ for objects of zarr and h5py: the user has opened and so chosen them; their data may be in other files.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import os
@@ -44,7 +47,6 @@ from linspec_files.slabs import (
     FileRows,
     Source,
     dense,
-    files_below,
     held,
     of_files,
     reading,
@@ -66,6 +68,18 @@ CODECS = frozenset(
 )
 """Codecs that turn bytes into bytes, numbers and texts, and do nothing else; and the grid of equal chunks. Format 3
 puts "numcodecs." before some."""
+
+
+CHANGED_BY = frozenset(
+    {"scale_factor", "add_offset", "_Unsigned", "valid_min", "valid_max", "valid_range", "MATLAB_empty"}
+)
+"""Attributes by which the numbers of an array are not the data as they stand."""
+
+NEVER_WRITTEN = (
+    *(-127, 255, -32767, 65535, -2147483647, 4294967295),
+    *(-9223372036854775806, 18446744073709551614, 9.969209968386869e36),
+)
+"""What netCDF writes where nothing was written, for each dtype, and then reads as missing."""
 
 
 # ---- files of NumPy -------------------------------------------------------------------------------------------
@@ -142,7 +156,7 @@ def of_object(data: Any) -> LinearOperator:
 def _elsewhere(name: str, what: str) -> UnsupportedData:
     return UnsupportedData(
         f"{name} has {what}. linspec reads one file, and no others that it names. Where you trust it, open it with "
-        "h5py and pass the dataset."
+        "h5py and pass the dataset; what is not in the other files h5py reads as the fill value, and does not say so."
     )
 
 
@@ -226,8 +240,8 @@ class Node:
         if not hasattr(node, "metadata"):
             present = node.id.get_num_chunks()
         elif type(node.store_path.store).__name__ == "LocalStore":
-            files = files_below(os.path.join(node.store_path.store.root, node.store_path.path))  # noqa: PTH118
-            names = (os.path.basename(path) for path in files)  # noqa: PTH119
+            folder = os.path.join(node.store_path.store.root, node.store_path.path)  # noqa: PTH118
+            names = (name for _, _, inside in os.walk(folder) for name in inside)
             present = sum(not name.startswith(".") and name != "zarr.json" for name in names)
         else:
             present = node.nchunks_initialized * expected // node.nchunks
@@ -271,39 +285,52 @@ class Node:
         member = self.member(chosen) if chosen else self
         node = member.node
         if member.is_array:
-            if node.attrs.get("MATLAB_class") == b"char" or {
-                "scale_factor",
-                "add_offset",
-                "MATLAB_empty",
-            }.intersection(node.attrs):
+            if node.attrs.get("MATLAB_class") == b"char" or CHANGED_BY.intersection(node.attrs):
                 raise UnsupportedData(
-                    f"{member.name} holds packed numbers, with a scale_factor or add_offset, or text or nothing of "
-                    "MATLAB. Pass packed numbers as xarray opens them, or name a matrix of numbers with part=."
+                    f"{member.name} holds packed numbers, with a scale_factor or add_offset, or others that netCDF "
+                    "would change (_Unsigned, valid_range), or text or nothing of MATLAB. Pass what xarray or netCDF4 "
+                    "makes of them, or name a matrix of numbers with part=."
                 )
-            step = -1 if member.is_turned else 1
+            step = -1 if self.again and _is_turned(node) else 1
             shape = (node.shape or ())[::step]
             dtype = np.dtype(node.dtype)
             read = member.reader(self.missing)
+            absent = member.absent if dtype.kind in "iuf" else np.empty(0)
+            if len(absent):
+                read, dtype = partial(_with_gaps, read, absent), np.result_type(dtype, np.float32)
             chunks = None if member.chunks is None else member.chunks[::step]
             operator: LinearOperator = dense(member.name, shape, dtype, read, self.path, chunks)
         else:
             operator = member._compressed()
         if annotated:
             self._label(operator, chosen.partition("/")[0])
-        elif member.is_of_cells:
-            member._label_cells(operator)
+        elif member.is_of_cells or (self.again and "row_attrs" in self.node):
+            (member if member.is_of_cells else self)._label_cells(operator)
         return operator
 
     @property
-    def is_turned(self) -> bool:
-        """Whether it is a matrix in a file of MATLAB, whose columns stand where HDF5 has rows."""
-        return self.again and _is_of_matlab(self.node)
+    def absent(self) -> HostArray:
+        """The numbers that stand for missing ones, as netCDF, xarray and R declare them."""
+        node, attributes = self.node, self.node.attrs
+        fill = np.asarray(node.fill_value if hasattr(node, "metadata") else node.fillvalue).tolist()
+        declared = fill in NEVER_WRITTEN or "_ARRAY_DIMENSIONS" in attributes  # xarray, in format 2 of zarr
+        named = [
+            attributes.get("_FillValue"),
+            attributes.get("missing_value"),
+            fill if declared else None,
+            -(2**31) if "rhdf5-NA.OK" in attributes else None,
+        ]
+        with reading(self.name, "its _FillValue or missing_value"):
+            # In format 3 of zarr xarray writes the eight bytes of a number, which end in "=".
+            numbers = [np.frombuffer(base64.b64decode(v)) if str(v).endswith("=") else v for v in named]
+            absent = np.hstack(numbers).astype(float)
+        return absent[np.isfinite(absent)]
 
     def _only(self) -> str:
         """Return the name of the only matrix in a group; "" for an array, and for a group that is a sparse matrix."""
         if self.is_array or self.kind in ("csr", "csc"):
             return ""
-        members = {str(key): self.member(str(key)) for key in self.node}
+        members = {str(key): self.member(str(key)) for key in self.node if self.node.get(key) is not None}
         keys = [key for key, member in members.items() if member.is_array or member.kind in ("csr", "csc")]
         if len(keys) != 1:
             raise InvalidProblem(
@@ -326,13 +353,17 @@ class Node:
         if self.kind not in ("csr", "csc") or shape.shape != (2,) or shape.dtype.kind not in "iu":
             raise UnsupportedData(
                 f"{self.name} must be an array, or a compressed sparse matrix with its shape; got a group with "
-                f"{self.listed}. Name a matrix in it with part=."
+                f"{self.listed}. Name a matrix in it with part=, or pass what the library that wrote it reads: of a "
+                "frame of pandas, pandas.read_hdf(path)."
             )
         parts = [self.member(key) for key in keys[:2]]
         strict = "fill" if self.missing == "fill" else "refuse"  # zeros there make another matrix
         reads = [part.reader(strict) for part in parts]
-        some = parts[0].node.size  # zeros are plausible in indptr, too
-        (n, p), ends = map(int, shape), self.member(keys[2]).line(self.missing if some else "fill")
+        # Zeros are plausible in indptr, too.
+        (n, p), ends = (
+            map(int, shape),
+            self.member(keys[2]).line(self.missing if parts[0].node.size else "fill"),
+        )
         starts, lengths = ends.astype(np.int64), [part.node.shape for part in parts]
         if (
             ends.dtype.kind not in "iu"
@@ -364,26 +395,26 @@ class Node:
         most = min(most, PIECES * stripe) if stripe > 1 else most
         edges = np.searchsorted(starts, np.arange(most, max(int(starts[-1]), 1), most))
         edges = np.unique([0, *edges, n]).astype(np.intp)
-        paths = [self.path] * bool(self.path)
-        decodes = parts[0].chunks is not None
         return FileRows(
             Source(
-                self.name, (n, p), dtype, edges, read, paths, int(starts[-1]), sparse=True, decodes=decodes
+                self.name, (n, p), dtype, edges, read, [self.path] * bool(self.path), int(starts[-1]),
+                sparse=True, decodes=parts[0].chunks is not None,
             )
-        )
+        )  # fmt: skip
 
     # ---- labels --------------------------------------------------------------------------------
 
     def _label_cells(self, operator: LinearOperator) -> None:
         """Give a matrix of cells its barcodes, and the names of features, or their ids where a name occurs twice."""
         n, p = operator.shape
-        for key in ("features/name", "features/id", "gene_names", "genes"):
+        for key in ("features/name", "features/id", "gene_names", "genes", "row_attrs/Gene"):
             names = self.member(key)._texts() if key in self.node else []
             if len(set(names)) == len(names) == p:
                 operator.column_names = tuple(names)
                 break
-        if n <= MOST_LABELS:
-            names = self.member("barcodes")._texts()
+        key = "barcodes" if "barcodes" in self.node else "col_attrs/CellID"
+        if n <= MOST_LABELS and key in self.node:
+            names = self.member(key)._texts()
             operator.row_names = names if len(names) == n else None
 
     def _label(self, operator: LinearOperator, axis: str) -> None:
@@ -433,12 +464,22 @@ def _read_again(path: str, inner: str, start: int, stop: int) -> HostArray:
 
     with h5py.File(path, "r") as file:
         node = file[inner]
-        return node[:, start:stop].T if _is_of_matlab(node) else _read(node, start, stop)
+        return node[:, start:stop].T if _is_turned(node) else _read(node, start, stop)
 
 
-def _is_of_matlab(array: Any) -> bool:
-    """Whether an array is a matrix of MATLAB, which writes it by columns."""
-    return "MATLAB_class" in array.attrs and array.ndim == 2
+def _is_turned(array: Any) -> bool:
+    """Whether an array is a matrix of MATLAB or Octave, or of genes x cells in a loom file, and so a transpose."""
+    of_loom = "row_attrs" in array.file and re.fullmatch("/matrix|/layers/.*", array.name)
+    return array.ndim == 2 and bool(
+        of_loom or "MATLAB_class" in array.attrs or "OCTAVE_NEW_FORMAT" in array.parent.attrs
+    )
+
+
+def _with_gaps(read: Any, absent: HostArray, start: int, stop: int) -> HostArray:
+    """Read some rows, with NaN where a number stands for a missing one."""
+    rows = read(start, stop)
+    gone = np.isin(rows, absent.astype(rows.dtype) if rows.dtype.kind == "f" else absent)
+    return np.where(gone, np.float32(np.nan), rows)
 
 
 def _read_compressed(

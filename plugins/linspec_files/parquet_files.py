@@ -166,8 +166,12 @@ def _in_folders(paths: Sequence[str]) -> list[str]:
     """Replace folders among paths by the Parquet files in them whose names do not begin with `_` or `.`."""
     files: list[str] = []
     for path in paths:
-        every = [file for kind in ("*.parquet", "*.pq") for file in Path(path).rglob(kind)]
-        inside = [file.relative_to(path) for file in every if not file.name.startswith(("_", "."))]
+        inside = [
+            file.relative_to(path)
+            for kind in ("*.parquet", "*.pq")
+            for file in Path(path).rglob(kind)
+            if not file.name.startswith(("_", "."))
+        ]
         keyed = next((str(file.parent) for file in inside if "=" in str(file.parent)), None)
         if keyed is not None:
             raise InvalidProblem(
@@ -235,7 +239,7 @@ class _Reader:
                 )
             gaps = column.null_count and not pa.types.is_floating(column.type)
             if gaps or pa.types.is_decimal(column.type):
-                column = column.cast(pa.float64())
+                column = column.cast(pa.float64(), safe=False)  # rounds integers beyond 2⁵³, as NumPy does
             out[:, j] = np.asarray(column)
         return out
 

@@ -17,7 +17,7 @@ from linspec.errors import MissingPackage
 TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 MATRIX_MARKET = (".mtx", ".mtx.gz")
 SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".svm.gz", ".svmlight.gz", ".libsvm.gz")
-PARQUET, ZARR, HDF5 = (".parquet", ".pq"), (".zarr",), (".h5", ".hdf5", ".h5ad", ".mat")
+PARQUET, ZARR, HDF5 = (".parquet", ".pq"), (".zarr",), (".h5", ".hdf5", ".h5ad", ".loom", ".mat")
 
 BACKED = "_CSRDataset", "_CSCDataset", "CSRDataset", "CSCDataset", "SparseDataset"
 """Types of sparse matrices in files that anndata has opened."""
@@ -122,7 +122,7 @@ def linspec_operators() -> tuple[OperatorSpec, ...]:
         _record("zarr-files", "arrays", "of_zarr",
                 "Folders of zarr, dense, or sparse as AnnData writes them; one or several.", suffixes=ZARR),
         _record("hdf5-files", "arrays", "of_hdf5",
-                "HDF5 files, .h5, .hdf5, .h5ad and .mat, dense, or sparse by AnnData, 10x Genomics or MATLAB.",
+                "HDF5 files, .h5, .hdf5, .h5ad, .loom, .mat, dense, or sparse by AnnData, 10x Genomics, MATLAB.",
                 suffixes=HDF5),
         _record("zarr", "arrays", "of_object",
                 "Arrays of zarr, dense, or sparse as AnnData writes them, decoded one slab ahead.",

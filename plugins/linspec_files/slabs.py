@@ -49,8 +49,8 @@ READING_AHEAD = True
 """Whether a thread decodes the next slab; the measurements of this library switch it off to compare."""
 
 WITHOUT_COLUMN = (
-    "Leave such columns out: columns=, on the command line FILE:~NAME, or --ids NAME if it names the rows; missing "
-    "values in others are dropped by --drop-missing."
+    "Leave such columns out: columns=, on the command line FILE:~NAME, or --ids NAME if it names the rows; numbers are "
+    "written like 1000.5, with a point and no other mark; missing values in others are dropped by --drop-missing."
 )
 WITHOUT_GAPS = (
     "Fill such values, leave their rows out of all files, on the command line --drop-missing, or leave the column out, "
@@ -208,20 +208,17 @@ def reading(name: str, what: str) -> Iterator[None]:
     except Exception as error:  # each way of being broken has errors of its own
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300].rstrip(".")
         raise InvalidProblem(
-            f"{name}: {what} cannot be read ({printable(reason)}). The file is damaged, cut off or gone, or of another "
-            "format than its suffix says: restore it, or write it again."
+            f"{name}: {what} cannot be read ({printable(reason)}). The file is damaged, cut off or gone, of another "
+            "format than its suffix says, or needs a filter that is not installed (import hdf5plugin for those of "
+            "HDF5): restore it, or write it again."
         ) from error
-
-
-def files_below(path: str) -> list[str]:
-    """Return the files in a folder, or the file; pipes and devices are refused."""
-    below = [os.path.join(place, name) for place, _, inside in os.walk(path) for name in inside]  # noqa: PTH118
-    return below or [path]
 
 
 def stamp(paths: Sequence[str]) -> tuple[int, int, int]:
     """Return the number of all files, their size and latest time; refuse pipes and devices among them."""
-    files = [file for path in paths for file in files_below(path)]
+    files = [path for path in paths if not os.path.isdir(path)]  # noqa: PTH112
+    for place, _, inside in chain(*map(os.walk, paths)):
+        files += [os.path.join(place, name) for name in inside]  # noqa: PTH118
     states = [os.stat(file) if os.path.isfile(file) else looked_at(file, folder=True) for file in files]  # noqa: PTH113, PTH116
     return (
         len(states),

@@ -196,7 +196,7 @@ def test_cells_of_10x_genomics_have_names(names: tuple[str, str], tmp_path: Path
     np.testing.assert_array_equal(ls.open_rows(path, columns=["id4", 2]).dense(), SPARSE.toarray()[:, [4, 2]])
 
 
-@pytest.mark.parametrize("word", ["scale_factor", "add_offset"])
+@pytest.mark.parametrize("word", ["scale_factor", "add_offset", "valid_range", "_Unsigned"])
 def test_packed_numbers_are_not_taken_for_the_data(tmp_path: Path, word: str) -> None:
     h5py = pytest.importorskip("h5py")
     path = tmp_path / "a.h5"
@@ -208,6 +208,103 @@ def test_packed_numbers_are_not_taken_for_the_data(tmp_path: Path, word: str) ->
     array = zarr.create_array(tmp_path / "a.zarr", data=np.ones((N, P), "i2"), attributes={word: 0.01})
     with pytest.raises(UnsupportedData, match="packed numbers"):
         ls.as_operator(array)
+
+
+def hdf5_with(path: Path, values: Any, written: int | None = None, **attributes: Any) -> Path:
+    """A dataset of which the first rows are written; the others are filled as netCDF fills them."""
+    fill = {"i": -32767, "f": 9.969209968386869e36}[values.dtype.kind] if written else 0
+    with pytest.importorskip("h5py").File(path, "w") as file:
+        data = file.create_dataset("x", values.shape, values.dtype, fillvalue=fill)
+        data[:written] = values[:written]
+        data.attrs.update(attributes)
+    return path
+
+
+def zarr_with(path: Path, values: Any, style: int, fill: Any = 0, **attributes: Any) -> Path:
+    zarr = pytest.importorskip("zarr")
+    options = {"shape": values.shape, "dtype": values.dtype, "chunks": (100, P), "fill_value": fill}
+    zarr.create_array(path, zarr_format=style, attributes=attributes, **options)[:] = values
+    return path
+
+
+WHOLE = np.arange(1, N * P + 1, dtype="i2").reshape(N, P) % 90
+DECLARED = {
+    "_FillValue": lambda path: hdf5_with(path, WHOLE, _FillValue=np.array([7], "i2")),
+    "missing_value": lambda path: hdf5_with(path, WHOLE.astype("f4"), missing_value=7.0),
+    "half precision": lambda path: hdf5_with(path, WHOLE.astype("f2"), missing_value=7.0),
+    "R": lambda path: hdf5_with(path, np.where(WHOLE == 7, np.int32(-(2**31)), WHOLE), **{"rhdf5-NA.OK": 1}),
+    "both": lambda path: hdf5_with(path, WHOLE, _FillValue=np.int16(7), missing_value=np.nan),
+    "zarr 2 of xarray": lambda path: zarr_with(path, WHOLE, 2, 7, _ARRAY_DIMENSIONS=["row", "column"]),
+    "zarr 3 of xarray, integers": lambda path: zarr_with(path, WHOLE, 3, _FillValue=7),
+    "zarr 3 of xarray, floats": lambda path: zarr_with(path, WHOLE * 1.0, 3, _FillValue="AAAAAAAAHEA="),
+}
+"""Files in which 7 stands for a missing number. The text is that of struct.pack("<d", 7.0) in base64."""
+
+
+@pytest.mark.parametrize("kind", DECLARED)
+def test_numbers_that_stand_for_missing_ones_are_nan(kind: str, tmp_path: Path) -> None:
+    path = DECLARED[kind](tmp_path / ("a.zarr" if "zarr" in kind else "a.h5"))
+    exact = np.where(WHOLE == 7, np.nan, WHOLE)
+    np.testing.assert_array_equal(ls.open_rows(path).dense(), exact)
+    with pytest.raises(NonFiniteData, match="row 0, column 6"):
+        ls.solve(ls.SVD(path, 2))
+
+
+@pytest.mark.parametrize("values", [WHOLE, DENSE])
+def test_rows_that_netcdf_never_wrote_are_nan(values: Any, tmp_path: Path) -> None:
+    found = ls.open_rows(hdf5_with(tmp_path / "a.h5", values, written=800)).dense()
+    np.testing.assert_array_equal(np.isnan(found).all(axis=1), np.arange(N) >= 800)
+    np.testing.assert_array_equal(found[:800], values[:800])
+
+
+def test_a_text_that_names_no_number_is_refused(tmp_path: Path) -> None:
+    named = zarr_with(tmp_path / "a.zarr", DENSE, 3, _FillValue="NaN")
+    np.testing.assert_array_equal(ls.open_rows(named).dense(), DENSE)
+    other = zarr_with(tmp_path / "b.zarr", DENSE, 3, missing_value="none")
+    for data in (other, pytest.importorskip("zarr").open_array(other, mode="r")):
+        with pytest.raises(InvalidProblem, match="its _FillValue or missing_value cannot be read"):
+            ls.as_operator(data)
+
+
+def test_a_fill_value_alone_declares_nothing_missing(tmp_path: Path) -> None:
+    for style in (2, 3):
+        path = zarr_with(tmp_path / f"{style}.zarr", WHOLE, style, 7)
+        np.testing.assert_array_equal(ls.open_rows(path).dense(), WHOLE)
+
+
+def test_a_loom_file_has_cells_as_rows(tmp_path: Path) -> None:
+    genes = SPARSE.toarray().T
+    with pytest.importorskip("h5py").File(tmp_path / "a.loom", "w") as file:
+        file.create_dataset("matrix", data=genes, chunks=(P, 100))
+        file["layers/spliced"], file["row_attrs/Gene"] = 2 * genes, np.array(GENES, "S")
+        file["col_attrs/CellID"] = [f"cell{i}" for i in range(N)]
+        assert ls.as_operator(file["matrix"]).shape == (P, N)  # as h5py shows it
+    cells = ls.open_rows(tmp_path / "a.loom", columns=["gene4", "gene2"])
+    np.testing.assert_array_equal(cells.dense(), genes.T[:, [4, 2]])
+    assert list(cells.row_names or ()) == [f"cell{i}" for i in range(N)]
+    spliced = ls.open_rows(tmp_path / "a.loom", part="layers/spliced")
+    np.testing.assert_array_equal(spliced.dense(), 2 * genes.T)
+
+
+def test_a_matrix_of_octave_is_turned(tmp_path: Path) -> None:
+    with pytest.importorskip("h5py").File(tmp_path / "a.h5", "w") as file:
+        file.create_group("x").attrs["OCTAVE_NEW_FORMAT"] = np.uint8(1)
+        file["x/type"], file["x/value"] = np.bytes_("matrix"), DENSE.T
+    np.testing.assert_array_equal(ls.open_rows(tmp_path / "a.h5", part="x/value").dense(), DENSE)
+
+
+def test_a_link_that_leads_nowhere_hides_no_matrix(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["gone"], file["x"] = h5py.SoftLink("/nowhere"), DENSE
+    np.testing.assert_array_equal(ls.open_rows(tmp_path / "a.h5").dense(), DENSE)
+
+
+def test_large_integers_with_a_gap_are_rounded_as_numpy_does(tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table({"a": pa.array([2**53 + 1, None, 2**60 + 3])}), tmp_path / "a.parquet")
+    found = ls.open_rows(tmp_path / "a.parquet", missing="nan").dense()
+    np.testing.assert_array_equal(found, [[float(2**53 + 1)], [np.nan], [float(2**60 + 3)]])
 
 
 # ---- MATLAB -----------------------------------------------------------------------------------

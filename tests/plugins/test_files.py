@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import threading
 from itertools import pairwise
 from pathlib import Path
@@ -291,6 +292,18 @@ def test_chunks_that_are_not_there_are_told(tmp_path: Path) -> None:
     kept = np.ones((N, P), dtype=bool)
     kept[150:200, 5:10] = False
     np.testing.assert_array_equal(ls.open_rows(path, missing="fill").dense(), np.where(kept, DENSE, 0.0))
+
+
+def test_an_array_of_which_only_the_consolidated_metadata_are_left_is_told(tmp_path: Path) -> None:
+    zarr = pytest.importorskip("zarr")
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=2)
+    for name in "xy":
+        group.create_array(name, shape=(N, P), chunks=(N, P), dtype="f8")[:] = DENSE
+    zarr.consolidate_metadata(tmp_path / "a.zarr")
+    shutil.rmtree(tmp_path / "a.zarr/y")
+    np.testing.assert_array_equal(ls.open_rows(tmp_path / "a.zarr", part="x").dense(), DENSE)
+    with pytest.raises(InvalidProblem, match="y lacks 1 of its 1 chunks"):
+        ls.open_rows(tmp_path / "a.zarr", part="y", missing="refuse")
 
 
 @pytest.mark.parametrize("missing", ["warn", "nan", "refuse"])
