@@ -193,6 +193,7 @@ def cg_steps(
     ridges: Sequence[float] = (0.0,),
     columns: Sequence[HostArray] | None = None,
     preconditioner: Callable[[Array], Array] | None = None,
+    enough: float = 0.0,
 ) -> Steps:
     """Steps of `block_cg` from zero, which receive the products S P.
 
@@ -202,54 +203,103 @@ def cg_steps(
         As for `block_cg`.
     preconditioner : callable, optional
         V -> W V for a positive definite W near (S + r I)⁻¹; only for one ridge.
+    enough : float, default 0
+        A ridge above the least one stands still once its residuals are so short, relative to its columns of B.
     """
+    if B.shape[1] == 1 == len(ridges) and preconditioner is None:
+        return _ended(_single(B, min(ridges)), B.shape[0])
+    columns = columns or [np.arange(B.shape[1])] * len(ridges)
+    return _ended(_block(B, ridges, columns, preconditioner, enough), B.shape[0])
+
+
+def _ended(steps: Steps, dimension: int) -> Steps:
+    """The steps, of which the last one is the nearest where the space has been searched in vain."""
+    best, spent, step = math.inf, 0, next(steps)
+    while True:
+        longest = step.lengths.max(initial=0.0)
+        if longest < best:
+            best, spent, nearest = longest, 0, step
+        spent += step.P.shape[1]
+        lost = spent > LOST * dimension
+        step = steps.send((yield nearest._replace(P=step.P[:, :0]) if lost else step))
+
+
+def _block(
+    B: Array,
+    ridges: Sequence[float],
+    columns: Sequence[HostArray],
+    preconditioner: Callable[[Array], Array] | None,
+    enough: float,
+) -> Steps:
+    """The steps for a block of columns and some ridges."""
     asarray = Device.of(B).asarray
     r, path = min(ridges), range(len(ridges))
     least = list(ridges).index(r)
-    delta = np.array([ridge - r for ridge in ridges])[:, None, None]
-    several = len(ridges) > 1
-    columns = columns or [np.arange(B.shape[1])] * len(ridges)
     X = [B[:, : len(columns[i])] * 0.0 for i in path]
     Q, WQ, rho = _basis(B, preconditioner)
     rounding = EPS * lengths_of(rho)
     P = [WQ for _ in path]
-    Delta = delta * np.eye(len(rho))
     z = [rho if i == least else rho[:, columns[i]] for i in path]  # of the least ridge, all columns
     rounded = [rounding if i == least else rounding[columns[i]] for i in path]
-    best, spent = math.inf, 0
+    short = [enough / EPS * limits * (i != least) for i, limits in zip(path, rounded, strict=True)]
+    moving = sorted(path, key=lambda i: i != least)  # the least ridge first
+    delta = np.array([ridges[i] - r for i in moving])[:, None, None]
+    Delta = delta * np.eye(len(rho))
     while True:
         lengths = _lengths(z, columns, least)
         if preconditioner is not None:
             lengths = Device.of(Q).column_norms(Q @ asarray(z[0][:, columns[0]]))
-        step = Step(lambda X=X: X, lengths, P[least], lambda Q=Q, z=z[least]: Q @ asarray(z))  # type: ignore[misc]
-        if lengths.max(initial=0.0) < best:
-            best, spent, nearest = lengths.max(initial=0.0), 0, step
-        spent += P[least].shape[1]
-        if spent > LOST * B.shape[0]:
-            step = nearest._replace(P=P[least][:, :0])
-        SP = yield step
+        SP = yield Step(lambda X=X: X, lengths, P[least], lambda Q=Q, z=z[least]: Q @ asarray(z))  # type: ignore[misc]
         MP = SP + r * P[least]
         G = _host_product(P[least], MP)  # (1)
-        Dinv = inverse(G + Delta if several else G[None])
-        Q, WQ, tau = _basis(Q - MP @ asarray(Dinv[least]), preconditioner)  # (3)
-        steps = [Dinv[i] @ z[i] for i in path]
-        wanted = [steps[i][:, columns[i]] if i == least else steps[i] for i in path]
-        z = [tau @ (z[i] if delta[i] == 0 else G @ steps[i]) for i in path]  # (4)
-        residuals, limits = _side_by_side(z), _side_by_side(rounded)
+        Dinv = inverse(G + Delta if len(moving) > 1 else G[None])
+        Q, WQ, tau = _basis(Q - MP @ asarray(Dinv[0]), preconditioner)  # (3)
+        steps = [D @ z[i] for i, D in zip(moving, Dinv, strict=True)]
+        wanted = [steps[0][:, columns[least]], *steps[1:]]
+        for i, shift, at in zip(moving, delta, steps, strict=True):
+            z[i] = tau @ (z[i] if shift == 0 else G @ at)  # (4)
+        residuals, limits = (_side_by_side([blocks[i] for i in moving]) for blocks in (z, rounded))
         if (lengths_of(residuals) <= limits).any():
             turn = _above(residuals, limits)
             Q = Q @ asarray(turn)
             tau = turn.T @ tau
-            z = [turn.T @ block for block in z]
+            for i in moving:
+                z[i] = turn.T @ z[i]
             WQ = Q if preconditioner is None else WQ @ asarray(turn)
         back = tau.T[None]
-        if several:
+        if len(moving) > 1:
             back = np.where(delta == 0, tau.T, Dinv @ (G @ tau.T))
             Delta = back.swapaxes(1, 2) @ Delta @ tau.T  # (5)
             Delta = (Delta + Delta.swapaxes(1, 2)) / 2 + delta * np.eye(len(tau))
         moves = Device.of(B).asarrays(*wanted, *back)
-        X = [X[i] + P[i] @ moves[i] for i in path]  # (2)
-        P = [WQ + P[i] @ moves[len(ridges) + i] for i in path]  # (6)
+        X = [*X]
+        for i, move, turned in zip(moving, moves, moves[len(moving) :], strict=False):
+            X[i] = X[i] + P[i] @ move  # (2)
+            P[i] = WQ + P[i] @ turned  # (6)
+        far = [i for i in moving if i == least or (lengths_of(z[i]) > short[i]).any()]
+        if len(far) < len(moving):
+            kept = np.isin(moving, far)
+            moving, delta, Delta = far, delta[kept], Delta[kept]
+
+
+def _single(B: Array, r: float) -> Steps:
+    """The steps for one column and one ridge, in which (1) to (6) are numbers and columns."""
+    X, rho = B * 0.0, Device.of(B).norm(B)
+    Q = P = B * (1.0 / rho) if rho > 0 else B[:, :0]
+    z = rho
+    while True:
+        SP = yield Step(lambda X=X: [X], np.array([z]), P, lambda Q=Q, z=z: Q * z)  # type: ignore[misc]
+        MP = SP + P * r
+        G = float(P[:, 0] @ MP[:, 0])  # (1)
+        X = X + P * (z / G if G > 0 else 0.0)  # (2)
+        Q = Q - MP * (1.0 / G if G > 0 else 0.0)  # (3)
+        tau = math.sqrt(float(Q[:, 0] @ Q[:, 0]))
+        z *= tau  # (4)
+        if z <= EPS * rho:
+            P = P[:, :0]
+            continue
+        Q = Q * (1.0 / tau)
+        P = Q + P * tau  # (6)
 
 
 def _basis(S: Array, preconditioner: Callable[[Array], Array] | None) -> tuple[Array, Array, HostArray]:

@@ -134,7 +134,7 @@ class ConjugateGradients(ByProducts):
             tol = context.tol
             known = np.flatnonzero(np.concatenate(columns) < R.shape[1])  # the others are planted
             block = system.asarray.concat([R, AtAZ + least * Z, W])
-            steps = cg_steps(block, problem.ridges, columns)
+            steps = cg_steps(block, problem.ridges, columns, enough=context.tol / 2)
             scale = self._scale(problem, moments)
             if scale is not None:
                 steps = in_variables(  # (4)

@@ -33,7 +33,7 @@ class ByProducts(Solver):
     """A solver of the normal equations by products with AᵀA, which may be a part of another solver."""
 
     tol: float | None = tol_option(1e-8)
-    max_iterations: int = limit_option(1000)
+    max_iterations: int = limit_option(5000)
 
     def begins(
         self, moments: Moments, i: int, ridge: float, context: Context
