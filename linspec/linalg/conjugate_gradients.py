@@ -206,8 +206,8 @@ def cg_steps(
     enough : float, default 0
         A ridge above the least one stands still once its residuals are so short, relative to its columns of B.
     """
-    if B.shape[1] == 1 == len(ridges) and preconditioner is None:
-        return _ended(_single(B, min(ridges)), B.shape[0])
+    if B.shape[1] == 1 == len(ridges):
+        return _ended(_single(B, min(ridges), preconditioner), B.shape[0])
     columns = columns or [np.arange(B.shape[1])] * len(ridges)
     return _ended(_block(B, ridges, columns, preconditioner, enough), B.shape[0])
 
@@ -282,24 +282,25 @@ def _block(
             moving, delta, Delta = far, delta[kept], Delta[kept]
 
 
-def _single(B: Array, r: float) -> Steps:
-    """The steps for one column and one ridge, in which (1) to (6) are numbers and columns."""
-    X, rho = B * 0.0, Device.of(B).norm(B)
-    Q = P = B * (1.0 / rho) if rho > 0 else B[:, :0]
-    z = rho
+def _single(B: Array, r: float, preconditioner: Callable[[Array], Array] | None) -> Steps:
+    """The steps for one column and one ridge (Hestenes & Stiefel 1952), without matrices."""
+    unit = Device.of(B).norm(B) or 1.0
+    X, R, P, before = B * 0.0, B * (1.0 / unit), B * 0.0, math.inf
     while True:
-        SP = yield Step(lambda X=X: [X], np.array([z]), P, lambda Q=Q, z=z: Q * z)  # type: ignore[misc]
+        WR = R if preconditioner is None else preconditioner(R)
+        square, length = _dot(R, WR), math.sqrt(_dot(R, R))
+        P = WR + P * (square / before) if length > EPS else P[:, :0]
+        residual = lambda R=R: R * unit  # noqa: E731
+        SP = yield Step(lambda X=X: [X * unit], np.array([unit * length]), P, residual)  # type: ignore[misc]
         MP = SP + P * r
-        G = float(P[:, 0] @ MP[:, 0])  # (1)
-        X = X + P * (z / G if G > 0 else 0.0)  # (2)
-        Q = Q - MP * (1.0 / G if G > 0 else 0.0)  # (3)
-        tau = math.sqrt(float(Q[:, 0] @ Q[:, 0]))
-        z *= tau  # (4)
-        if z <= EPS * rho:
-            P = P[:, :0]
-            continue
-        Q = Q * (1.0 / tau)
-        P = Q + P * tau  # (6)
+        G = _dot(P, MP)
+        alpha = square / G if G > 0 else 0.0
+        X, R, before = X + P * alpha, R - MP * alpha, square
+
+
+def _dot(u: Array, v: Array) -> float:
+    """The product of two columns."""
+    return float(u[:, 0] @ v[:, 0])
 
 
 def _basis(S: Array, preconditioner: Callable[[Array], Array] | None) -> tuple[Array, Array, HostArray]:
