@@ -23,8 +23,7 @@ space, and columns of its own hold what a start of its own has left.
 
 An iteration is a generator: it yields the block that it needs a product of, and receives the product. Where every ridge
 of a path has a preconditioner, and so an iteration, of its own, all that wait for a product are served by the same
-pass. An iteration in other variables, x = H y, is the same generator for HᵀMH, with blocks and products that change on
-the way (Saad 2003, Iterative Methods for Sparse Linear Systems, section 9.2).
+pass.
 """
 
 from __future__ import annotations
@@ -77,9 +76,6 @@ class Variables(Protocol):
     def answer(self, Y: Array) -> Array:
         """Return x for y."""
 
-    def lengths(self, step: Step) -> HostArray:
-        """Return the lengths of the columns of b - M x for a step in the other variables."""
-
 
 def driven(product: Callable[[Array], Array], steps: Steps) -> Iterator[Step]:
     """Yield the steps of one iteration, which makes its own products; it ends where it needs none.
@@ -99,7 +95,7 @@ def driven(product: Callable[[Array], Array], steps: Steps) -> Iterator[Step]:
 
 
 def in_variables(steps: Steps, variables: Variables) -> Steps:
-    """Run an iteration for one ridge in other variables.
+    """Run an iteration for one ridge in other variables, in which residuals are the same.
 
     Parameters
     ----------
@@ -111,7 +107,7 @@ def in_variables(steps: Steps, variables: Variables) -> Steps:
     while True:
         V = variables.forward(step.P)
         X = lambda step=step: [variables.answer(step.X()[0])]  # noqa: E731
-        SV = yield Step(X, variables.lengths(step), V, step.residual)
+        SV = yield step._replace(X=X, P=V)
         step = steps.send(variables.back(V, SV))
 
 

@@ -100,7 +100,7 @@ class PLS(ls.Problem[PLSSolution]):
         C = moments.crossed if all(A.readable for A in moments.operators) else None
         if C is not None:  # XᵀY
             CtU, CV = C.T @ U, C @ y_device.asarray(V)
-            squares = [moments.squares(i).sum() for i in range(2)]
+            squares = [moments.fitted[i].squares.sum() for i in range(2)]
         else:
             (XtXU, CtU), (CV, YtYV) = moments.products(U, V)  # one pass, with C = XᵀY
             YtYV = device.asarray(YtYV)

@@ -409,13 +409,10 @@ def _held(problem: Problem[Any], folds: Folds, form: str, ridges: tuple[Any, ...
     few = columns <= min(MOST, 3 * folds.rows) or once
     held = form == "dense" or (form == "auto" and few and needed <= memory)
     if held and form == "auto" and not once and hasattr(problem, "path") and min(ridges) > 0:
-        iterations = select(problem.with_numbers(ridge=ridges)).estimate.seconds
-        decomposition = columns**3 / cost.FACTOR_RATE
-        if SOONER * iterations < decomposition:
-            held, text = (
-                False,
-                f"{text}, and {decomposition:.2g} s a set to decompose, solves {iterations:.2g} s",
-            )
+        solves = select(problem.with_numbers(ridge=ridges)).estimate
+        decomposed = columns**3 / cost.FACTOR_RATE
+        if solves is not None and SOONER * solves.seconds < decomposed:
+            held, text = False, f"{text}, and {decomposed:.2g} s to decompose, each"
     return held, f"{'dense' if held else 'solve'}: {text}."
 
 
