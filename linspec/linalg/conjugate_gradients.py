@@ -241,11 +241,17 @@ def _block(
     moving = sorted(path, key=lambda i: i != least)  # the least ridge first
     delta = np.array([ridges[i] - r for i in moving])[:, None, None]
     Delta = delta * np.eye(len(rho))
+
+    def length_of(i: int) -> HostArray:
+        """Those of the residuals that a ridge solves."""
+        return lengths_of(z[i][:, columns[i]] if i == least else z[i])
+
+    lengths = list(map(length_of, path))
     while True:
-        lengths = _lengths(z, columns, least)
         if preconditioner is not None:
-            lengths = Device.of(Q).column_norms(Q @ asarray(z[0][:, columns[0]]))
-        SP = yield Step(lambda X=X: X, lengths, P[least], lambda Q=Q, z=z[least]: Q @ asarray(z))  # type: ignore[misc]
+            lengths = [Device.of(Q).column_norms(Q @ asarray(z[0][:, columns[0]]))]
+        residual = lambda Q=Q, z=z[least]: Q @ asarray(z)  # noqa: E731
+        SP = yield Step(lambda X=X: X, np.concatenate(lengths), P[least], residual)  # type: ignore[misc]
         MP = SP + r * P[least]
         G = _host_product(P[least], MP)  # (1)
         Dinv = inverse(G + Delta if len(moving) > 1 else G[None])
@@ -272,7 +278,9 @@ def _block(
         for i, move, turned in zip(moving, moves, moves[len(moving) :], strict=False):
             X[i] = X[i] + P[i] @ move  # (2)
             P[i] = WQ + P[i] @ turned  # (6)
-        far = [i for i in moving if i == least or (lengths_of(z[i]) > short[i]).any()]
+        for i in moving:
+            lengths[i] = length_of(i)
+        far = [i for i in moving if i == least or (lengths[i] > short[i]).any()]
         if len(far) < len(moving):
             kept = np.isin(moving, far)
             moving, delta, Delta = far, delta[kept], Delta[kept]
@@ -319,12 +327,6 @@ def _basis(S: Array, preconditioner: Callable[[Array], Array] | None) -> tuple[A
         WS = WS @ asarray(T)
         tau = roots[:, None] * (V[:, live].T * d) @ tau
     return S, WS, tau
-
-
-def _lengths(z: Sequence[HostArray], columns: Sequence[HostArray], least: int) -> HostArray:
-    """The lengths of the residuals that the ridges solve."""
-    solved = [block[:, columns[i]] if i == least else block for i, block in enumerate(z)]
-    return lengths_of(_side_by_side(solved))
 
 
 def _side_by_side(parts: Sequence[HostArray]) -> HostArray:
