@@ -141,49 +141,6 @@ LOST = 2
 """So many times the dimension of the space may be searched without a shorter residual: exactly, once is enough."""
 
 
-def block_cg(
-    gram_product: Callable[[Array], Array],
-    B: Array,
-    ridges: Sequence[float] = (0.0,),
-    start: Array | None = None,
-    columns: Sequence[HostArray] | None = None,
-) -> Iterator[tuple[list[Array], HostArray]]:
-    """Yield solutions and the lengths of their residuals, first of the start, then after each product.
-
-    Parameters
-    ----------
-    gram_product : callable
-        V -> S V for V of shape (p, m).
-    B : array of shape (p, m)
-    ridges : sequence of float, default (0,)
-        Zero or more, in any order.
-    start : array of shape (p, m), optional
-        The first solution; only for one ridge, since residuals of several are not along one basis. By default zeros.
-    columns : sequence of numpy.ndarray of int, optional
-        The numbers of the columns of B that each ridge solves; by default all.
-
-    Yields
-    ------
-    X : list of array of shape (p, m)
-        For every ridge, its columns. The arrays are not changed later.
-    lengths : numpy.ndarray
-        Of these columns of B - (S + r I) X, the first ridge first.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linspec.linalg import block_cg
-    >>> S, B = np.diag([1.0, 2.0, 3.0]), np.ones((3, 1))
-    >>> *_, (X, lengths) = block_cg(lambda V: S @ V, B, ridges=(0.0, 1.0))
-    >>> [x.ravel().round(6).tolist() for x in X], bool(lengths.max() < 1e-12)
-    ([[1.0, 0.5, 0.333333], [0.5, 0.333333, 0.25]], True)
-    """
-    steps = cg_steps(B if start is None else B - gram_product(start) - min(ridges) * start, ridges, columns)
-    for step in driven(gram_product, steps):
-        X = step.X()
-        yield X if start is None else [start + X[0]], step.lengths
-
-
 def cg_steps(
     B: Array,
     ridges: Sequence[float] = (0.0,),
@@ -191,16 +148,28 @@ def cg_steps(
     preconditioner: Callable[[Array], Array] | None = None,
     enough: float = 0.0,
 ) -> Steps:
-    """Steps of `block_cg` from zero, which receive the products S P.
+    """Steps from zero, which receive the products S P.
 
     Parameters
     ----------
-    B, ridges, columns
-        As for `block_cg`.
+    B : array of shape (p, m)
+    ridges : sequence of float, default (0,)
+        Zero or more, in any order.
+    columns : sequence of numpy.ndarray of int, optional
+        The numbers of the columns of B that each ridge solves; by default all.
     preconditioner : callable, optional
         V -> W V for a positive definite W near (S + r I)⁻¹; only for one ridge.
     enough : float, default 0
         A ridge above the least one stands still once its residuals are so short, relative to its columns of B.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.linalg import cg_steps, driven
+    >>> S, B = np.diag([1.0, 2.0, 3.0]), np.ones((3, 1))
+    >>> *_, step = driven(S.__matmul__, cg_steps(B, ridges=(0.0, 1.0)))
+    >>> [x.ravel().round(6).tolist() for x in step.X()], bool(step.lengths.max() < 1e-12)
+    ([[1.0, 0.5, 0.333333], [0.5, 0.333333, 0.25]], True)
     """
     if B.shape[1] == 1 == len(ridges):
         return _ended(_single(B, min(ridges), preconditioner), B.shape[0])

@@ -55,7 +55,7 @@ import linspec as ls
 from linspec import cost, form_option, option
 from linspec.arrays import Array
 from linspec.cost import Estimate, Sizes
-from linspec.iteration import Context, Iterate
+from linspec.iteration import Context, Iterate, worst
 from linspec.linalg import cg_steps, driven
 from linspec.rows import Moments
 from linspec_lstsq.normal_system import ByProducts, NormalEquations
@@ -139,7 +139,7 @@ class ConjugateGradients(ByProducts):
             )
             for iterations, step in enumerate(driven(moments.gram_product, steps)):  # (2)
                 X = step.X()
-                residual = system.residual(step.lengths[known])
+                residual = worst(step.lengths[known], system.scales)
                 yield Iterate(residual, partial(_answer, system, X, x0, Z))  # (3)
                 if iterations == 0 and residual > before / 2:
                     return

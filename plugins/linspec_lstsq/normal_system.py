@@ -125,13 +125,6 @@ class NormalEquations:
         solved[self.least] = np.append(solved[self.least], np.arange(width, width + planted))
         return solved
 
-    def residual(self, lengths: HostArray) -> float:
-        """The largest relative residual, from the lengths of the residuals of all ridges."""
-        lengths = np.ravel(lengths)
-        with np.errstate(all="ignore"):
-            relative = lengths / self.scales
-        return float(relative[lengths > 0].max(initial=0.0))
-
     def joined(self, X: list[Array]) -> Array:
         """The solutions of all ridges side by side, then those of planted columns for the least ridge."""
         return self.asarray.concat([*(x[:, : self.m] for x in X), X[self.least][:, self.m :]])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from linspec.linalg import block_cg, cg_steps, driven, side_by_side
+from linspec.linalg import cg_steps, driven, side_by_side
 
 rng = np.random.default_rng(0)
 p, ridges = 60, (1e-4, 0.0, 1e-2, 1.0, 100.0)
@@ -30,7 +30,8 @@ def exact(right: Any, ridge: float) -> Any:
 @pytest.mark.parametrize("columns", [None, [np.arange(3), [3, 4], [0], [1, 3], [2]]])
 def test_a_path_of_ridges_with_dependent_columns(columns: Any) -> None:
     """Each ridge has all of the columns, or some of its own."""
-    X, lengths = last(block_cg(lambda V: S @ V, B, ridges, columns=columns))
+    step = last(driven(lambda V: S @ V, cg_steps(B, ridges, columns)))
+    X, lengths = step.X(), step.lengths
     chosen = columns or [range(5)] * 5
     own = np.split(lengths, np.cumsum([len(each) for each in chosen])[:-1])
     for x, length, ridge, some in zip(X, own, ridges, chosen, strict=True):
