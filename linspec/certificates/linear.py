@@ -36,7 +36,7 @@ import numpy as np
 
 from linspec.arrays import Array, HostArray, is_array, to_host
 from linspec.certificates.metric import SKETCH_ROWS, SQUARED, Metric
-from linspec.linalg import EPS, block_cg, lengths_of
+from linspec.linalg import EPS, cg_steps, driven, lengths_of
 from linspec.rows.moments import Moments
 from linspec.rows.passes import OutOfPasses
 
@@ -210,11 +210,10 @@ def _left_of_planted(moments: Moments, ridge: float, tol: float, planted: Array 
     z = np.random.default_rng(0).standard_normal((moments.widths[0], 1))
     b = moments.gram_product(asarray(z)) + ridge * asarray(z)
     largest = tol * np.linalg.norm(to_host(b))
-    solved = z
-    for (solved,), lengths in islice(block_cg(moments.gram_product, b, (ridge,)), STEPS):  # noqa: B007 (the last)
-        if lengths.max() <= largest or not moments.passes.allows(3):
+    for step in islice(driven(moments.gram_product, cg_steps(b, (ridge,))), STEPS):
+        if step.lengths.max() <= largest or not moments.passes.allows(3):
             break
-    return to_host(solved) - z
+    return to_host(step.X()[0]) - z
 
 
 class _Residual:
@@ -442,18 +441,18 @@ def _by_planted(
     noise = rounding * (SETTLED if rounding < NARROW_ROUNDING else SETTLED_NARROW) * lengths_of(D)
     steps = int(min(STEPS, max(moments.passes.count, FEWEST)))
     with suppress(OutOfPasses):  # then the estimate stands as it is
-        iterates = block_cg(moments.gram_product, asarray(np.hstack([SD, g])), (ridge,))
-        for step, ((X,), lengths) in enumerate(islice(iterates, steps + 1)):
-            e = to_host(X)[:, t:]
-            left = D - to_host(X)[:, :t]
+        iterates = driven(moments.gram_product, cg_steps(asarray(np.hstack([SD, g])), (ridge,)))
+        for number, step in enumerate(islice(iterates, steps + 1)):
+            X = to_host(step.X()[0])
+            e, left = X[:, t:], D - X[:, :t]
             size_of_e = lengths_of(e)
-            settled = bool((lengths[:t] <= noise * size**2).all())
+            settled = bool((step.lengths[:t] <= noise * size**2).all())
             known = np.sqrt(np.abs((e * g).sum(axis=0))), size_of_e
             if (lengths_of(left) <= MET).all():
                 return known
             if (size_of_e > most).any():  # e grows with the steps
                 return np.maximum(estimates[0], known[0]), np.maximum(estimates[1], size_of_e)
-            if not settled and step not in {FEWEST, steps}:
+            if not settled and number not in {FEWEST, steps}:
                 continue
             none = moments.operators[1].device.blocks.zeros((moments.widths[1], t))
             (SL, _), squares = moments.residual(asarray(left), none)

@@ -20,7 +20,6 @@ _HOLDERS = {
     "Step": "linspec.linalg.conjugate_gradients",
     "Steps": "linspec.linalg.conjugate_gradients",
     "Variables": "linspec.linalg.conjugate_gradients",
-    "block_cg": "linspec.linalg.conjugate_gradients",
     "block_krylov": "linspec.linalg.krylov",
     "cg_steps": "linspec.linalg.conjugate_gradients",
     "driven": "linspec.linalg.conjugate_gradients",

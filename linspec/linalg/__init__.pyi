@@ -6,7 +6,6 @@ from linspec.linalg.bidiagonalisation import stacked as stacked
 from linspec.linalg.conjugate_gradients import Step as Step
 from linspec.linalg.conjugate_gradients import Steps as Steps
 from linspec.linalg.conjugate_gradients import Variables as Variables
-from linspec.linalg.conjugate_gradients import block_cg as block_cg
 from linspec.linalg.conjugate_gradients import cg_steps as cg_steps
 from linspec.linalg.conjugate_gradients import driven as driven
 from linspec.linalg.conjugate_gradients import in_variables as in_variables

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linspec.arrays import Array, Device, HostArray
+from linspec.arrays import Array, Device, HostArray, reciprocal
 
 LongStep = Callable[[Array, Array, HostArray], tuple[Array, HostArray]]
 """(V, U, alpha) -> Aᵀ(AV - U diag(alpha)) and the lengths of AV - U diag(alpha), which replaces U in place."""
@@ -62,11 +62,11 @@ def golub_kahan(step: LongStep, adjoint: Array, U: Array, beta: HostArray) -> It
     asarray = Device.of(adjoint).asarray
     V = 0.0 * adjoint
     while True:
-        scale = _reciprocal(beta)
+        scale = reciprocal(beta)
         U *= asarray(scale)[None, :]
         V = adjoint * asarray(scale)[None, :] - V * asarray(beta)[None, :]  # (1), (2)
         alpha = np.where(beta > 0, Device.of(V).column_norms(V), 0.0)
-        V = V * asarray(_reciprocal(alpha))[None, :]
+        V = V * asarray(reciprocal(alpha))[None, :]
         yield Bidiagonal(alpha, beta, V)
         adjoint, beta = step(V, U, alpha)
         beta = np.where(alpha > 0, beta, 0.0)
@@ -100,14 +100,14 @@ def lsqr(
     yield list(X), rho_bar * phi_bar
     for alpha, beta, v in steps:
         rho_hat = np.hypot(rho_bar, lam)  # (3)
-        phi_hat = rho_bar * phi_bar * _reciprocal(rho_hat)
+        phi_hat = rho_bar * phi_bar * reciprocal(rho_hat)
         rho = np.hypot(rho_hat, beta)  # (4)
-        c = rho_hat * _reciprocal(rho)
-        s = beta * _reciprocal(rho)
+        c = rho_hat * reciprocal(rho)
+        s = beta * reciprocal(rho)
         theta, rho_bar, phi, phi_bar = s * alpha, -c * alpha, c * phi_hat, s * phi_hat  # (5)
         for i in range(len(X)):
-            X[i] = X[i] + W[i] * asarray(phi[i] * _reciprocal(rho[i]))[None, :]  # (6)
-            W[i] = v - W[i] * asarray(theta[i] * _reciprocal(rho[i]))[None, :]
+            X[i] = X[i] + W[i] * asarray(phi[i] * reciprocal(rho[i]))[None, :]  # (6)
+            W[i] = v - W[i] * asarray(theta[i] * reciprocal(rho[i]))[None, :]
         yield list(X), alpha * np.abs(s * phi)
 
 
@@ -135,8 +135,3 @@ def stacked(step: LongStep, roots: Array) -> LongStep:
         return Z + below * roots, np.hypot(lengths, device.column_norms(below))
 
     return longer
-
-
-def _reciprocal(d: HostArray) -> HostArray:
-    """1/d, and 0 for a column that has ended."""
-    return np.divide(1.0, d, out=np.zeros_like(d), where=d != 0)

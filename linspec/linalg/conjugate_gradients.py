@@ -23,8 +23,7 @@ space, and columns of its own hold what a start of its own has left.
 
 An iteration is a generator: it yields the block that it needs a product of, and receives the product. Where every ridge
 of a path has a preconditioner, and so an iteration, of its own, all that wait for a product are served by the same
-pass. An iteration in other variables, x = H y, is the same generator for HᵀMH, with blocks and products that change on
-the way (Saad 2003, Iterative Methods for Sparse Linear Systems, section 9.2).
+pass.
 """
 
 from __future__ import annotations
@@ -77,9 +76,6 @@ class Variables(Protocol):
     def answer(self, Y: Array) -> Array:
         """Return x for y."""
 
-    def lengths(self, step: Step) -> HostArray:
-        """Return the lengths of the columns of b - M x for a step in the other variables."""
-
 
 def driven(product: Callable[[Array], Array], steps: Steps) -> Iterator[Step]:
     """Yield the steps of one iteration, which makes its own products; it ends where it needs none.
@@ -99,7 +95,7 @@ def driven(product: Callable[[Array], Array], steps: Steps) -> Iterator[Step]:
 
 
 def in_variables(steps: Steps, variables: Variables) -> Steps:
-    """Run an iteration for one ridge in other variables.
+    """Run an iteration for one ridge in other variables, in which residuals are the same.
 
     Parameters
     ----------
@@ -111,7 +107,7 @@ def in_variables(steps: Steps, variables: Variables) -> Steps:
     while True:
         V = variables.forward(step.P)
         X = lambda step=step: [variables.answer(step.X()[0])]  # noqa: E731
-        SV = yield Step(X, variables.lengths(step), V, step.residual)
+        SV = yield step._replace(X=X, P=V)
         step = steps.send(variables.back(V, SV))
 
 
@@ -145,111 +141,139 @@ LOST = 2
 """So many times the dimension of the space may be searched without a shorter residual: exactly, once is enough."""
 
 
-def block_cg(
-    gram_product: Callable[[Array], Array],
-    B: Array,
-    ridges: Sequence[float] = (0.0,),
-    start: Array | None = None,
-    columns: Sequence[HostArray] | None = None,
-) -> Iterator[tuple[list[Array], HostArray]]:
-    """Yield solutions and the lengths of their residuals, first of the start, then after each product.
-
-    Parameters
-    ----------
-    gram_product : callable
-        V -> S V for V of shape (p, m).
-    B : array of shape (p, m)
-    ridges : sequence of float, default (0,)
-        Zero or more, in any order.
-    start : array of shape (p, m), optional
-        The first solution; only for one ridge, since residuals of several are not along one basis. By default zeros.
-    columns : sequence of numpy.ndarray of int, optional
-        The numbers of the columns of B that each ridge solves; by default all.
-
-    Yields
-    ------
-    X : list of array of shape (p, m)
-        For every ridge, its columns. The arrays are not changed later.
-    lengths : numpy.ndarray
-        Of these columns of B - (S + r I) X, the first ridge first.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linspec.linalg import block_cg
-    >>> S, B = np.diag([1.0, 2.0, 3.0]), np.ones((3, 1))
-    >>> *_, (X, lengths) = block_cg(lambda V: S @ V, B, ridges=(0.0, 1.0))
-    >>> [x.ravel().round(6).tolist() for x in X], bool(lengths.max() < 1e-12)
-    ([[1.0, 0.5, 0.333333], [0.5, 0.333333, 0.25]], True)
-    """
-    steps = cg_steps(B if start is None else B - gram_product(start) - min(ridges) * start, ridges, columns)
-    for step in driven(gram_product, steps):
-        X = step.X()
-        yield X if start is None else [start + X[0]], step.lengths
-
-
 def cg_steps(
     B: Array,
     ridges: Sequence[float] = (0.0,),
     columns: Sequence[HostArray] | None = None,
     preconditioner: Callable[[Array], Array] | None = None,
+    enough: float = 0.0,
 ) -> Steps:
-    """Steps of `block_cg` from zero, which receive the products S P.
+    """Steps from zero, which receive the products S P.
 
     Parameters
     ----------
-    B, ridges, columns
-        As for `block_cg`.
+    B : array of shape (p, m)
+    ridges : sequence of float, default (0,)
+        Zero or more, in any order.
+    columns : sequence of numpy.ndarray of int, optional
+        The numbers of the columns of B that each ridge solves; by default all.
     preconditioner : callable, optional
         V -> W V for a positive definite W near (S + r I)⁻¹; only for one ridge.
+    enough : float, default 0
+        A ridge above the least one stands still once its residuals are so short, relative to its columns of B.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.linalg import cg_steps, driven
+    >>> S, B = np.diag([1.0, 2.0, 3.0]), np.ones((3, 1))
+    >>> *_, step = driven(S.__matmul__, cg_steps(B, ridges=(0.0, 1.0)))
+    >>> [x.ravel().round(6).tolist() for x in step.X()], bool(step.lengths.max() < 1e-12)
+    ([[1.0, 0.5, 0.333333], [0.5, 0.333333, 0.25]], True)
     """
+    if B.shape[1] == 1 == len(ridges):
+        return _ended(_single(B, min(ridges), preconditioner), B.shape[0])
+    columns = columns or [np.arange(B.shape[1])] * len(ridges)
+    return _ended(_block(B, ridges, columns, preconditioner, enough), B.shape[0])
+
+
+def _ended(steps: Steps, dimension: int) -> Steps:
+    """The steps, of which the last one is the nearest where the space has been searched in vain."""
+    best, spent, step = math.inf, 0, next(steps)
+    while True:
+        longest = step.lengths.max(initial=0.0)
+        if longest < best:
+            best, spent, nearest = longest, 0, step
+        spent += step.P.shape[1]
+        lost = spent > LOST * dimension
+        step = steps.send((yield nearest._replace(P=step.P[:, :0]) if lost else step))
+
+
+def _block(
+    B: Array,
+    ridges: Sequence[float],
+    columns: Sequence[HostArray],
+    preconditioner: Callable[[Array], Array] | None,
+    enough: float,
+) -> Steps:
+    """The steps for a block of columns and some ridges."""
     asarray = Device.of(B).asarray
     r, path = min(ridges), range(len(ridges))
     least = list(ridges).index(r)
-    delta = np.array([ridge - r for ridge in ridges])[:, None, None]
-    several = len(ridges) > 1
-    columns = columns or [np.arange(B.shape[1])] * len(ridges)
     X = [B[:, : len(columns[i])] * 0.0 for i in path]
     Q, WQ, rho = _basis(B, preconditioner)
     rounding = EPS * lengths_of(rho)
     P = [WQ for _ in path]
-    Delta = delta * np.eye(len(rho))
     z = [rho if i == least else rho[:, columns[i]] for i in path]  # of the least ridge, all columns
     rounded = [rounding if i == least else rounding[columns[i]] for i in path]
-    best, spent = math.inf, 0
+    short = [enough / EPS * limits * (i != least) for i, limits in zip(path, rounded, strict=True)]
+    moving = sorted(path, key=lambda i: i != least)  # the least ridge first
+    delta = np.array([ridges[i] - r for i in moving])[:, None, None]
+    Delta = delta * np.eye(len(rho))
+
+    def length_of(i: int) -> HostArray:
+        """Those of the residuals that a ridge solves."""
+        return lengths_of(z[i][:, columns[i]] if i == least else z[i])
+
+    lengths = list(map(length_of, path))
     while True:
-        lengths = _lengths(z, columns, least)
         if preconditioner is not None:
-            lengths = Device.of(Q).column_norms(Q @ asarray(z[0][:, columns[0]]))
-        step = Step(lambda X=X: X, lengths, P[least], lambda Q=Q, z=z[least]: Q @ asarray(z))  # type: ignore[misc]
-        if lengths.max(initial=0.0) < best:
-            best, spent, nearest = lengths.max(initial=0.0), 0, step
-        spent += P[least].shape[1]
-        if spent > LOST * B.shape[0]:
-            step = nearest._replace(P=P[least][:, :0])
-        SP = yield step
+            lengths = [Device.of(Q).column_norms(Q @ asarray(z[0][:, columns[0]]))]
+        residual = lambda Q=Q, z=z[least]: Q @ asarray(z)  # noqa: E731
+        SP = yield Step(lambda X=X: X, np.concatenate(lengths), P[least], residual)  # type: ignore[misc]
         MP = SP + r * P[least]
         G = _host_product(P[least], MP)  # (1)
-        Dinv = inverse(G + Delta if several else G[None])
-        Q, WQ, tau = _basis(Q - MP @ asarray(Dinv[least]), preconditioner)  # (3)
-        steps = [Dinv[i] @ z[i] for i in path]
-        wanted = [steps[i][:, columns[i]] if i == least else steps[i] for i in path]
-        z = [tau @ (z[i] if delta[i] == 0 else G @ steps[i]) for i in path]  # (4)
-        residuals, limits = _side_by_side(z), _side_by_side(rounded)
+        Dinv = inverse(G + Delta if len(moving) > 1 else G[None])
+        Q, WQ, tau = _basis(Q - MP @ asarray(Dinv[0]), preconditioner)  # (3)
+        steps = [D @ z[i] for i, D in zip(moving, Dinv, strict=True)]
+        wanted = [steps[0][:, columns[least]], *steps[1:]]
+        for i, shift, at in zip(moving, delta, steps, strict=True):
+            z[i] = tau @ (z[i] if shift == 0 else G @ at)  # (4)
+        residuals, limits = (_side_by_side([blocks[i] for i in moving]) for blocks in (z, rounded))
         if (lengths_of(residuals) <= limits).any():
             turn = _above(residuals, limits)
             Q = Q @ asarray(turn)
             tau = turn.T @ tau
-            z = [turn.T @ block for block in z]
+            for i in moving:
+                z[i] = turn.T @ z[i]
             WQ = Q if preconditioner is None else WQ @ asarray(turn)
         back = tau.T[None]
-        if several:
+        if len(moving) > 1:
             back = np.where(delta == 0, tau.T, Dinv @ (G @ tau.T))
             Delta = back.swapaxes(1, 2) @ Delta @ tau.T  # (5)
             Delta = (Delta + Delta.swapaxes(1, 2)) / 2 + delta * np.eye(len(tau))
         moves = Device.of(B).asarrays(*wanted, *back)
-        X = [X[i] + P[i] @ moves[i] for i in path]  # (2)
-        P = [WQ + P[i] @ moves[len(ridges) + i] for i in path]  # (6)
+        X = [*X]
+        for i, move, turned in zip(moving, moves, moves[len(moving) :], strict=False):
+            X[i] = X[i] + P[i] @ move  # (2)
+            P[i] = WQ + P[i] @ turned  # (6)
+        for i in moving:
+            lengths[i] = length_of(i)
+        far = [i for i in moving if i == least or (lengths[i] > short[i]).any()]
+        if len(far) < len(moving):
+            kept = np.isin(moving, far)
+            moving, delta, Delta = far, delta[kept], Delta[kept]
+
+
+def _single(B: Array, r: float, preconditioner: Callable[[Array], Array] | None) -> Steps:
+    """The steps for one column and one ridge (Hestenes & Stiefel 1952), without matrices."""
+    unit = Device.of(B).norm(B) or 1.0
+    X, R, P, before = B * 0.0, B * (1.0 / unit), B * 0.0, math.inf
+    while True:
+        WR = R if preconditioner is None else preconditioner(R)
+        square, length = _dot(R, WR), math.sqrt(_dot(R, R))
+        P = WR + P * (square / before) if length > EPS else P[:, :0]
+        residual = lambda R=R: R * unit  # noqa: E731
+        SP = yield Step(lambda X=X: [X * unit], np.array([unit * length]), P, residual)  # type: ignore[misc]
+        MP = SP + P * r
+        G = _dot(P, MP)
+        alpha = square / G if G > 0 else 0.0
+        X, R, before = X + P * alpha, R - MP * alpha, square
+
+
+def _dot(u: Array, v: Array) -> float:
+    """The product of two columns."""
+    return float(u[:, 0] @ v[:, 0])
 
 
 def _basis(S: Array, preconditioner: Callable[[Array], Array] | None) -> tuple[Array, Array, HostArray]:
@@ -272,12 +296,6 @@ def _basis(S: Array, preconditioner: Callable[[Array], Array] | None) -> tuple[A
         WS = WS @ asarray(T)
         tau = roots[:, None] * (V[:, live].T * d) @ tau
     return S, WS, tau
-
-
-def _lengths(z: Sequence[HostArray], columns: Sequence[HostArray], least: int) -> HostArray:
-    """The lengths of the residuals that the ridges solve."""
-    solved = [block[:, columns[i]] if i == least else block for i, block in enumerate(z)]
-    return lengths_of(_side_by_side(solved))
 
 
 def _side_by_side(parts: Sequence[HostArray]) -> HostArray:

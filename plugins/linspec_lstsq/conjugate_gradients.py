@@ -23,8 +23,8 @@ many columns at ridge 0, some right-hand sides Mz with known z are solved too; w
 that the steps have not met (`linspec.certificates`). (d) Where the certificate has computed a larger residual, or
 where no step shortens it any more, the iteration begins again at its iterate, with residuals that are computed; it ends
 where that no longer halves them. (e) For one ridge that is weak beside columns of unequal length, in no fewer rows than
-columns, (2) runs in the variables of (4), with columns of length one (Jacobi's preconditioner, within p of the best
-diagonal one: van der Sluis 1969, doi:10.1007/BF02165096). On fewer rows, and for strong ridges, it took more steps.
+columns, (2) runs in the variables of (4), with columns of length one: S² is Jacobi's preconditioner, within p of the
+best diagonal one (van der Sluis 1969, doi:10.1007/BF02165096). On fewer rows and for strong ridges it took more steps.
 
 How many random columns beside the right-hand sides take the least time, from what a pass over the data costs.
 
@@ -44,7 +44,7 @@ gain is not taken, because SAVED is not that of the data at hand. R is never tim
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -53,10 +53,10 @@ import numpy as np
 
 import linspec as ls
 from linspec import cost, form_option, option
-from linspec.arrays import Array, Device, HostArray
+from linspec.arrays import Array
 from linspec.cost import Estimate, Sizes
-from linspec.iteration import Context, Iterate
-from linspec.linalg import Step, cg_steps, driven, in_variables
+from linspec.iteration import Context, Iterate, worst
+from linspec.linalg import cg_steps, driven
 from linspec.rows import Moments
 from linspec_lstsq.normal_system import ByProducts, NormalEquations
 
@@ -134,15 +134,12 @@ class ConjugateGradients(ByProducts):
             tol = context.tol
             known = np.flatnonzero(np.concatenate(columns) < R.shape[1])  # the others are planted
             block = system.asarray.concat([R, AtAZ + least * Z, W])
-            steps = cg_steps(block, problem.ridges, columns)
-            scale = self._scale(problem, moments)
-            if scale is not None:
-                steps = in_variables(  # (4)
-                    cg_steps(block * scale, (0.0,), columns), UnitColumns(scale, least, len(columns[0]))
-                )
+            steps = cg_steps(
+                block, problem.ridges, columns, self._inverse(problem, moments), enough=context.tol / 2
+            )
             for iterations, step in enumerate(driven(moments.gram_product, steps)):  # (2)
                 X = step.X()
-                residual = system.residual(step.lengths[known])
+                residual = worst(step.lengths[known], system.scales)
                 yield Iterate(residual, partial(_answer, system, X, x0, Z))  # (3)
                 if iterations == 0 and residual > before / 2:
                     return
@@ -152,44 +149,19 @@ class ConjugateGradients(ByProducts):
             answer = _answer(system, X, x0, Z)
             x0, Z = answer["x"], -answer.get("planted", -Z)
 
-    def _scale(self, problem: ls.LeastSquares, moments: Moments) -> Array | None:
-        """(aᵢᵀaᵢ + r)^(−1/2) as a column, where steps in (4) are fewer; None elsewhere."""
+    def _inverse(self, problem: ls.LeastSquares, moments: Moments) -> Callable[[Array], Array] | None:
+        """V → S² V for S of (4), where steps with it are fewer; None elsewhere."""
         A, (r, *more), squares = moments.operators[0], problem.ridges, moments.fitted[0].squares
         d = squares + r
         weak = 0 < r < WEAK * squares.mean() and d.max() > UNEQUAL * d.min()
         if more or not weak or A.shape[0] < A.shape[1]:
             return None
-        return A.device.blocks.asarray(d**-0.5)[:, None]
+        return A.device.blocks.asarray(1.0 / d)[:, None].__mul__
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of one or two hundred products."""
         return cost.sweeps_estimate(sizes, EXPECTED_SPARSE if sizes.scattered else EXPECTED)
-
-
-@dataclass(frozen=True)
-class UnitColumns:
-    """Variables y with x = s y, in which all columns have length one; the first columns of the block are solved."""
-
-    scale: Array
-    ridge: float
-    solved: int
-
-    def forward(self, P: Array) -> Array:
-        """The block that AᵀA multiplies."""
-        return self.scale * P
-
-    def back(self, V: Array, SV: Array) -> Array:
-        """The product with the matrix of (4)."""
-        return self.scale * (SV + self.ridge * V)
-
-    def answer(self, Y: Array) -> Array:
-        """The solution for y."""
-        return self.scale * Y
-
-    def lengths(self, step: Step) -> HostArray:
-        """The lengths of the residuals of x."""
-        return Device.of(self.scale).column_norms(step.residual()[:, : self.solved] / self.scale)
 
 
 def _answer(system: NormalEquations, X: list[Array], x0: Array | None, Z: Array) -> dict[str, Array]:

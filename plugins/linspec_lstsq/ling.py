@@ -44,9 +44,9 @@ import numpy as np
 
 import linspec as ls
 from linspec import Status, option
-from linspec.arrays import Array, Device, HostArray, to_host
+from linspec.arrays import Array, Device, to_host
 from linspec.iteration import ROUNDING, Context, Iterate
-from linspec.linalg import Step, Steps, cg_steps, in_variables
+from linspec.linalg import Steps, cg_steps, in_variables
 from linspec.rows import Moments
 from linspec_lstsq.gradient_descent import gd_steps
 from linspec_lstsq.normal_system import Begin, ByProducts, rounding_of
@@ -85,10 +85,6 @@ class SecondStage:
     def answer(self, Y: Array) -> Array:
         """Coefficients x for γ₂ = y."""
         return self.leading.Z @ (self.projected - self.d * (self.leading.V.T @ Y)) + Y  # (4)
-
-    def lengths(self, step: Step) -> HostArray:
-        """Those of the residual of (2)."""
-        return step.lengths
 
 
 VARIANTS = ("deflated", "ridge", "simplified", "projection")
@@ -169,7 +165,3 @@ class Deflation:
     def answer(self, Y: Array) -> Array:
         """Q E⁻¹ Qᵀ G + Π y."""
         return self.Q @ (self.Einv @ (self.Q.T @ self.G)) + self.forward(Y)  # (2)
-
-    def lengths(self, step: Step) -> HostArray:
-        """The residual is the same in both variables."""
-        return step.lengths

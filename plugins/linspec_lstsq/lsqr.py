@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 import linspec as ls
-from linspec.iteration import Context, Iterate
+from linspec.iteration import Context, Iterate, worst
 from linspec.linalg import golub_kahan, lsqr, stacked
 from linspec.rows import Moments
 from linspec_lstsq.normal_system import ByProducts, NormalEquations
@@ -70,7 +70,9 @@ class SimultaneousLSQR(ByProducts):
             steps = golub_kahan(step, asarray.concat([G, AtAZ]), U, asarray.column_norms(U))  # (2)
             for X, lengths in lsqr(steps, dampings):  # (3)
                 solutions = X[0] if len(X) == 1 else system.joined(X)
-                yield Iterate(system.residual(lengths[:, :columns]), partial(system.answer, solutions, x0, Z))
+                yield Iterate(
+                    worst(lengths[:, :columns], system.scales), partial(system.answer, solutions, x0, Z)
+                )
                 if context.tol < tol:
                     break
             else:

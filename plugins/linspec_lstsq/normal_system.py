@@ -33,7 +33,7 @@ class ByProducts(Solver):
     """A solver of the normal equations by products with AᵀA, which may be a part of another solver."""
 
     tol: float | None = tol_option(1e-8)
-    max_iterations: int = limit_option(1000)
+    max_iterations: int = limit_option(5000)
 
     def begins(
         self, moments: Moments, i: int, ridge: float, context: Context
@@ -124,13 +124,6 @@ class NormalEquations:
         solved = [np.arange(a, a + self.m) for a in starts]
         solved[self.least] = np.append(solved[self.least], np.arange(width, width + planted))
         return solved
-
-    def residual(self, lengths: HostArray) -> float:
-        """The largest relative residual, from the lengths of the residuals of all ridges."""
-        lengths = np.ravel(lengths)
-        with np.errstate(all="ignore"):
-            relative = lengths / self.scales
-        return float(relative[lengths > 0].max(initial=0.0))
 
     def joined(self, X: list[Array]) -> Array:
         """The solutions of all ridges side by side, then those of planted columns for the least ridge."""

@@ -7,7 +7,7 @@ Method: one pass multiplies a random block Ω; what follows from it reduces the 
     P = U (Λ + r)/(λ_l + r) Uᵀ + (I - UUᵀ)                                   (2)
     P^(-1/2) (AᵀA + rI) P^(-1/2) y = P^(-1/2) AᵀB,  x = P^(-1/2) y           (3)
 
-where (3) is solved by conjugate gradients.
+where (3) is solved by conjugate gradients, preconditioned by P: they are the same, without y.
 Source: Frangella, Tropp & Udell 2023, doi:10.1137/21M1466244, Algorithms 2.1, 5.1 and E.2.
 Where we differ. A rule of costs determines the rank: products are priced, and iterations are estimated from the
 eigenvalues that the sketch has found, and from how fast they fall. The rank is doubled, in one pass for only the
@@ -35,7 +35,7 @@ from linspec import cost, form_option, option, part
 from linspec.arrays import Array, Device, HostArray, to_host
 from linspec.cost import Estimate, Sizes
 from linspec.iteration import Context, Iterate
-from linspec.linalg import EPS, Step, Steps, cg_steps, in_variables, whitening
+from linspec.linalg import EPS, Steps, cg_steps, whitening
 from linspec.rows import Moments
 from linspec_lstsq.normal_system import Begin, ByProducts
 
@@ -132,9 +132,8 @@ class NystromPCG(ByProducts):
 
 
 def preconditioned(sketch: NystromSketch, ridge: float, G: Array) -> Steps:
-    """Conjugate gradients for (AᵀA + rI) x = G in the variables of the preconditioner."""
-    H = NystromPreconditioner.of(sketch, ridge)  # (2)
-    return in_variables(cg_steps(H.adjoint(G)), H)  # (3)
+    """Conjugate gradients for (AᵀA + rI) x = G with the preconditioner (2)."""
+    return cg_steps(G, (ridge,), preconditioner=NystromPreconditioner.of(sketch, ridge).applied)  # (3)
 
 
 def price(moments: Moments, i: int, columns: int) -> float:
@@ -214,23 +213,21 @@ class Nystrom:
 
 @dataclass(frozen=True)
 class NystromPreconditioner:
-    """x = H y, H = D^(-1/2) P^(-1/2): the iteration multiplies by HᵀMH, where M = AᵀA + rI.
+    """W = D^(-1/2) P^(-1) D^(-1/2).
 
     Attributes
     ----------
     U : array of shape (p, l)
         Eigenvectors in P; no columns if the iteration is cheaper without P.
     shrink : array of shape (l, 1)
-        The factors by which P^(-1/2) multiplies components along U.
+        The factors by which P^(-1) multiplies components along U.
     roots : array of shape (p, 1), or float
         D^(1/2); 1 if D = I.
-    ridge : float
     """
 
     U: Array
     shrink: Array
     roots: Any
-    ridge: float
 
     @classmethod
     def of(cls, sketch: NystromSketch, ridge: float) -> NystromPreconditioner:
@@ -240,33 +237,15 @@ class NystromPreconditioner:
         useful = len(N.values) > 0 and (exact or sketch.outlook.useful(N.values, r))
         values = N.values if useful else N.values[:0]
         floor = 0.0 if not useful or exact else values[-1]
-        shrink = np.sqrt((floor + r) / (values + r))  # (2)
+        shrink = (floor + r) / (values + r)  # (2)
         roots = sketch.roots(ridge) if sketch.scaled else 1.0
-        return cls(N.U[:, : len(values)], Device.of(N.U).asarray(shrink)[:, None], roots, ridge)
+        return cls(N.U[:, : len(values)], Device.of(N.U).asarray(shrink)[:, None], roots)
 
-    def forward(self, P: Array) -> Array:
-        """H P."""
-        return self._stretched(P, self.shrink) / self.roots
-
-    def adjoint(self, G: Array) -> Array:
-        """Hᵀ G."""
-        return self._stretched(G / self.roots, self.shrink)
-
-    def back(self, V: Array, SV: Array) -> Array:
-        """Hᵀ M V."""
-        return self.adjoint(SV + self.ridge * V)
-
-    def answer(self, Y: Array) -> Array:
-        """H Y."""
-        return self.forward(Y)
-
-    def lengths(self, step: Step) -> HostArray:
-        """The lengths of H⁻ᵀ R."""
-        return Device.of(self.U).column_norms(self._stretched(step.residual(), 1 / self.shrink) * self.roots)
-
-    def _stretched(self, V: Array, factors: Array) -> Array:
-        """V with its component along each column of U multiplied by the entry of `factors` for this column."""
-        return V if self.U.shape[1] == 0 else V + self.U @ ((factors - 1) * (self.U.T @ V))
+    def applied(self, V: Array) -> Array:
+        """W V."""
+        V = V / self.roots
+        V = V if self.U.shape[1] == 0 else V + self.U @ ((self.shrink - 1) * (self.U.T @ V))
+        return V / self.roots
 
 
 PER_OUTLIER = 2.0

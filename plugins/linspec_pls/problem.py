@@ -96,10 +96,16 @@ class PLS(ls.Problem[PLSSolution]):
         """Scale the vectors of a solver to length 1; compute their singular values, order, signs and residual."""
         device, y_device = (A.device.blocks for A in moments.operators)
         U, V = unit_columns(arrays["x_weights"], device), unit_columns(arrays["y_weights"], y_device)
-        (XtXU, CtU), (CV, YtYV) = moments.products(U, V)  # one pass, with C = XᵀY
-        V, CtU, YtYV = (device.asarray(M) for M in (V, CtU, YtYV))
-        # σ is the product of X u and Y v. Below the rounding of this product the vectors are arbitrary.
-        squares = [inner_products(W, M, device).max(initial=0.0) for W, M in ((U, XtXU), (V, YtYV))]
+        # σ is a product of X u and Y v. Below the rounding of this product the vectors are arbitrary.
+        C = moments.crossed if all(A.readable for A in moments.operators) else None
+        if C is not None:  # XᵀY
+            CtU, CV = C.T @ U, C @ y_device.asarray(V)
+            squares = [moments.fitted[i].squares.sum() for i in range(2)]
+        else:
+            (XtXU, CtU), (CV, YtYV) = moments.products(U, V)  # one pass, with C = XᵀY
+            YtYV = device.asarray(YtYV)
+            squares = [inner_products(W, M, device).max(initial=0.0) for W, M in ((U, XtXU), (V, YtYV))]
+        V, CtU = device.asarray(V), device.asarray(CtU)
         least = moments.noise * float(np.sqrt(np.prod(squares)))
         U, V, CV, CtU, sigma = leading_triplets(U, V, CV, CtU, self.k, least, device)
         gaps = [
@@ -114,4 +120,5 @@ class PLS(ls.Problem[PLSSolution]):
         }
         what = "singular values that can be distinguished from zero"
         notes = fewer_than_asked(len(sigma), self.k, what, least / sigma[0] if len(sigma) else 0.0)
-        return Certificate(residual, notes, fields, "from-gram" if moments.holds else "recomputed")
+        formed = moments.holds or C is not None
+        return Certificate(residual, notes, fields, "from-gram" if formed else "recomputed")

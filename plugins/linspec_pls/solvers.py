@@ -38,8 +38,6 @@ class Gram(Solver):
 
     def iterate(self, problem: PLS, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
-        if any(A.readings <= 1 for A in moments.operators):
-            moments.gram()  # which leaves the certificate nothing to read
         C = moments.cross()
         U, _, V = leading_svd(C, problem.k, Device.of(C))
         yield Iterate(0.0, partial(dict, x_weights=U, y_weights=V), final=True)
@@ -49,7 +47,8 @@ class Gram(Solver):
         """Estimated cost of XᵀY, and of its decomposition on the shorter side."""
         entries = float(sizes.p) * sizes.q
         side = float(min(sizes.p, sizes.q))
-        seconds = 4.0 * sizes.nnz * side / DENSE_RATE + (2 * entries * side + 4 * side**3) / FACTOR_RATE
+        forming = (4.0 if sizes.scattered else 1.0) * sizes.nnz * side / DENSE_RATE
+        seconds = sizes.shared(forming) + (2 * entries * side + 4 * side**3) / FACTOR_RATE
         return Estimate(seconds, 8.0 * (2 * entries + 4 * side**2), "XᵀY and its decomposition")
 
 

@@ -139,6 +139,18 @@ def test_pairs_of_column_and_ridge_may_be_done_in_any_order():
         np.testing.assert_allclose(x, exact, atol=1e-9 * np.abs(exact).max())
 
 
+def test_lsqr_waits_with_large_ridges_until_the_least_one_is_solved():
+    """Where a ridge is solved to far below rounding, its numbers underflow, and it stands still."""
+    rng = np.random.default_rng(0)
+    A = scipy.sparse.random_array((600, 400), density=0.03, format="csr", rng=rng)
+    A, b, ridges = A * np.geomspace(1, 0.03, 400), rng.standard_normal((600, 1)), [1e-4, 1e-2, 1e6]
+    found = ls.solve(ls.LeastSquares(A.tocsr(), b, ridge=ridges), "lsqr", rng=0, tol=1e-9)
+    assert found.converged
+    assert found.iterations > 150
+    for one, ridge in zip(found.along_path(), ridges, strict=True):
+        assert relative_gaps(A, b, one.x, ridge).max() <= 1e-9
+
+
 def test_lsqr_is_more_accurate_than_the_normal_equations():
     """κ = 1e7 and a consistent b: Cholesky of AᵀA (κ² = 1e14) loses x, LSQR finds it."""
     s = np.repeat(np.geomspace(1, 1e-7, 5), 3)  # five values: few steps, so that rounding is what is seen

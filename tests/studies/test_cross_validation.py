@@ -458,3 +458,25 @@ def test_what_has_no_path_is_refused():
     X, Y = related(20, (3, 3), (1.0,), 7)
     with pytest.raises(InvalidProblem, match=r"takes a problem with one ridge.*; got MCA"):
         ls.ridge_path(MCA(X, Y, k=1), [1.0])
+
+
+def test_sparse_ridges_are_solved_where_gram_matrices_take_longer_to_decompose() -> None:
+    """The scores are those of normal equations by hand."""
+    rng = np.random.default_rng(0)
+    A = scipy.sparse.random_array((1500, 900), density=0.01, format="csr", rng=rng)
+    b, fold, ridges = (
+        A @ rng.standard_normal(900) + rng.standard_normal(1500),
+        np.arange(1500) % 3,
+        [0.3, 3.0],
+    )
+    found = ls.cross_validate(ls.LeastSquares(A, b), ridges=ridges, splitter=fold, score="mse", rng=0)
+    assert found.passes > 10
+    assert "decompose" in found.reason
+    few = ls.cross_validate(ls.LeastSquares(A[:, :50], b), ridges=ridges, splitter=fold, rng=0)
+    assert few.passes == 1
+    for number in range(3):
+        D, t = A[fold != number].toarray(), b[fold != number]
+        for ridge, score in zip(ridges, found.scores[number, :, 0], strict=True):
+            x = np.linalg.solve(D.T @ D + ridge * np.eye(900), D.T @ t)
+            error = np.mean((b[fold == number] - A[fold == number] @ x) ** 2)
+            np.testing.assert_allclose(abs(score), error, rtol=1e-7)

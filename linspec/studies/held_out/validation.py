@@ -42,6 +42,7 @@ from linspec.registry.options import ForeignNames, is_number
 from linspec.solving.checks import check_choice, several
 from linspec.solving.problem import Problem
 from linspec.solving.ridges import along_ridges, checked_ridges
+from linspec.solving.select import select
 from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
 from linspec.solving.stating import check_range_of_ridges
@@ -64,6 +65,9 @@ Grid = tuple[tuple[Any, ...], tuple[int | None, ...]]
 
 MOST = 3000
 """Largest number of columns whose Gram matrices are held unasked: more take long to decompose."""
+
+SOONER = 2
+"""Solves by iterations are taken if so many times their estimated time is less than that of decompositions."""
 
 FOLDS = 5
 """Number of folds by default."""
@@ -170,7 +174,7 @@ def cross_validate(  # noqa: PLR0913
     for name in problem.matrices:
         folds.check_counted(problem.weights_of(name), name, sides=("training",))
     requested = _form(scored, form, solver, options)
-    held, reason = _held(problem, folds, requested)
+    held, reason = _held(problem, folds, requested, ridges)
     if held:
         rounded, passes = _of_moments(problem, folds, scored, ridges, ks)
         if requested == "auto" and all(A.access == "rows" for A in problem.matrices.values()):
@@ -391,7 +395,7 @@ def _form(score: HeldOutScore, form: str, solver: Any, options: dict[str, Any]) 
     return form if free or form == "dense" else "solve"
 
 
-def _held(problem: Problem[Any], folds: Folds, form: str) -> tuple[bool, str]:
+def _held(problem: Problem[Any], folds: Folds, form: str, ridges: tuple[Any, ...]) -> tuple[bool, str]:
     """Whether to hold the Gram matrices of all sets of rows in memory, and a text with the reason."""
     matrices = problem.matrices.values()
     columns = sum(A.shape[1] for A in matrices)
@@ -404,6 +408,11 @@ def _held(problem: Problem[Any], folds: Folds, form: str) -> tuple[bool, str]:
     once = any(A.access != "rows" for A in matrices)
     few = columns <= min(MOST, 3 * folds.rows) or once
     held = form == "dense" or (form == "auto" and few and needed <= memory)
+    if held and form == "auto" and not once and hasattr(problem, "path") and min(ridges) > 0:
+        solves = select(problem.with_numbers(ridge=ridges)).estimate
+        decomposed = columns**3 / cost.FACTOR_RATE
+        if solves is not None and SOONER * solves.seconds < decomposed:
+            held, text = False, f"{text}, and {decomposed:.2g} s to decompose, each"
     return held, f"{'dense' if held else 'solve'}: {text}."
 
 
