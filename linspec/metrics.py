@@ -1,4 +1,4 @@
-"""Scores of canonical correlations, distances of subspaces, recovery of a support.
+"""Scores of canonical correlations, distances of subspaces.
 
 Problem: measure the quality of a solution independently of the solver that computed it, on the rows of the solve
 or on other rows.
@@ -30,10 +30,8 @@ from linspec.operators import as_operator
 from linspec.solving.checks import finite_array, finite_block
 
 __all__ = [
-    "auc",
     "chordal_distance",
     "correlations",
-    "f1",
     "pcc",
     "principal_angles",
     "subspace_distance",
@@ -270,117 +268,3 @@ def _metric(metric: Any, W: Array, Z: Array) -> tuple[Device, Product | None]:
         return device.asarray(SV)
 
     return device, placed
-
-
-def f1(u: Any, support: Any, threshold: float = 0.05) -> float:
-    """F1 score of the entries that a vector selects: the harmonic mean of precision and recall.
-
-    Parameters
-    ----------
-    u : array of shape (p,) or (p, k)
-        Weights. Entry i of a column is selected if ``|u[i]| > threshold * max(|u|)``, the largest entry of its column.
-        The score of a block is the mean of the scores of its columns.
-    support : array of bool of shape (p,) or (p, k), or of distinct integers
-        The true support, as a mask or as indices, shared by all columns; or a mask with a column for each column of u.
-    threshold : float, default 0.05
-        A fraction of the largest entry, so the scale of u does not matter. 0 selects every nonzero entry.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
-
-    Raises
-    ------
-    InvalidProblem
-        u is not one vector or a block, a support is empty or does not fit, the threshold is not in [0, 1).
-    NonFiniteData
-        NaN or infinity in u.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import linspec as ls
-    >>> ls.metrics.f1(np.array([0.9, -0.8, 0.0, 0.0]), [0, 1])
-    1.0
-    """
-    sizes, true = _magnitudes(u, support)
-    if not 0 <= threshold < 1:
-        raise InvalidProblem(f"threshold must be at least 0 and below 1; got {threshold!r}.")
-    chosen = sizes > threshold * sizes.max(axis=0)
-    both = chosen.sum(axis=0) + true.sum(axis=0)
-    return float(np.mean(2.0 * (chosen & true).sum(axis=0) / both))
-
-
-def auc(u: Any, support: Any) -> float:
-    """Probability that an entry of the support is larger in magnitude than one outside; ties count half.
-
-    It is the area under the ROC curve of |u|, and needs no threshold.
-
-    Parameters
-    ----------
-    u, support
-        As for `f1`, but a support must not contain every entry.
-
-    Returns
-    -------
-    float
-        1 if every entry of the support is larger than every other entry; 0.5 for no information. For a block the mean
-        over its columns.
-
-    Raises
-    ------
-    InvalidProblem, NonFiniteData
-        As for `f1`; also if every entry belongs to the support.
-
-    Notes
-    -----
-    The Mann-Whitney statistic: with R the sum of the ranks of |u| on a support of s among p entries,
-    (R − s(s + 1)/2) / (s(p − s)).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import linspec as ls
-    >>> ls.metrics.auc(np.array([0.9, -0.8, 0.1, 0.0]), [0, 1])
-    1.0
-    """
-    from scipy.stats import rankdata
-
-    sizes, true = _magnitudes(u, support)
-    inside = true.sum(axis=0)
-    outside = len(sizes) - inside
-    if not outside.all():
-        raise InvalidProblem(f"support must not contain every entry; got all {len(sizes)}.")
-    ranks = (rankdata(sizes, axis=0) * true).sum(axis=0)
-    return float(np.mean((ranks - inside * (inside + 1) / 2) / (inside * outside)))
-
-
-def _magnitudes(u: Any, support: Any) -> tuple[HostArray, HostArray]:
-    """Return |u| on the host, with a column for each vector, and the support as a mask of the same shape."""
-    u = finite_array(u, "u")
-    if u.ndim not in (1, 2) or 0 in u.shape:
-        raise InvalidProblem(
-            f"u must be one vector of weights or a block of them; got shape {tuple(u.shape)}."
-        )
-    sizes = np.abs(to_host(u).astype(np.float64)).reshape(u.shape[0], -1)
-    true = to_host(support)
-    if true.dtype != np.bool_ or u.ndim == 1 or true.shape != sizes.shape:
-        true = np.broadcast_to(_mask(true, len(sizes))[:, None], sizes.shape)
-    if not true.any(axis=0).all():
-        raise InvalidProblem("support must hold at least one entry; got none.")
-    return sizes, true
-
-
-def _mask(chosen: HostArray, length: int) -> HostArray:
-    if chosen.dtype == np.bool_ and chosen.shape == (length,):
-        return chosen
-    whole = chosen.ndim == 1 and chosen.dtype.kind in "iu"
-    if not whole or len({*chosen.tolist()} & {*range(length)}) < len(chosen):
-        raise InvalidProblem(
-            f"support must be a mask of {length} bools, or an array of distinct indices below {length}; got dtype "
-            f"{chosen.dtype}, shape {chosen.shape}. Convert a mask of zeros and ones to bool."
-        )
-    mask = np.zeros(length, dtype=bool)
-    mask[chosen.astype(np.intp)] = True
-    return mask

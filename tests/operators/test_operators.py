@@ -152,7 +152,7 @@ DOORS = {
     "slices": (M, lambda x: ls.SVD(lambda: iter([M, x]), k=1) and ls.solve(ls.SVD(iter([M, x]), k=1))),
     "pair": (M, lambda x: ls.paired(lambda: iter([(M, x)]))),
     "block": (np.eye(M.shape[1]), lambda x: as_operator(M).matmat(x)),
-    "metric": (W, lambda x: ls.metrics.f1(x, [0])),
+    "metric": (W, lambda x: ls.metrics.subspace_distance(x, x)),
     "kernel": (M, lambda x: ls.KernelRidge(x, M[:, 0], kernel=ls.kernels.linear(), ridge=1.0)),
     "points": (M, lambda x: ls.features.nystrom(x, ls.kernels.rbf(1.0), 2)),
 }
