@@ -185,8 +185,7 @@ def _ended(steps: Steps, dimension: int) -> Steps:
         if longest < best:
             best, spent, nearest = longest, 0, step
         spent += step.P.shape[1]
-        lost = spent > LOST * dimension
-        step = steps.send((yield nearest._replace(P=step.P[:, :0]) if lost else step))
+        step = steps.send((yield step if spent <= LOST * dimension else nearest._replace(P=step.P[:, :0])))
 
 
 def _block(
@@ -229,7 +228,7 @@ def _block(
         wanted = [steps[0][:, columns[least]], *steps[1:]]
         for i, shift, at in zip(moving, delta, steps, strict=True):
             z[i] = tau @ (z[i] if shift == 0 else G @ at)  # (4)
-        residuals, limits = (_side_by_side([blocks[i] for i in moving]) for blocks in (z, rounded))
+        residuals, limits = (np.concatenate([x[i] for i in moving], axis=-1) for x in (z, rounded))
         if (lengths_of(residuals) <= limits).any():
             turn = _above(residuals, limits)
             Q = Q @ asarray(turn)
@@ -296,11 +295,6 @@ def _basis(S: Array, preconditioner: Callable[[Array], Array] | None) -> tuple[A
         WS = WS @ asarray(T)
         tau = roots[:, None] * (V[:, live].T * d) @ tau
     return S, WS, tau
-
-
-def _side_by_side(parts: Sequence[HostArray]) -> HostArray:
-    """The columns of all ridges side by side."""
-    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
 
 
 def _host_product(P: Array, MP: Array) -> HostArray:

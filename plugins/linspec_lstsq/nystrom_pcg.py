@@ -133,7 +133,7 @@ class NystromPCG(ByProducts):
 
 def preconditioned(sketch: NystromSketch, ridge: float, G: Array) -> Steps:
     """Conjugate gradients for (AᵀA + rI) x = G with the preconditioner (2)."""
-    return cg_steps(G, (ridge,), preconditioner=NystromPreconditioner.of(sketch, ridge).applied)  # (3)
+    return cg_steps(G, (ridge,), preconditioner=inverse_of(sketch, ridge))  # (3)
 
 
 def price(moments: Moments, i: int, columns: int) -> float:
@@ -211,41 +211,21 @@ class Nystrom:
         return cls(U @ asarray(np.linalg.inv(L).T), values, len(values) < Omega.shape[1])
 
 
-@dataclass(frozen=True)
-class NystromPreconditioner:
-    """W = D^(-1/2) P^(-1) D^(-1/2).
+def inverse_of(sketch: NystromSketch, ridge: float) -> Callable[[Array], Array]:
+    """V -> W V for W = D^(-1/2) P^(-1) D^(-1/2), without U if the iteration is cheaper without it."""
+    N, r = sketch.nystrom(ridge), 0.0 if sketch.scaled else ridge  # scaled eigenvalues include it
+    exact = N.complete and r > 0
+    useful = len(N.values) > 0 and (exact or sketch.outlook.useful(N.values, r))
+    values = N.values if useful else N.values[:0]
+    floor = 0.0 if not useful or exact else values[-1]
+    shrink = Device.of(N.U).asarray((floor + r) / (values + r))[:, None]  # (2)
+    U, roots = N.U[:, : len(values)], sketch.roots(ridge) if sketch.scaled else 1.0
 
-    Attributes
-    ----------
-    U : array of shape (p, l)
-        Eigenvectors in P; no columns if the iteration is cheaper without P.
-    shrink : array of shape (l, 1)
-        The factors by which P^(-1) multiplies components along U.
-    roots : array of shape (p, 1), or float
-        D^(1/2); 1 if D = I.
-    """
+    def applied(V: Array) -> Array:
+        V = V / roots
+        return (V + U @ ((shrink - 1) * (U.T @ V)) if useful else V) / roots
 
-    U: Array
-    shrink: Array
-    roots: Any
-
-    @classmethod
-    def of(cls, sketch: NystromSketch, ridge: float) -> NystromPreconditioner:
-        """The preconditioner for one ridge; without U if the iteration is cheaper without it."""
-        N, r = sketch.nystrom(ridge), 0.0 if sketch.scaled else ridge  # scaled eigenvalues include it
-        exact = N.complete and r > 0
-        useful = len(N.values) > 0 and (exact or sketch.outlook.useful(N.values, r))
-        values = N.values if useful else N.values[:0]
-        floor = 0.0 if not useful or exact else values[-1]
-        shrink = (floor + r) / (values + r)  # (2)
-        roots = sketch.roots(ridge) if sketch.scaled else 1.0
-        return cls(N.U[:, : len(values)], Device.of(N.U).asarray(shrink)[:, None], roots)
-
-    def applied(self, V: Array) -> Array:
-        """W V."""
-        V = V / self.roots
-        V = V if self.U.shape[1] == 0 else V + self.U @ ((self.shrink - 1) * (self.U.T @ V))
-        return V / self.roots
+    return applied
 
 
 PER_OUTLIER = 2.0

@@ -47,8 +47,8 @@ class Gram(Solver):
         """Estimated cost of XᵀY, and of its decomposition on the shorter side."""
         entries = float(sizes.p) * sizes.q
         side = float(min(sizes.p, sizes.q))
-        forming = (4.0 if sizes.scattered else 1.0) * sizes.nnz * side / DENSE_RATE
-        seconds = sizes.shared(forming) + (2 * entries * side + 4 * side**3) / FACTOR_RATE
+        rate = DENSE_RATE / (4.0 if sizes.scattered else 1.0)
+        seconds = sizes.shared(sizes.nnz * side / rate) + (2 * entries * side + 4 * side**3) / FACTOR_RATE
         return Estimate(seconds, 8.0 * (2 * entries + 4 * side**2), "XᵀY and its decomposition")
 
 

@@ -410,9 +410,8 @@ def _held(problem: Problem[Any], folds: Folds, form: str, ridges: tuple[Any, ...
     held = form == "dense" or (form == "auto" and few and needed <= memory)
     if held and form == "auto" and not once and hasattr(problem, "path") and min(ridges) > 0:
         solves = select(problem.with_numbers(ridge=ridges)).estimate
-        decomposed = columns**3 / cost.FACTOR_RATE
-        if solves is not None and SOONER * solves.seconds < decomposed:
-            held, text = False, f"{text}, and {decomposed:.2g} s to decompose, each"
+        if solves is not None and SOONER * solves.seconds < columns**3 / cost.FACTOR_RATE:
+            held, text = False, f"{text}, and longer to decompose than solves"
     return held, f"{'dense' if held else 'solve'}: {text}."
 
 
