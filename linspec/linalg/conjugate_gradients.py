@@ -205,7 +205,7 @@ def _block(
     P = [WQ for _ in path]
     z = [rho if i == least else rho[:, columns[i]] for i in path]  # of the least ridge, all columns
     rounded = [rounding if i == least else rounding[columns[i]] for i in path]
-    short = [enough / EPS * limits * (i != least) for i, limits in zip(path, rounded, strict=True)]
+    short = [enough / EPS * limits for limits in rounded]
     moving = sorted(path, key=lambda i: i != least)  # the least ridge first
     delta = np.array([ridges[i] - r for i in moving])[:, None, None]
     Delta = delta * np.eye(len(rho))
