@@ -29,6 +29,7 @@ from typing import Any
 
 import datasets
 import numpy as np
+import regression_models
 from published import direct_discriminant, two_stage
 from showing import Claim, Measured, Report, Row, Rows, at_most, chosen, every, printed, run_study
 from timing import alternate
@@ -82,7 +83,7 @@ def averages(report: Report, n: int, p: int, references: list[Any]) -> Measured:
         points, exact = Rows(), Rows()
         for repeat in range(given.seeds or (2 if given.quick else 20)):
             rng = np.random.default_rng([repeat, MODELS.index(name)])
-            model = getattr(ls.datasets, f"{name}_spectrum")(rng, n=n, p=p)
+            model = regression_models.model(name, rng, n, p)
             Y = np.column_stack([model.draw(rng) for _ in range(DRAWS)])
             for ridge in given.ridge or [1.0, float(n)]:
                 exact.append({"ridge": ridge, **reference(model, Y, ridge)})

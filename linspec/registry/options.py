@@ -428,7 +428,7 @@ def with_parts(instance: T) -> T:
     >>> from linspec.solving import with_parts
     >>> solver = ls.get_solver("als", "cca")(lstsq="lsqr")
     >>> with_parts(solver).lstsq.max_iterations
-    1000
+    5000
     """
     parts, owner = {}, type(instance).__name__
     for option in _declared(type(instance)).values():

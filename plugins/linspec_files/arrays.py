@@ -360,10 +360,8 @@ class Node:
         strict = "fill" if self.missing == "fill" else "refuse"  # zeros there make another matrix
         reads = [part.reader(strict) for part in parts]
         # Zeros are plausible in indptr, too.
-        (n, p), ends = (
-            map(int, shape),
-            self.member(keys[2]).line(self.missing if parts[0].node.size else "fill"),
-        )
+        some = parts[0].node.size
+        (n, p), ends = map(int, shape), self.member(keys[2]).line(self.missing if some else "fill")
         starts, lengths = ends.astype(np.int64), [part.node.shape for part in parts]
         if (
             ends.dtype.kind not in "iu"
@@ -395,12 +393,13 @@ class Node:
         most = min(most, PIECES * stripe) if stripe > 1 else most
         edges = np.searchsorted(starts, np.arange(most, max(int(starts[-1]), 1), most))
         edges = np.unique([0, *edges, n]).astype(np.intp)
+        paths = [self.path] * bool(self.path)
+        decodes = parts[0].chunks is not None
         return FileRows(
             Source(
-                self.name, (n, p), dtype, edges, read, [self.path] * bool(self.path), int(starts[-1]),
-                sparse=True, decodes=parts[0].chunks is not None,
+                self.name, (n, p), dtype, edges, read, paths, int(starts[-1]), sparse=True, decodes=decodes
             )
-        )  # fmt: skip
+        )
 
     # ---- labels --------------------------------------------------------------------------------
 

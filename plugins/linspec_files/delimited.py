@@ -305,9 +305,9 @@ def _by_arrow(layout: _Layout, survey: Counter[str], labelled: bool) -> tuple[An
     """
     path, chosen = layout.path, list(map(str, layout.columns))
     separator = _separator(path, next(_spoken(path))[1])
-    # Neither what is compressed, nor a column that is labels and numbers.
-    without = path.suffix.lower() == ".gz" or (layout.labelled and "0" in chosen)
-    if survey["marks"] or survey["size"] < LARGE or without or layout.gaps or separator is None:
+    both = layout.labelled and "0" in chosen  # a column that is labels and numbers
+    packed = path.suffix.lower() == ".gz"
+    if survey["marks"] or survey["size"] < LARGE or packed or both or layout.gaps or separator is None:
         return None
     try:
         import pyarrow as pa

@@ -166,12 +166,8 @@ def _in_folders(paths: Sequence[str]) -> list[str]:
     """Replace folders among paths by the Parquet files in them whose names do not begin with `_` or `.`."""
     files: list[str] = []
     for path in paths:
-        inside = [
-            file.relative_to(path)
-            for kind in ("*.parquet", "*.pq")
-            for file in Path(path).rglob(kind)
-            if not file.name.startswith(("_", "."))
-        ]
+        every = [file for kind in ("*.parquet", "*.pq") for file in Path(path).rglob(kind)]
+        inside = [file.relative_to(path) for file in every if not file.name.startswith(("_", "."))]
         keyed = next((str(file.parent) for file in inside if "=" in str(file.parent)), None)
         if keyed is not None:
             raise InvalidProblem(

@@ -103,7 +103,8 @@ def _matrix_market(path: Path) -> Any:
             raise InvalidProblem(
                 f"{path} declares {entries:,} entries; it has {lines:,} lines. It may be cut off."
             )
-    number = INTEGER if field in ("integer", "unsigned-integer") else REAL
+    whole = field in ("integer", "unsigned-integer")
+    number = INTEGER if whole else REAL
     pattern = PLACE if field == "pattern" else PLACE + rb"[ \t]++" + number
     head = re.compile(rb"[^\r\n]*+[\r\n]++(?:[ \t]*+(?:%[^\r\n]*+)?+[\r\n]++)*+[^\r\n]*+").match(text)
     pattern = number if layout == "array" else pattern

@@ -8,7 +8,6 @@ from in_blocks import rows_of
 from planted import factored
 
 import linspec as ls
-from linspec import datasets
 from linspec.registry.options import with_parts
 from linspec.rows import Moments
 from linspec_lstsq.principal_components import OVERSAMPLING, PrincipalComponents
@@ -20,8 +19,8 @@ EPS = np.finfo(float).eps
 @pytest.mark.parametrize("ridge", [0.5, 100.0])
 def test_coefficients_reproduce_the_printed_predictions(variant, ridge):
     """Algorithms 1 and 5 step by step with n x k matrices, their second stage by factorisation."""
-    model = datasets.spiked_spectrum(0, n=240, p=160)
-    A, y = model.A, model.draw(np.random.default_rng(1))
+    A, _, V = factored(240, 160, np.append(np.full(15, 150.0), np.linspace(15, 8, 145)))
+    y = A @ V.sum(axis=1) + np.random.default_rng(1).standard_normal(240)
     # The randomized SVD that the solver makes with seed 0, U formed, is one of a projection of A.
     test_matrix = with_parts(ls.get_solver("ling", ls.LeastSquares(A, y))()).test_matrix
     Omega = test_matrix.draw(160, 20 + OVERSAMPLING, np.random.default_rng(0))
@@ -50,8 +49,10 @@ def test_pcr_regresses_on_the_leading_components_alone():
 
 
 def steep(seed):
-    model = datasets.steep_spectrum(seed, n=400, p=300)
-    return ls.LeastSquares(model.A, model.draw(np.random.default_rng(1)), ridge=400.0)
+    rng = np.random.default_rng(seed)
+    values = np.append(1.3 ** np.arange(40.0, 10.0, -1.0), np.sort(rng.uniform(0.5, 13.8, 270))[::-1])
+    A, _, V = factored(400, 300, values)
+    return ls.LeastSquares(A, A @ V @ rng.uniform(-2.5, 2.5, 300) + rng.standard_normal(400), ridge=400.0)
 
 
 def test_large_singular_values_no_longer_count():

@@ -35,7 +35,7 @@ LATER = {
     """,
     "iteration": "Outcome Progress ritz_iterates run",
     "linalg": """
-        Bidiagonal RitzBlocks RitzPairs Step Variables cg_steps driven golub_kahan in_variables lsqr search side_by_side
+        Bidiagonal RitzBlocks RitzPairs Step Variables driven golub_kahan in_variables lsqr search side_by_side
         stacked
     """,
     "rows": """
