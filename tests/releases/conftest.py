@@ -5,6 +5,7 @@ These tests need packages and releases that `tests` does not, so pytest enters t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -12,28 +13,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-TABLE = pytest.StashKey[list[tuple[str, str, str]]]()
+START = Path(__file__).parents[2] / "docs" / "start"
+TABLE: list[tuple[str, str, str]] = []
 
 Seen = Callable[..., None]
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--table", type=Path, help="where the table of all that was tried is written, as Markdown"
-    )
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.stash[TABLE] = []
-
-
 @pytest.fixture
-def seen(request: pytest.FixtureRequest) -> Seen:
+def seen() -> Seen:
     """Call it with what was tried, the distributions that it took, and what came out: a row of the table."""
 
     def row(tried: str, distributions: str, outcome: str) -> None:
         versions = ", ".join(f"{name} {version(name)}" for name in distributions.split())
-        request.config.stash[TABLE].append((tried, versions, outcome))
+        TABLE.append((tried, versions, outcome))
 
     return row
 
@@ -42,12 +34,17 @@ def seen(request: pytest.FixtureRequest) -> Seen:
 def same(seen: Seen) -> Callable[..., None]:
     """Call it with what was tried, the distributions, and pairs of ours and theirs, which are compared."""
 
-    def row(tried: str, distributions: str, *pairs: tuple, within: float = 1e-12, besides: str = "") -> None:
-        worst = max(difference(*pair) for pair in pairs)
-        assert worst <= within, f"{tried}: {worst:.1e}"
-        seen(tried, distributions, f"{worst:.0e}{besides}")
+    def row(tried: str, distributions: str, *pairs: tuple, within: float = 1e-10, besides: str = "") -> None:
+        seen(tried, distributions, f"{equal(*pairs, within=within):.0e}{besides}")
 
     return row
+
+
+def equal(*pairs: tuple, within: float = 1e-10) -> float:
+    """The largest difference of pairs of ours and theirs, which is small."""
+    worst = max(difference(*pair) for pair in pairs)
+    assert worst <= within
+    return worst
 
 
 def difference(ours: object, theirs: object) -> float:
@@ -58,9 +55,18 @@ def difference(ours: object, theirs: object) -> float:
     return np.abs(ours * signs - theirs).max() / np.abs(theirs).max()
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    rows = sorted(config.stash[TABLE])
-    lines = [f"| {' | '.join(row)} |" for row in [("tried", "with", "outcome"), ("---",) * 3, *rows]]
-    terminalreporter.write_line("\n".join(lines))
-    if path := config.getoption("--table"):
-        path.write_text("\n".join(lines) + "\n", "utf-8")
+def unit(table: np.ndarray) -> np.ndarray:
+    """Columns of length 1."""
+    return table / np.linalg.norm(table, axis=0)
+
+
+def unmatched(page: str, module: dict) -> set[str]:
+    """Rows of the table of a page that no docstring of a test names, and what these name beside them."""
+    _, *cells = re.findall(r"^\| (.*?) \| ", (START / page).read_text("utf-8"), re.MULTILINE)
+    docs = "; ".join(test.__doc__ or "" for name, test in module.items() if name.startswith("test_"))
+    return {*" ".join(docs.split()).split("; ")} ^ {*cells}
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for row in [("tried", "with", "outcome"), ("---",) * 3, *sorted(TABLE)]:
+        terminalreporter.write_line(f"| {' | '.join(row)} |")

@@ -20,7 +20,7 @@ b = X @ rng.standard_normal(5) + np.abs(X[:, 0]) * NOISE[:n, 11]
 MANY = X @ rng.standard_normal((5, 30)) + NOISE[:n, 10:] * np.geomspace(1, 100, 30)
 FIELD = NOISE[:n, :3] @ rng.standard_normal((3, 30)) + NOISE[:n, 10:]
 OTHER = FIELD[:, :3] @ rng.standard_normal((3, 12)) + 3 * NOISE[n : 2 * n, :12]
-ALPHAS, EVERY = np.logspace(-1, 3, 5), list(range(30))
+ALPHAS, EVERY, LABELS = np.logspace(-1, 3, 5), list(range(30)), np.arange(n)
 KINDS = {"nonrobust": "classical", "cluster": "clustered"}
 
 
@@ -28,7 +28,7 @@ def largest(ours, exact) -> float:
     return float(np.abs(np.asarray(ours) - np.asarray(exact)).max())
 
 
-def test_canonical_correlations_of_statsmodels(same, seen):
+def test_canonical_correlations_of_statsmodels(same):
     from statsmodels.multivariate.cancorr import CanCorr
     from statsmodels.multivariate.manova import MANOVA
 
@@ -36,53 +36,39 @@ def test_canonical_correlations_of_statsmodels(same, seen):
     tests, wilks = theirs.corr_test(), ls.significance(ls.CCA(X, Y)).wilks
     together = (wilks.statistics[0], tests.stats_mv.loc["Wilks' lambda", "F Value"])
     pairs = [(ours.correlations, theirs.cancorr), (ours.x_weights, theirs.x_cancoef), together]
-    same("CanCorr, corr_test().stats_mv", "statsmodels", *pairs)
     assert (tests.stats.loc[3, "Den DF"], wilks.df_error[3]) == (195, 194)  # n - p - q + 3
     gap = CanCorr(X, Y).corr_test().stats.loc[0, "F Value"] - tests.stats.loc[0, "F Value"]
     noise = CanCorr(NOISE[:8, :4], NOISE[:8, 4:9]).corr_test().stats.loc[1, "Pr > F"]
     with pytest.raises(ls.errors.InvalidProblem, match="rows"):
         ls.significance(ls.CCA(NOISE[:8, :4], NOISE[:8, 4:9]))
     assert noise < 1e-3 < 0.05 < abs(gap)
-    words = f"F {gap:+.2f} when X and Y swap; p = {noise:.0e} of 8 rows of noise"
-    seen("CanCorr, corr_test().stats", "statsmodels", words)
-    g = np.arange(n) % 3
-    design, answers = np.column_stack([np.ones(n), g == 1, g == 2]).astype(float), []
-    for table in (Y + 0.2 * g[:, None], Y + 0.2 * g[:, None] + 1e8):
-        test = MANOVA(table, design).mv_test([("g", np.eye(3)[1:])]).results["g"]["stat"].loc["Wilks' lambda"]
-        wilks = ls.significance(ls.CCA(design[:, 1:], table)).wilks
-        answers += [[wilks.values[0], wilks.p_values[0]], [test["Value"], test["Pr > F"]]]
-    ours, theirs = largest(answers[2], answers[0]), largest(answers[3], answers[1])
-    assert ours < 1e-6 < 0.01 < theirs
-    words = f"; p-values at means of 1e8 {theirs:.0e} off, linspec {ours:.0e}"
-    same("MANOVA", "statsmodels", answers[:2], within=1e-10, besides=words)
+    words = f"; .stats: F {gap:+.2f} when X and Y swap; p = {noise:.0e} of 8 rows of noise"
+    same("CanCorr, corr_test().stats_mv", "statsmodels", *pairs, besides=words)
+    design = np.column_stack([np.ones(n), LABELS % 3 == 1, LABELS % 3 == 2]).astype(float)
+    test = MANOVA(Y, design).mv_test([("g", np.eye(3)[1:])]).results["g"]["stat"].loc["Wilks' lambda"]
+    wilks = ls.significance(ls.CCA(design[:, 1:], Y)).wilks
+    same("MANOVA", "statsmodels", (wilks.values[0], test["Value"]), (wilks.p_values[0], test["Pr > F"]))
 
 
 def test_regressions_of_statsmodels(same):
     import statsmodels.api as sm
     from statsmodels.multivariate.pca import PCA
 
-    E, problem, labels = sm.add_constant(X), ls.LeastSquares(X, b, center=True), np.arange(n) % 20
+    E, problem = sm.add_constant(X), ls.LeastSquares(X, b, center=True)
     for cov_type in ("nonrobust", "cluster", "HC0", "HC1", "HC2", "HC3"):
-        cluster = {"groups": labels} if cov_type == "cluster" else {}
+        cluster = {"groups": LABELS % 20} if cov_type == "cluster" else {}
         theirs = sm.OLS(b, E).fit(cov_type=cov_type, use_t=True, cov_kwds=cluster)
         ours = ls.standard_errors(problem, KINDS.get(cov_type, cov_type), **cluster)
         pairs = [(ours.coefficients, theirs.params), (ours.covariance, theirs.cov_params())]
         pairs += [(ours.p_values, theirs.pvalues), (ours.intervals.squeeze().T, theirs.conf_int())]
         same(f"OLS.fit({cov_type=}, use_t=True)", "statsmodels", *pairs)
-    weights = 1 + np.arange(n) % 3
+    weights = 1 + LABELS % 3
     weighted = ls.LeastSquares(X, b, center=True, sample_weight=weights)
     models = {"precision": sm.WLS(b, E, weights), "counts": sm.GLM(b, E, freq_weights=weights)}
     for meaning, model in models.items():
         ours, theirs = ls.standard_errors(weighted, weights=meaning), model.fit()
         pairs = [(ours.coefficients, theirs.params), (ours.covariance, theirs.cov_params())]
         same(f"{type(model).__name__}, weights", "statsmodels", *pairs)
-    times = X + 1.7e9 * (np.arange(5) == 0)
-    pinv, qr = (sm.OLS(b, sm.add_constant(times)).fit(method).params[1:] for method in ("pinv", "qr"))
-    ours, exact = ls.solve(ls.LeastSquares(times, b, center=True)).x, ls.solve(problem).x
-    assert abs(pinv[0]) < 1e-6 < 0.01 < abs(exact[0])
-    words = f"; by default {pinv[0]:.0e} for {exact[0]:.2f}"
-    pairs = [(ours, exact), (qr, exact)]
-    same('OLS.fit("qr"), a column 1.7e9 + x', "statsmodels", *pairs, within=1e-6, besides=words)
     for standardize in (False, True):
         theirs = PCA(UNITS, standardize=standardize)
         ours = ls.solve(ls.SVD(UNITS, center=True, scale=standardize))
@@ -99,21 +85,16 @@ def test_himalaya(same):
     for A, targets in ((X, MANY), (X + 1e6, MANY + 1e6)):
         ours = ls.solve(ls.RidgeManyTargets(A, targets, ALPHAS))
         theirs = RidgeCV(alphas=ALPHAS, fit_intercept=True, cv=5, solver_params=search).fit(A, targets)
-        by_loss = RidgeCV(alphas=ALPHAS, fit_intercept=True, cv=5).fit(A, targets)
         scores = ours.scores + 1e-10 * np.log(ours.ridges)  # how it prefers larger ridges
         pairs = [(ours.coefficients(EVERY), theirs.coef_), (scores, theirs.cv_scores_)]
-        words = f"; by its default loss {np.isclose(by_loss.best_alphas_, ours.ridges).sum()} of 30 ridges"
-        same(f"RidgeCV, means {A.mean():.0e}", "himalaya", *pairs, within=1e-10, besides=words)
+        same(f"RidgeCV, means {A.mean():.0e}", "himalaya", *pairs)
     theirs = KernelRidgeCV(alphas=ALPHAS, cv=5, solver_params=search, warn=False).fit(X, MANY)
     ours = ls.solve(ls.RidgeManyTargets(X, MANY, ALPHAS, center=False))
     pairs = [(ours.ridges, theirs.best_alphas_), (ours.coefficients(EVERY), theirs.get_primal_coef())]
     same("KernelRidgeCV", "himalaya", *pairs)
     theirs = KernelRidge(alpha=2.0, kernel="rbf", kernel_params={"gamma": 0.1}).fit(X, MANY)
     ours = ls.solve(ls.KernelRidge(X, MANY, 2.0, ls.kernels.rbf(0.2**-0.5)))
-    constant = r2_score(np.full((7, 1), 0.1), np.full((7, 1), 0.2))[0]
-    assert constant < -1e30
-    words = f"; r2_score of a constant {constant:.0e}"
-    same("KernelRidge", "himalaya", (ours.predict(X), theirs.predict(X)), besides=words)
+    same("KernelRidge", "himalaya", (ours.predict(X), theirs.predict(X)))
     search = {"n_iter": 20, "alphas": ALPHAS, "progress_bar": False}
     theirs = GroupRidgeCV(bands, solver_params=search, random_state=0, cv=5).fit(X, MANY)
     for target in EVERY:  # exp(deltas_) is the weight of a band, divided by the ridge
@@ -123,23 +104,20 @@ def test_himalaya(same):
     same("GroupRidgeCV, with the weights that it chose", "himalaya", *pairs)
 
 
-def squares(held, predicted):
-    return ((held - predicted) ** 2).mean((-2, -1))
-
-
 @pytest.mark.parametrize("algorithm", [1, 2])
 def test_ikpls(algorithm, same):
     try:
         from ikpls.numpy import PLS
     except ImportError:  # before 6
         from ikpls.numpy_ikpls import PLS
-    theirs, fold = PLS(algorithm, scale_X=False, scale_Y=False), np.arange(n) % 5
-    held_out = theirs.cross_validate(X, b[:, None], 4, fold, squares, n_jobs=1, verbose=0)
-    validation = ls.cross_validate(ls.PLSRegression(X, b, 4), ks=[1, 2, 3, 4], splitter=fold)
-    pairs = [(validation.scores, [held_out[label] for label in range(5)])]
+    theirs, options = PLS(algorithm, scale_X=False, scale_Y=False), {"n_jobs": 1, "verbose": 0}
+    held_out = theirs.cross_validate(X, b[:, None], 4, LABELS % 5, np.subtract, **options)
+    losses = [np.mean(held_out[label] ** 2, axis=(-2, -1)) for label in range(5)]
+    validation = ls.cross_validate(ls.PLSRegression(X, b, 4), ks=[1, 2, 3, 4], splitter=LABELS % 5)
     theirs.fit(X, Y, 4)
     ours = ls.solve(ls.PLSRegression(X, Y, 4))
-    pairs += [(ours.coefficients(k), theirs.B[k - 1]) for k in (1, 2, 3, 4)] + [(ours.x_rotations, theirs.R)]
+    pairs = [(validation.scores, losses), (ours.x_rotations, theirs.R)]
+    pairs += [(ours.coefficients(k), theirs.B[k - 1]) for k in (1, 2, 3, 4)]
     ours, scaled = ls.solve(ls.PLSRegression(UNITS, Y, 3, scale=True)), PLS(algorithm, ddof=0)
     scaled.fit(UNITS, Y, 3)
     pairs += [(ours.predict(UNITS), scaled.predict(UNITS, 3))]
@@ -151,8 +129,8 @@ def test_xeofs(same):
     from xeofs.cross import CCA, MCA
     from xeofs.single import EOF
 
-    time, sphere = {"time": np.arange(n)}, {"lat": np.linspace(-60, 60, 5), "lon": np.arange(6)}
-    field = xarray.DataArray(FIELD.reshape(n, 5, 6), time | sphere)
+    sphere = {"time": LABELS, "lat": np.linspace(-60, 60, 5), "lon": np.arange(6)}
+    field = xarray.DataArray(FIELD.reshape(n, 5, 6), sphere)
     area = field * np.sqrt(np.cos(np.radians(field.lat)))
     for options, used in (({}, field), ({"use_coslat": True}, area), ({"standardize": True}, field)):
         theirs = EOF(4, solver="full", **options).fit(field, "time")
@@ -162,12 +140,10 @@ def test_xeofs(same):
         pairs += [(ours.S, theirs.singular_values()), (ours.S**2 / (n - 1), theirs.explained_variance())]
         pairs += [(ours.transform(rows), theirs.scores(normalized=False).transpose("time", "mode"))]
         same(f'EOF(solver="full"), {options}', "xeofs", *pairs)
-    random = EOF(4, random_state=0).fit(field, "time").components().values.reshape(4, 30)
-    off = largest(ls.solve(ls.SVD(FIELD, 4, center=True)).Vh, random)
     weak, strong = NOISE[:n, 0:1], NOISE[n : 2 * n] * 100
     views = np.hstack([weak, strong[:, :4]]), np.hstack([weak + NOISE[:n, 1:2] / 10, strong[:, 4:7]])
     *fields, x, y = (
-        xarray.DataArray(table, time | {"point": np.arange(table.shape[1])})
+        xarray.DataArray(table, {"time": LABELS, "point": np.arange(table.shape[1])})
         for table in (FIELD, OTHER, *views)
     )
     whole, reduced = (MCA(3, use_pca=use).fit(*fields, "time").components() for use in (False, True))
@@ -175,16 +151,14 @@ def test_xeofs(same):
     gap = largest(ours.x_weights, reduced[0].transpose("point", "mode"))
     pairs = [(ours.x_weights, whole[0].transpose("point", "mode"))]
     pairs += [(ours.y_weights, whole[1].transpose("point", "mode"))]
-    same("MCA(use_pca=False)", "xeofs", *pairs, besides=f"; by default {gap:.0e} apart; EOF {off:.0e}")
+    same("MCA(use_pca=False)", "xeofs", *pairs, besides=f"; by default {gap:.0e} apart")
+    assert gap > 1e-3
     ours = ls.solve(ls.CCA(*views, 2)).correlations
-    whole, reduced = (
-        CCA(2, **options).fit(x, y, "time").cross_correlation_coefficients().values
-        for options in ({"use_pca": False}, {"pca_init_rank_reduction": 1.0})
-    )
+    models = CCA(2, use_pca=False), CCA(2, pca_init_rank_reduction=1.0)
+    whole, reduced = (model.fit(x, y, "time").cross_correlation_coefficients().values for model in models)
     assert reduced[0] < 0.5 < 0.99 < ours[0] < 1 < whole[0]
     words = f"; {whole[0]:.4f} for {ours[0]:.4f}, by default {reduced[0]:.2f}"
     same("CCA(use_pca=False) is n / (n - 1) times", "xeofs", (ours * n / (n - 1), whole), besides=words)
-    assert min(off, gap) > 1e-3
 
 
 def test_mne(same):
@@ -199,11 +173,8 @@ def test_mne(same):
     before = ls.solve(ls.LeastSquares(centred, target - target.mean(), 2.0)).x
     off = largest(ls.solve(ls.LeastSquares(raw, target, 2.0, center=True)).x, before)
     assert off > 0.01
-    pairs = [(ls.solve(ls.LeastSquares(raw, target, 2.0)).x, plain)] + [
-        (before, weights) for weights in fitted
-    ]
-    words = f"; columns that are delayed, then centred: {off:.0e} apart"
-    same("TimeDelayingRidge, ReceptiveField", "mne", *pairs, within=1e-10, besides=words)
+    pairs = [(ls.solve(ls.LeastSquares(raw, target, 2.0)).x, plain), *((before, each) for each in fitted)]
+    same("TimeDelayingRidge, ReceptiveField", "mne", *pairs, besides=f"; centred later {off:.0e} apart")
 
 
 def test_scanpy(same):
@@ -271,7 +242,7 @@ def test_damping_of_pylops_and_scipy(same, seen):
     for solver in (basic.lsqr, lsqr, lsmr):
         zero, one = (solver(operator, b, damp=3.0, x0=x0, **exact)[0] for x0 in (0 * start, start.copy()))
         tried = f"{solver.__name__}: damp², shrinks x - x0"
-        same(tried, solver.__module__.split(".")[0], (ours, zero), (moved, one), within=1e-11)
+        same(tried, solver.__module__.split(".")[0], (ours, zero), (moved, one))
     theirs = basic.cgls(operator, b, start.copy(), niter=99, damp=3.0, tol=1e-15)[0]
     same("cgls: damp², shrinks x", "pylops", (ours, theirs), within=1e-8)
     try:
@@ -293,4 +264,4 @@ def test_svds_of_scipy(same):
     smallest = svds(FIELD, 3, which="SM", solver="propack", rng=0)[1].min()
     assert smallest < 1e-9 < 0.1 < off
     words = f"; lobpcg {off:.0e}; propack {smallest:.0e} for {np.linalg.svd(FIELD)[1][-1]:.1f}"
-    same("svds of data times 1e-6", "scipy", (ours, exact), (arpack, exact), within=1e-10, besides=words)
+    same("svds of data times 1e-6", "scipy", (ours, exact), (arpack, exact), besides=words)

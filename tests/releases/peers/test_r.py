@@ -17,6 +17,8 @@ A, g = load_wine(return_X_y=True)
 n, b = len(A), g + np.random.default_rng(0).standard_normal(len(A))
 TWO = np.column_stack([b, A[:, 0] * A[:, 1]])
 FAR = A[:, :2] + [0, 1.7e9]  # a column of times
+PAIRS, PCA = ls.solve(ls.CCA(X, Y)), ls.solve(ls.SVD(A, center=True))
+SVD, PLS = ls.solve(ls.SVD(A, left=True)), ls.solve(ls.PLSRegression(A, b, 3))
 R = """
 needed <- c("MASS", "glmnet", "irlba", "pls", "sandwich", "vegan")
 suppressMessages(invisible(lapply(needed, library, character.only = TRUE)))
@@ -83,39 +85,32 @@ def full(A, b, **options):
 
 def test_r(tmp_path, same, seen):
     r, versions = answers(tmp_path, R, "Rscript")
-    pairs, svd = ls.solve(ls.CCA(X, Y)), ls.solve(ls.SVD(A, left=True))
-    pca, scaled = (ls.solve(ls.SVD(A, center=True, scale=scale)) for scale in (False, True))
     fit, counted = (ls.LeastSquares(A, b, center=True, sample_weight=weights) for weights in (None, 1 + g))
     lm, weighted = ls.standard_errors(fit), ls.standard_errors(counted, weights="precision")
-    summary, by_weight = (
-        np.stack([answer.coefficients, answer.errors, answer.t, answer.p_values]).squeeze().T
-        for answer in (lm, weighted)
-    )
+    tables = [np.stack([s.coefficients, s.errors, s.t, s.p_values]).squeeze().T for s in (lm, weighted)]
+    scaled = ls.solve(ls.SVD(A, center=True, scale=True))
     lda = ls.solve(ls.Discriminant(A, ls.targets.lda(g)))
     within = sum(np.cov(A[g == c].T) * (np.sum(g == c) - 1) for c in range(3)) / (n - 3)
     scaling = lda.weights / np.sqrt(np.diag(lda.weights.T @ within @ lda.weights))
-    pls, two = ls.solve(ls.PLSRegression(A, b, 3)), ls.solve(ls.PLSRegression(A, TWO, 3))
     rda = ls.solve(ls.ReducedRankRegression(X, Y, 3)).singular_values ** 2 / (len(X) - 1)
-    ours = {"cor": pairs.correlations, "xcoef": pairs.x_weights, "ycoef": pairs.y_weights}
-    ours |= {"ccora": pairs.correlations, "rda": rda, "princomp": pca.S / np.sqrt(n), "x": pca.transform(A)}
-    ours |= {"sdev": np.sqrt(pca.explained_variance), "rotation": pca.Vh.T, "scaled": scaled.S / np.sqrt(n)}
-    ours |= {"d": svd.S, "u": svd.U, "v": svd.Vh.T, "irlba": svd.S[:4], "irlba_v": svd.Vh[:4].T}
-    ours |= {"summary": summary, "confint": lm.intervals.squeeze().T, "weighted": by_weight}
+    ours = {"cor": PAIRS.correlations, "xcoef": PAIRS.x_weights, "ycoef": PAIRS.y_weights}
+    ours |= {"ccora": PAIRS.correlations, "rda": rda, "princomp": PCA.S / np.sqrt(n), "x": PCA.transform(A)}
+    ours |= {"sdev": np.sqrt(PCA.explained_variance), "rotation": PCA.Vh.T, "scaled": scaled.S / np.sqrt(n)}
+    ours |= {"d": SVD.S, "u": SVD.U, "v": SVD.Vh.T, "irlba": SVD.S[:4], "irlba_v": SVD.Vh[:4].T}
+    ours |= {"summary": tables[0], "weighted": tables[1], "confint": lm.intervals.squeeze().T}
     ours |= {kind: ls.standard_errors(fit, kind).covariance for kind in ("HC0", "HC1", "HC2", "HC3")}
     ours |= {"clustered": ls.standard_errors(fit, "clustered", groups=g).covariance, "scaling": scaling}
     ours |= {"ridge": full(A, b, ridge=2, scale=True), "posterior_mle": lda.probabilities(A)}
     ours |= {"glmnet": full(A, b, ridge=n * 0.2 / b.std(), scale=True), "scaled_rotation": scaled.Vh.T}
-    ours |= {"oscores": pls.coefficients(3), "simpls": pls.coefficients(3), "kernel": two.coefficients(3)}
-    for name, numbers in (ours | {"scores": pls.transform(A)}).items():
+    ours |= {"oscores": PLS.coefficients(3), "simpls": PLS.coefficients(3), "scores": PLS.transform(A)}
+    ours |= {"kernel": ls.solve(ls.PLSRegression(A, TWO, 3)).coefficients(3)}
+    for name, numbers in ours.items():
         same(f"R: {name}", "linspec", (numbers, r[name]), within=1e-9)
     assert np.isnan([r["far"][2], r["twice"][3]]).all()
     numbers = (full(FAR, b)[1:], full(A[:, :2], b)[1:]), (full(A[:, :1], b), r["far"][:2])
     same("R: lm leaves a column of times out", "linspec", *numbers, within=1e-6)
-    for name, exact in (
-        ("simpls_two", "kernel"),
-        ("glmnet_default", "glmnet"),
-        ("posterior", "posterior_mle"),
-    ):
+    others = {"simpls_two": "kernel", "glmnet_default": "glmnet", "posterior": "posterior_mle"}
+    for name, exact in others.items():
         apart = np.abs(r[name] - r[exact]).max() / np.abs(r[exact]).max()
         seen(f"R: {name}", "linspec", f"{apart:.0e} from {exact}")
     seen("R", "linspec", versions)
@@ -123,15 +118,15 @@ def test_r(tmp_path, same, seen):
 
 def test_octave(tmp_path, same, seen):
     r, versions = answers(tmp_path, OCTAVE, "octave", "--no-gui", "--quiet")
-    pairs, pca, root = ls.solve(ls.CCA(X, Y)), ls.solve(ls.SVD(A, center=True)), np.sqrt(len(X) - 1)
-    wilks, svd = ls.significance(ls.CCA(X, Y)).wilks, ls.solve(ls.SVD(A, 3, left=True))
-    ours = {"A": pairs.x_weights * root, "B": pairs.y_weights * root, "r": pairs.correlations}
-    ours |= {"U": pairs.transform(X) * root, "wilks": wilks.values, "pF": wilks.p_values}
-    ours |= {"coeff": pca.Vh.T, "score": pca.transform(A), "latent": pca.explained_variance}
-    ours |= {"u": svd.U, "s": svd.S, "v": svd.Vh.T, "divided": full(A, b)}
-    ours |= {"twice": ls.solve(ls.LeastSquares(np.column_stack([A, A[:, 0]]), b)).x}
+    root, svd = np.sqrt(len(X) - 1), ls.solve(ls.SVD(A, 3, left=True))
+    wilks = ls.significance(ls.CCA(X, Y)).wilks
+    ours = {"A": PAIRS.x_weights * root, "B": PAIRS.y_weights * root, "r": PAIRS.correlations}
+    ours |= {"U": PAIRS.transform(X) * root, "wilks": wilks.values, "pF": wilks.p_values}
+    ours |= {"coeff": PCA.Vh.T, "score": PCA.transform(A), "latent": PCA.explained_variance}
+    ours |= {"u": svd.U, "s": svd.S, "v": svd.Vh.T, "simpls": PLS.coefficients(3)}
+    ours |= {"divided": full(A, b), "twice": ls.solve(ls.LeastSquares(np.column_stack([A, A[:, 0]]), b)).x}
     ours |= {"pcg": ls.solve(ls.LeastSquares(A, b, 2.0), "cg", tol=1e-12).x}
-    for name, numbers in (ours | {"simpls": ls.solve(ls.PLSRegression(A, b, 3)).coefficients(3)}).items():
+    for name, numbers in ours.items():
         same(f"Octave: {name}", "linspec", (numbers, r[name]), within=1e-9)
     assert abs(r["far"][2]) < 1e-6 < 0.1 < abs(full(FAR, b)[2])
     seen("Octave: a column of times", "linspec", f"{r['far'][2]:.0e} for {full(FAR, b)[2]:.2f}; {versions}")
