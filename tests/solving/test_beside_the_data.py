@@ -187,7 +187,7 @@ def test_data_arrays_are_named_and_paired_by_their_coordinates(xr: Any) -> None:
         (InvalidProblem, "the same labels in another order", lambda: ls.CCA(rows, rain[::-1], k=1)),
         (InvalidProblem, "another order", lambda: ls.SVD(rows, k=1, sample_weight=rain[::-1, 0] ** 2)),
         (InvalidProblem, "columns of the training data", lambda: pairs.transform(rows[:, ::-1])),
-        (UnsupportedData, "of xarray, one variable", lambda: ls.SVD(sst.to_dataset(), k=1)),
+        (UnsupportedData, "another of its variables", lambda: ls.SVD(sst.to_dataset(), k=1)),
         (UnsupportedData, "a DataArray of xarray with two dim", lambda: pairs.to_xarray(rows.values)),
     ):
         with pytest.raises(kind, match=words):
