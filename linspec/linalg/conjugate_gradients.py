@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterator, Sequence
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -201,10 +201,9 @@ def _block(
     least = list(ridges).index(r)
     X = [B[:, : len(columns[i])] * 0.0 for i in path]
     Q, WQ, rho = _basis(B, preconditioner)
-    rounding = EPS * lengths_of(rho)
     P = [WQ for _ in path]
     z = [rho if i == least else rho[:, columns[i]] for i in path]  # of the least ridge, all columns
-    rounded = [rounding if i == least else rounding[columns[i]] for i in path]
+    rounded = [EPS * lengths_of(block) for block in z]
     short = [enough / EPS * limits for limits in rounded]
     moving = sorted(path, key=lambda i: i != least)  # the least ridge first
     delta = np.array([ridges[i] - r for i in moving])[:, None, None]
@@ -248,10 +247,9 @@ def _block(
             P[i] = WQ + P[i] @ turned  # (6)
         for i in moving:
             lengths[i] = length_of(i)
-        far = [i for i in moving if i == least or (lengths[i] > short[i]).any()]
-        if len(far) < len(moving):
-            kept = np.isin(moving, far)
-            moving, delta, Delta = far, delta[kept], Delta[kept]
+        kept = [i == least or bool((lengths[i] > short[i]).any()) for i in moving]
+        if not all(kept):
+            moving, delta, Delta = list(compress(moving, kept)), delta[kept], Delta[kept]
 
 
 def _single(B: Array, r: float, preconditioner: Callable[[Array], Array] | None) -> Steps:
@@ -260,7 +258,8 @@ def _single(B: Array, r: float, preconditioner: Callable[[Array], Array] | None)
     X, R, P, before = B * 0.0, B * (1.0 / unit), B * 0.0, math.inf
     while True:
         WR = R if preconditioner is None else preconditioner(R)
-        square, length = _dot(R, WR), math.sqrt(_dot(R, R))
+        square = _dot(R, WR)
+        length = math.sqrt(square if preconditioner is None else _dot(R, R))
         P = WR + P * (square / before) if length > EPS else P[:, :0]
         residual = lambda R=R: R * unit  # noqa: E731
         SP = yield Step(lambda X=X: [X * unit], np.array([unit * length]), P, residual)  # type: ignore[misc]
@@ -290,10 +289,11 @@ def _basis(S: Array, preconditioner: Callable[[Array], Array] | None) -> tuple[A
         values, V = np.linalg.eigh(G * scale[:, None] * scale)
         live = values > len(G) * EPS * values.max(initial=0.0)
         roots = np.sqrt(values[live])
-        T = scale[:, None] * (V[:, live] / roots)
-        S = S @ asarray(T)
-        WS = WS @ asarray(T)
+        T = asarray(scale[:, None] * (V[:, live] / roots))
+        S, WS = S @ T, WS @ T
         tau = roots[:, None] * (V[:, live].T * d) @ tau
+        if values.min(initial=1.0) > EPS**0.2:  # about a thousandth: columns this independent round little
+            break
     return S, WS, tau
 
 
