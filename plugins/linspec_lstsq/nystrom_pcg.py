@@ -214,16 +214,16 @@ class Nystrom:
 def inverse_of(sketch: NystromSketch, ridge: float) -> Callable[[Array], Array]:
     """V -> W V for W = D^(-1/2) P^(-1) D^(-1/2), without U if the iteration is cheaper without it."""
     N, r = sketch.nystrom(ridge), 0.0 if sketch.scaled else ridge  # scaled eigenvalues include it
-    exact = N.complete and r > 0
+    exact = N.complete and r > EPS * N.values.sum()  # below, rounding hides the ridge
     useful = len(N.values) > 0 and (exact or sketch.outlook.useful(N.values, r))
-    values = N.values if useful else N.values[:0]
-    floor = 0.0 if not useful or exact else values[-1]
-    shrink = Device.of(N.U).asarray((floor + r) / (values + r))[:, None]  # (2)
-    U, roots = N.U[:, : len(values)], sketch.roots(ridge) if sketch.scaled else 1.0
+    floor, roots = N.values[-1] if useful and not exact else 0.0, sketch.roots(ridge) if sketch.scaled else 1.0
+    less = Device.of(N.U).asarray(np.sqrt((floor + r) / (N.values + r)) - 1)[:, None]  # of P^(-1/2) in (2)
 
     def applied(V: Array) -> Array:
         V = V / roots
-        return (V + U @ ((shrink - 1) * (U.T @ V)) if useful else V) / roots
+        for _ in range(2 * useful):  # P^(-1) may be below rounding along U, its root is not
+            V = V + N.U @ (less * (N.U.T @ V))
+        return V / roots
 
     return applied
 

@@ -67,6 +67,20 @@ def test_rounding_in_the_preconditioned_variables_does_not_end_the_iteration_ear
         assert ls.solve(steep(seed), "nystrom-pcg", rng=0, tol=tol, form="implicit").converged
 
 
+@pytest.mark.parametrize("share", [1e-20, 1e-17, 1e-14])
+@pytest.mark.parametrize("columns", [1, 2])
+def test_ridges_near_rounding_beside_dependent_columns(share, columns):
+    """The preconditioner stays positive definite, and a ridge that rounding hides leads to the least norm."""
+    A = factored(100, 60, np.append(np.linspace(9, 5, 5), np.zeros(55)))[0]
+    B = np.random.default_rng(1).standard_normal((100, columns))
+    for form in ("implicit", "dense"):
+        found = ls.solve(ls.LeastSquares(A, B, ridge=81 * share), "nystrom-pcg", rng=0, form=form)
+        assert found.converged
+        assert found.iterations <= 6
+        exact = np.linalg.lstsq(A, B, rcond=1e-10)[0]
+        np.testing.assert_allclose(found.x, exact, atol=0.1 * np.abs(exact).max())
+
+
 def test_columns_of_different_length_are_scaled_for_the_preconditioner():
     rng, unit = np.random.default_rng(3), np.geomspace(1, 1e5, 60)[:, None]
     A = rng.standard_normal((500, 60)) * unit.T
