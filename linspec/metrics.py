@@ -30,7 +30,6 @@ from linspec.operators import as_operator
 from linspec.solving.checks import finite_array, finite_block
 
 __all__ = [
-    "chordal_distance",
     "correlations",
     "pcc",
     "principal_angles",
@@ -85,35 +84,6 @@ def subspace_distance(W: Any, Z: Any, metric: Any = None) -> float:
     1.0
     """
     return float(_sines_and_cosines(W, Z, metric)[0][0])
-
-
-@with_device
-def chordal_distance(W: Any, Z: Any, metric: Any = None) -> float:
-    """Chordal distance of two spans: ‖sin θ‖₂ = ‖P_W − P_Z‖_F / √2.
-
-    Parameters
-    ----------
-    W, Z, metric
-        As for `subspace_distance`.
-
-    Returns
-    -------
-    float
-        Between 0 and √k.
-
-    Raises
-    ------
-    InvalidProblem, NonFiniteData
-        As for `subspace_distance`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import linspec as ls
-    >>> ls.metrics.chordal_distance(np.eye(4, 2), 3 * np.eye(4, 2))
-    0.0
-    """
-    return float(np.linalg.norm(_sines_and_cosines(W, Z, metric)[0]))
 
 
 @with_device

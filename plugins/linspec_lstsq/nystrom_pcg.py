@@ -216,7 +216,10 @@ def inverse_of(sketch: NystromSketch, ridge: float) -> Callable[[Array], Array]:
     N, r = sketch.nystrom(ridge), 0.0 if sketch.scaled else ridge  # scaled eigenvalues include it
     exact = N.complete and r > EPS * N.values.sum()  # below, rounding hides the ridge
     useful = len(N.values) > 0 and (exact or sketch.outlook.useful(N.values, r))
-    floor, roots = N.values[-1] if useful and not exact else 0.0, sketch.roots(ridge) if sketch.scaled else 1.0
+    floor, roots = (
+        N.values[-1] if useful and not exact else 0.0,
+        sketch.roots(ridge) if sketch.scaled else 1.0,
+    )
     less = Device.of(N.U).asarray(np.sqrt((floor + r) / (N.values + r)) - 1)[:, None]  # of P^(-1/2) in (2)
 
     def applied(V: Array) -> Array:

@@ -97,7 +97,8 @@ class PLS(ls.Problem[PLSSolution]):
         device, y_device = (A.device.blocks for A in moments.operators)
         U, V = unit_columns(arrays["x_weights"], device), unit_columns(arrays["y_weights"], y_device)
         # σ is a product of X u and Y v. Below the rounding of this product the vectors are arbitrary.
-        C = moments.crossed if all(A.readable for A in moments.operators) else None
+        exact = all(A.readable and A.dtype == np.float64 for A in moments.operators)
+        C = moments.crossed if exact else None
         if C is not None:  # XᵀY
             CtU, CV = C.T @ U, C @ y_device.asarray(V)
             squares = [moments.fitted[i].squares.sum() for i in range(2)]

@@ -39,7 +39,9 @@ from linspec.frames import library_for_table, table
 from linspec.process.interrupts import NothingYet, Request, first_interrupt
 from linspec.process.plurals import count_of
 from linspec.registry.options import ForeignNames, is_number
+from linspec.rows import Passes
 from linspec.solving.checks import check_choice, several
+from linspec.solving.on_rows import moments_of
 from linspec.solving.problem import Problem
 from linspec.solving.ridges import along_ridges, checked_ridges
 from linspec.solving.select import select
@@ -66,8 +68,8 @@ Grid = tuple[tuple[Any, ...], tuple[int | None, ...]]
 MOST = 3000
 """Largest number of columns whose Gram matrices are held unasked: more take long to decompose."""
 
-SOONER = 2
-"""Solves by iterations are taken if so many times their estimated time is less than that of decompositions."""
+STRONG = 1e-6
+"""Ridges above this share of the largest square of a column: iterations are few, and have the digits of scores."""
 
 FOLDS = 5
 """Number of folds by default."""
@@ -408,9 +410,11 @@ def _held(problem: Problem[Any], folds: Folds, form: str, ridges: tuple[Any, ...
     once = any(A.access != "rows" for A in matrices)
     few = columns <= min(MOST, 3 * folds.rows) or once
     held = form == "dense" or (form == "auto" and few and needed <= memory)
-    if held and form == "auto" and not once and hasattr(problem, "path") and min(ridges) > 0:
-        solves = select(problem.with_numbers(ridge=ridges)).estimate
-        if solves is not None and SOONER * solves.seconds < columns**3 / cost.FACTOR_RATE:
+    if held and form == "auto" and not once and hasattr(problem, "path") and not problem.single:
+        moments, path = moments_of(problem, Passes()), select(problem.with_numbers(ridge=ridges)).estimate
+        moments.fit()
+        strong = min(ridges) > STRONG * moments.fitted[0].squares.max()
+        if strong and path is not None and 2 * path.seconds < columns**3 / cost.FACTOR_RATE:
             held, text = False, f"{text}, and longer to decompose than solves"
     return held, f"{'dense' if held else 'solve'}: {text}."
 
