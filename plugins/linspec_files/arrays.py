@@ -333,7 +333,7 @@ class Node:
         """Return the name of the only matrix in a group; "" for an array, and for a group that is a sparse matrix."""
         if self.is_array or self.kind in ("csr", "csc"):
             return ""
-        members = {str(key): self.member(str(key)) for key in self.node if self.node.get(key) is not None}
+        members = {key: self.member(key) for key in self.node if self.node.get(key) is not None}
         keys = [key for key, member in members.items() if member.is_array or member.kind in ("csr", "csc")]
         if len(keys) != 1:
             raise InvalidProblem(

@@ -159,3 +159,13 @@ def test_narrow_floats_of_torch():
     np.testing.assert_array_equal(ls.as_operator(half).matmat(np.eye(3)), half.double().numpy())
     with pytest.raises(ls.errors.UnsupportedData, match=r"`data\.float\(\)`"):
         ls.as_operator(half.to(torch.float8_e5m2))
+
+
+def test_a_list_of_what_is_no_array_is_refused_with_the_words_of_its_library():
+    def array(*_, **__):
+        raise RuntimeError("Cannot convert a sparse array.")
+
+    with pytest.raises(
+        ls.errors.InvalidProblem, match=r"equally many numbers.*Cannot convert a sparse array"
+    ):
+        ls.SVD([of("sparse.COO", __array__=array)], k=1)
