@@ -333,8 +333,10 @@ class Node:
         """Return the name of the only matrix in a group; "" for an array, and for a group that is a sparse matrix."""
         if self.is_array or self.kind in ("csr", "csc"):
             return ""
-        members = {key: self.member(key) for key in self.node if self.node.get(key) is not None}
-        keys = [key for key, member in members.items() if member.is_array or member.kind in ("csr", "csc")]
+        members = ((str(key), replace(self, node=self.node.get(key))) for key in self.node)
+        keys = [
+            key for key, it in members if it.node is not None and (it.is_array or it.kind in ("csr", "csc"))
+        ]
         if len(keys) != 1:
             raise InvalidProblem(
                 f"{self.name} holds {len(keys) or 'no'} matrices ({self.listed}). Name one with part=, or on the "
@@ -384,16 +386,14 @@ class Node:
         read = partial(
             _read_compressed, f"{self.kind}_array", reads, starts, p if self.kind == "csr" else n, dtype
         )
+        entries = int(starts[-1])
         if self.kind == "csc":
-            check_memory(
-                self.name, 2 * (dtype.itemsize + 8) * int(starts[-1]), "turning its columns into rows"
-            )
+            check_memory(self.name, 2 * (dtype.itemsize + 8) * entries, "turning its columns into rows")
             with called(self.name):
                 return held(self.name, SparseOperator(read(0, p)).matrix)
         stripe = max((part.chunks or (1,))[0] for part in parts)
         most = max(slab_bytes() // (dtype.itemsize + 4), 4 * stripe)
         most = min(most, PIECES * stripe) if stripe > 1 else most
-        entries = int(starts[-1])
         places = np.searchsorted(starts, np.arange(most, max(entries, 1), most))
         return FileRows(
             Source(
