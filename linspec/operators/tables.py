@@ -61,7 +61,7 @@ def array_of_list(data: Sequence[Any]) -> HostArray:
         array = np.asarray(data)
         if array.dtype.kind == "O":
             array = array.astype(np.float64)  # large integers, fractions, decimals
-    except (ValueError, TypeError, OverflowError) as error:
+    except (ValueError, TypeError, OverflowError, RuntimeError) as error:
         raise InvalidProblem(
             f"data must be rows of equally many numbers; got a {type(data).__name__} that is none: {one_line(error)} "
             "Fill or drop rows."

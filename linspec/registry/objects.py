@@ -114,11 +114,14 @@ WITHIN = {
 """What to pass instead of an object of a library that holds others, with the line for these."""
 
 
-def line_for(x: Any) -> str:
-    """What to pass instead of an object; "" if the table does not have its class."""
+def line_for(x: Any, derived: bool = False) -> str:
+    """What to pass instead of an object; "" if the table does not have its class.
+
+    Lists, dicts and data sets of torch count where `derived`: a class that derives from one may be an iterator.
+    """
     for kind in type(x).__mro__:
         name = f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
-        if name in LINES:
+        if name in LINES and (derived or not name.startswith(("builtins", "torch.Dataset"))):
             return LINES[name]
     return ""
 
@@ -129,7 +132,7 @@ def instead_of(x: Any, otherwise: str = "", within: str = "") -> str:
     Where the table does not have its class, it says `otherwise`, or else what the methods of the object tell. `within`
     is the line for what holds the object, one of `WITHIN`.
     """
-    line = line_for(x)
+    line = line_for(x, derived=True)
     if line and within:
         line = f"`{within.format(line.strip('`'))}`"
     methods = (line for method, line in METHODS.items() if hasattr(type(x), method))

@@ -59,13 +59,13 @@ BY_VARIABLE = ("X", "layers", "raw")
 """Parts of AnnData whose columns are the variables."""
 
 CODECS = frozenset(
-    {
-        *("blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"),
-        *("adler32", "crc32", "crc32c", "fletcher32", "jenkins_lookup3", "shuffle"),
-        *("astype", "bitround", "delta", "fixedscaleoffset", "packbits", "pcodec", "quantize", "zfpy"),
-        *("vlen-utf8", "vlen-bytes", "bytes", "endian", "transpose", "sharding_indexed", "regular"),
-    }
-)
+    [
+        "blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd",
+        "adler32", "crc32", "crc32c", "fletcher32", "jenkins_lookup3", "shuffle",
+        "astype", "bitround", "delta", "fixedscaleoffset", "packbits", "pcodec", "quantize", "zfpy",
+        "vlen-utf8", "vlen-bytes", "bytes", "endian", "transpose", "sharding_indexed", "regular",
+    ]
+)  # fmt: skip
 """Codecs that turn bytes into bytes, numbers and texts, and do nothing else; and the grid of equal chunks. Format 3
 puts "numcodecs." before some."""
 
@@ -76,10 +76,11 @@ CHANGED_BY = frozenset(
 """Attributes by which the numbers of an array are not the data as they stand."""
 
 NEVER_WRITTEN = (
-    *(-127, 255, -32767, 65535, -2147483647, 4294967295),
-    *(-9223372036854775806, 18446744073709551614, 9.969209968386869e36),
-)
-"""What netCDF writes where nothing was written, for each dtype, and then reads as missing."""
+    -127, 255, -32767, 65535, -2147483647, 4294967295,
+    -9223372036854775806, 18446744073709551614, 9.969209968386869e36,
+)  # fmt: skip
+"""What netCDF writes where nothing was written, for each dtype, and then reads as missing. In HDF5 its arrays have the
+attribute DIMENSION_LIST."""
 
 
 # ---- files of NumPy -------------------------------------------------------------------------------------------
@@ -241,7 +242,7 @@ class Node:
             present = node.id.get_num_chunks()
         elif type(node.store_path.store).__name__ == "LocalStore":
             folder = os.path.join(node.store_path.store.root, node.store_path.path)  # noqa: PTH118
-            names = (name for _, _, inside in os.walk(folder) for name in inside)
+            names = [name for _, _, inside in os.walk(folder) for name in inside]
             present = sum(not name.startswith(".") and name != "zarr.json" for name in names)
         else:
             present = node.nchunks_initialized * expected // node.nchunks
@@ -295,10 +296,10 @@ class Node:
             shape = (node.shape or ())[::step]
             dtype = np.dtype(node.dtype)
             read = member.reader(self.missing)
-            absent = member.absent if dtype.kind in "iuf" else np.empty(0)
-            if len(absent):
+            absent = member.absent if dtype.kind in "iuf" else None
+            if absent:
                 read, dtype = partial(_with_gaps, read, absent), np.result_type(dtype, np.float32)
-            chunks = None if member.chunks is None else member.chunks[::step]
+            chunks = member.chunks and member.chunks[::step]
             operator: LinearOperator = dense(member.name, shape, dtype, read, self.path, chunks)
         else:
             operator = member._compressed()
@@ -309,29 +310,33 @@ class Node:
         return operator
 
     @property
-    def absent(self) -> HostArray:
+    def absent(self) -> set[float]:
         """The numbers that stand for missing ones, as netCDF, xarray and R declare them."""
         node, attributes = self.node, self.node.attrs
-        fill = np.asarray(node.fill_value if hasattr(node, "metadata") else node.fillvalue).tolist()
-        declared = fill in NEVER_WRITTEN or "_ARRAY_DIMENSIONS" in attributes  # xarray, in format 2 of zarr
+        of_zarr = hasattr(node, "metadata")
+        fill = np.asarray(node.fill_value if of_zarr else node.fillvalue).tolist()
+        of_xarray = of_zarr and "_ARRAY_DIMENSIONS" in attributes and node.metadata.zarr_format == 2
+        declared = of_xarray or ("DIMENSION_LIST" in attributes and fill in NEVER_WRITTEN)
         named = [
             attributes.get("_FillValue"),
             attributes.get("missing_value"),
             fill if declared else None,
-            -(2**31) if "rhdf5-NA.OK" in attributes else None,
+            -2147483648 if "rhdf5-NA.OK" in attributes else None,
         ]
         with reading(self.name, "its _FillValue or missing_value"):
             # In format 3 of zarr xarray writes the eight bytes of a number, which end in "=".
             numbers = [np.frombuffer(base64.b64decode(v)) if str(v).endswith("=") else v for v in named]
-            absent = np.hstack(numbers).astype(float)
-        return absent[np.isfinite(absent)]
+            absent = np.concatenate(numbers, axis=None, dtype=object).astype(float)
+        return {*absent[np.isfinite(absent)].tolist()}
 
     def _only(self) -> str:
         """Return the name of the only matrix in a group; "" for an array, and for a group that is a sparse matrix."""
         if self.is_array or self.kind in ("csr", "csc"):
             return ""
-        members = {str(key): self.member(str(key)) for key in self.node if self.node.get(key) is not None}
-        keys = [key for key, member in members.items() if member.is_array or member.kind in ("csr", "csc")]
+        members = ((str(key), replace(self, node=self.node.get(key))) for key in self.node)
+        keys = [
+            key for key, it in members if it.node is not None and (it.is_array or it.kind in ("csr", "csc"))
+        ]
         if len(keys) != 1:
             raise InvalidProblem(
                 f"{self.name} holds {len(keys) or 'no'} matrices ({self.listed}). Name one with part=, or on the "
@@ -360,8 +365,8 @@ class Node:
         strict = "fill" if self.missing == "fill" else "refuse"  # zeros there make another matrix
         reads = [part.reader(strict) for part in parts]
         # Zeros are plausible in indptr, too.
-        some = parts[0].node.size
-        (n, p), ends = map(int, shape), self.member(keys[2]).line(self.missing if some else "fill")
+        ends = self.member(keys[2]).line(self.missing if parts[0].node.size else "fill")
+        n, p = map(int, shape)
         starts, lengths = ends.astype(np.int64), [part.node.shape for part in parts]
         if (
             ends.dtype.kind not in "iu"
@@ -375,31 +380,27 @@ class Node:
                 f"{(n, p)}. The file is damaged: write it again."
             )
         stored = np.dtype(parts[0].node.dtype)
-        with called(self.name):
-            working_dtype(stored)
+        working_dtype(stored, self.name)
         # SciPy has neither half precision nor foreign byte orders.
         dtype = np.dtype(np.float32) if stored.str[1:] == "f2" else stored.newbyteorder("=")
         read = partial(
             _read_compressed, f"{self.kind}_array", reads, starts, p if self.kind == "csr" else n, dtype
         )
+        entries = int(starts[-1])
         if self.kind == "csc":
-            check_memory(
-                self.name, 2 * (dtype.itemsize + 8) * int(starts[-1]), "turning its columns into rows"
-            )
+            check_memory(self.name, 2 * (dtype.itemsize + 8) * entries, "turning its columns into rows")
             with called(self.name):
                 return held(self.name, SparseOperator(read(0, p)).matrix)
         stripe = max((part.chunks or (1,))[0] for part in parts)
         most = max(slab_bytes() // (dtype.itemsize + 4), 4 * stripe)
         most = min(most, PIECES * stripe) if stripe > 1 else most
-        edges = np.searchsorted(starts, np.arange(most, max(int(starts[-1]), 1), most))
-        edges = np.unique([0, *edges, n]).astype(np.intp)
-        paths = [self.path] * bool(self.path)
-        decodes = parts[0].chunks is not None
+        places = np.searchsorted(starts, np.arange(most, max(entries, 1), most))
         return FileRows(
             Source(
-                self.name, (n, p), dtype, edges, read, paths, int(starts[-1]), sparse=True, decodes=decodes
+                self.name, (n, p), dtype, np.unique([0, *places, n]).astype(np.intp), read,
+                [self.path] * bool(self.path), entries, sparse=True, decodes=parts[0].chunks is not None,
             )
-        )
+        )  # fmt: skip
 
     # ---- labels --------------------------------------------------------------------------------
 
@@ -474,11 +475,14 @@ def _is_turned(array: Any) -> bool:
     )
 
 
-def _with_gaps(read: Any, absent: HostArray, start: int, stop: int) -> HostArray:
+def _with_gaps(read: Any, absent: set[float], start: int, stop: int) -> HostArray:
     """Read some rows, with NaN where a number stands for a missing one."""
     rows = read(start, stop)
-    gone = np.isin(rows, absent.astype(rows.dtype) if rows.dtype.kind == "f" else absent)
-    return np.where(gone, np.float32(np.nan), rows)
+    rows = rows.astype(np.result_type(rows, np.float32))
+    with np.errstate(over="ignore"):  # -1.8e308 among numbers of float32
+        for number in absent:
+            rows[rows == number] = np.nan
+    return rows
 
 
 def _read_compressed(

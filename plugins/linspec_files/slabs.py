@@ -159,8 +159,7 @@ class FileRows(RowOperator):
 
     def __init__(self, source: Source) -> None:
         self.source, self.shape, self.sparse = source, source.shape, source.sparse
-        with called(source.name):
-            self.dtype = working_dtype(source.dtype)
+        self.dtype = working_dtype(source.dtype, source.name)
         self._nnz, self._stored_dtype = source.entries, source.dtype
         size = source.entries * (source.dtype.itemsize + 4 * source.sparse)
         self.decoded_bytes = size * source.decodes
@@ -232,8 +231,7 @@ def stamp(paths: Sequence[str]) -> tuple[int, int, int]:
 
 def held(name: str, matrix: Any) -> LinearOperator:
     """Make the operator of a checked matrix in memory; a vector is a column."""
-    with called(name):
-        working_dtype(matrix.dtype)
+    working_dtype(matrix.dtype, name)
     if matrix.ndim == 1:
         matrix = matrix.reshape(-1, 1)
     return SparseOperator(matrix, checked=True) if scipy.sparse.issparse(matrix) else DenseOperator(matrix)

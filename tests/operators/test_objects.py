@@ -135,6 +135,16 @@ def test_an_object_that_is_its_own_iterator_is_no_stream_of_rows():
             ls.SVD(data, k=1)
 
 
+@pytest.mark.parametrize("base", ["dict", "torch.utils.data.IterableDataset"])
+def test_a_class_of_slices_may_derive_from_what_is_none(base):
+    bases = (pytest.importorskip("torch").utils.data.IterableDataset if "torch" in base else dict,)
+    parts, slices = [A[:9], A[9:]], iter([A[:9], A[9:]])
+    called = of("mine.Rows", *bases, __call__=lambda _: iter(parts), __iter__=None)
+    own = of("mine.Rows", *bases, __iter__=lambda self: self, __next__=lambda _: next(slices))
+    for data in (called, own):
+        np.testing.assert_allclose(ls.solve(ls.SVD(data, k=1), "gram").S, np.linalg.svd(A)[1][:1])
+
+
 def test_an_open_file_is_its_path(tmp_path):
     pd.DataFrame(A, columns=["a", "b", "c"]).to_csv(tmp_path / "a.csv", index=False)
     with (tmp_path / "a.csv").open() as file:
@@ -149,3 +159,13 @@ def test_narrow_floats_of_torch():
     np.testing.assert_array_equal(ls.as_operator(half).matmat(np.eye(3)), half.double().numpy())
     with pytest.raises(ls.errors.UnsupportedData, match=r"`data\.float\(\)`"):
         ls.as_operator(half.to(torch.float8_e5m2))
+
+
+def test_a_list_of_what_is_no_array_is_refused_with_the_words_of_its_library():
+    def array(*_, **__):
+        raise RuntimeError("Cannot convert a sparse array.")
+
+    with pytest.raises(
+        ls.errors.InvalidProblem, match=r"equally many numbers.*Cannot convert a sparse array"
+    ):
+        ls.SVD([of("sparse.COO", __array__=array)], k=1)

@@ -233,6 +233,9 @@ DECLARED = {
     "missing_value": lambda path: hdf5_with(path, WHOLE.astype("f4"), missing_value=7.0),
     "half precision": lambda path: hdf5_with(path, WHOLE.astype("f2"), missing_value=7.0),
     "R": lambda path: hdf5_with(path, np.where(WHOLE == 7, np.int32(-(2**31)), WHOLE), **{"rhdf5-NA.OK": 1}),
+    "out of range": lambda path: hdf5_with(
+        path, WHOLE.astype("f4"), missing_value=[[7, -1.7e308]], _FillValue=7
+    ),
     "both": lambda path: hdf5_with(path, WHOLE, _FillValue=np.int16(7), missing_value=np.nan),
     "zarr 2 of xarray": lambda path: zarr_with(path, WHOLE, 2, 7, _ARRAY_DIMENSIONS=["row", "column"]),
     "zarr 3 of xarray, integers": lambda path: zarr_with(path, WHOLE, 3, _FillValue=7),
@@ -252,7 +255,7 @@ def test_numbers_that_stand_for_missing_ones_are_nan(kind: str, tmp_path: Path) 
 
 @pytest.mark.parametrize("values", [WHOLE, DENSE])
 def test_rows_that_netcdf_never_wrote_are_nan(values: Any, tmp_path: Path) -> None:
-    found = ls.open_rows(hdf5_with(tmp_path / "a.h5", values, written=800)).dense()
+    found = ls.open_rows(hdf5_with(tmp_path / "a.h5", values, written=800, DIMENSION_LIST=0)).dense()
     np.testing.assert_array_equal(np.isnan(found).all(axis=1), np.arange(N) >= 800)
     np.testing.assert_array_equal(found[:800], values[:800])
 
@@ -267,9 +270,21 @@ def test_a_text_that_names_no_number_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_fill_value_alone_declares_nothing_missing(tmp_path: Path) -> None:
-    for style in (2, 3):
-        path = zarr_with(tmp_path / f"{style}.zarr", WHOLE, style, 7)
-        np.testing.assert_array_equal(ls.open_rows(path).dense(), WHOLE)
+    images = np.where(WHOLE == 7, 255, WHOLE).astype("u1")  # white, and the number of netCDF
+    for style, values, fill, named in (
+        (2, WHOLE, 7, ()),
+        (3, WHOLE, 7, ("_ARRAY_DIMENSIONS",)),
+        (3, images, 255, ()),
+    ):
+        path = zarr_with(tmp_path / f"{style} {fill}.zarr", values, style, fill, **dict.fromkeys(named, "ab"))
+        np.testing.assert_array_equal(ls.open_rows(path).dense(), values)
+
+
+def test_what_netcdf_writes_is_a_number_in_another_file(tmp_path: Path) -> None:
+    values = np.where(WHOLE == 7, np.int16(-32767), WHOLE)
+    np.testing.assert_array_equal(
+        ls.open_rows(hdf5_with(tmp_path / "a.h5", values, written=N)).dense(), values
+    )
 
 
 def test_a_loom_file_has_cells_as_rows(tmp_path: Path) -> None:
