@@ -217,8 +217,12 @@ def _block(
     while True:
         if preconditioner is not None:
             lengths = [Device.of(Q).column_norms(Q @ asarray(z[0][:, columns[0]]))]
-        residual = lambda Q=Q, z=z[least]: Q @ asarray(z)  # noqa: E731
-        SP = yield Step(lambda X=X: X, np.concatenate(lengths), P[least], residual)  # type: ignore[misc]
+        SP = yield Step(
+            lambda X=X: X,  # type: ignore[misc]
+            np.concatenate(lengths),
+            P[least],
+            lambda Q=Q, z=z[least]: Q @ asarray(z),  # type: ignore[misc]
+        )
         MP = SP + r * P[least]
         G = _host_product(P[least], MP)  # (1)
         Dinv = inverse(G + Delta if len(moving) > 1 else G[None])
@@ -261,8 +265,12 @@ def _single(B: Array, r: float, preconditioner: Callable[[Array], Array] | None)
         square = _dot(R, WR)
         length = math.sqrt(square if preconditioner is None else _dot(R, R))
         P = WR + P * (square / before) if length > EPS else P[:, :0]
-        residual = lambda R=R: R * unit  # noqa: E731
-        SP = yield Step(lambda X=X: [X * unit], np.array([unit * length]), P, residual)  # type: ignore[misc]
+        SP = yield Step(
+            lambda X=X: [X * unit],  # type: ignore[misc]
+            np.array([unit * length]),
+            P,
+            lambda R=R: R * unit,  # type: ignore[misc]
+        )
         MP = SP + P * r
         G = _dot(P, MP)
         alpha = square / G if G > 0 else 0.0
@@ -292,7 +300,7 @@ def _basis(S: Array, preconditioner: Callable[[Array], Array] | None) -> tuple[A
         T = asarray(scale[:, None] * (V[:, live] / roots))
         S, WS = S @ T, WS @ T
         tau = roots[:, None] * (V[:, live].T * d) @ tau
-        if values.min(initial=1.0) > EPS**0.2:  # about a thousandth: columns this independent round little
+        if values.min(initial=1.0) > 1e-3:  # columns this independent round little
             break
     return S, WS, tau
 

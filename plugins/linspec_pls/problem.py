@@ -121,5 +121,6 @@ class PLS(ls.Problem[PLSSolution]):
         }
         what = "singular values that can be distinguished from zero"
         notes = fewer_than_asked(len(sigma), self.k, what, least / sigma[0] if len(sigma) else 0.0)
-        formed = moments.holds or C is not None
-        return Certificate(residual, notes, fields, "from-gram" if formed else "recomputed")
+        return Certificate(
+            residual, notes, fields, "from-gram" if moments.holds or C is not None else "recomputed"
+        )

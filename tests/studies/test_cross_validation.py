@@ -480,3 +480,18 @@ def test_sparse_ridges_are_solved_where_gram_matrices_take_longer_to_decompose()
             x = np.linalg.solve(D.T @ D + ridge * np.eye(900), D.T @ t)
             error = np.mean((b[fold == number] - A[fold == number] @ x) ** 2)
             np.testing.assert_allclose(abs(score), error, rtol=1e-7)
+
+
+def test_weak_ridges_and_narrow_entries_are_scored_from_gram_matrices() -> None:
+    """Iterations would not end there, or have too few digits."""
+    rng = np.random.default_rng(1)
+    A = scipy.sparse.random_array((900, 700), density=0.01, format="csr", rng=rng)
+    b, fold = A @ rng.standard_normal(700) + rng.standard_normal(900), np.arange(900) % 3
+    uneven = (A @ scipy.sparse.diags_array(np.geomspace(1, 1e-5, 700))).tocsr()
+    for data, ridge in ((uneven, 1e-12), (A.astype(np.float32), 3.0)):
+        found = ls.cross_validate(ls.LeastSquares(data, b), ridges=[ridge], splitter=fold, score="mse", rng=0)
+        assert found.passes == 1
+        D, t = data[fold != 0].toarray().astype(float), b[fold != 0]
+        x = np.linalg.lstsq(np.vstack([D, ridge**0.5 * np.eye(700)]), np.append(t, np.zeros(700)))[0]
+        error = np.mean((b[fold == 0] - data[fold == 0] @ x) ** 2)
+        np.testing.assert_allclose(abs(found.scores[0, 0, 0]), error, rtol=1e-5)

@@ -413,8 +413,8 @@ def _held(problem: Problem[Any], folds: Folds, form: str, ridges: tuple[Any, ...
     if held and form == "auto" and not once and hasattr(problem, "path") and not problem.single:
         moments, path = moments_of(problem, Passes()), select(problem.with_numbers(ridge=ridges)).estimate
         moments.fit()
-        strong = min(ridges) > STRONG * moments.fitted[0].squares.max()
-        if strong and path is not None and 2 * path.seconds < columns**3 / cost.FACTOR_RATE:
+        sooner = path is not None and 2 * path.seconds < columns**3 / cost.FACTOR_RATE
+        if sooner and min(ridges) > STRONG * moments.fitted[0].squares.max():
             held, text = False, f"{text}, and longer to decompose than solves"
     return held, f"{'dense' if held else 'solve'}: {text}."
 
