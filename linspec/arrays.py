@@ -107,7 +107,6 @@ def is_array(x: object) -> bool:
 
 
 _OTHER_LIBRARIES = (
-    compat.is_dask_array,
     compat.is_jax_array,
     compat.is_ndonnx_array,
 )

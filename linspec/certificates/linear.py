@@ -256,7 +256,7 @@ def _metrics(
     moments: Moments, ridges: Sequence[float], rounding: float, products: _Residual, tol: float
 ) -> list[Metric | None]:
     """The metric for every ridge, None if nothing is known; it reads what the residual needs on the way."""
-    allows = all(A.readings >= 1 for A in moments.operators) and moments.passes.allows(1)
+    allows = moments.rereads and moments.passes.allows(1)
     p = moments.widths[0]
     n = moments.operators[0].shape[0]
     if moments.root is not None:

@@ -249,7 +249,6 @@ def _block(
         for i, move, turned in zip(moving, moves, moves[len(moving) :], strict=False):
             X[i] = X[i] + P[i] @ move  # (2)
             P[i] = WQ + P[i] @ turned  # (6)
-        for i in moving:
             lengths[i] = length_of(i)
         kept = [i == least or bool((lengths[i] > short[i]).any()) for i in moving]
         if not all(kept):

@@ -82,8 +82,8 @@ class DenseOperator(LinearOperator):
     @property
     def _as_stored(self) -> bool:
         """Whether the array itself can be multiplied: in memory, with no conversion and no centring."""
-        plain = self.resident and self.mean is None
-        return plain and self.dtype.name in str(self.array.dtype)  # bfloat16 counts as stored in float32
+        # By its name: bfloat16 counts as stored in float32.
+        return self.resident and self.mean is None and self.dtype.name in str(self.array.dtype)
 
     def _loaded(self, name: str) -> Rows:
         rows = Dense(self._source, name)

@@ -119,11 +119,9 @@ def line_for(x: Any, derived: bool = False) -> str:
 
     Lists, dicts and data sets of torch count where `derived`: a class that derives from one may be an iterator.
     """
-    for kind in type(x).__mro__:
-        name = f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
-        if name in LINES and (derived or not name.startswith(("builtins", "torch.Dataset"))):
-            return LINES[name]
-    return ""
+    names = (f"{base.__module__.partition('.')[0]}.{base.__name__}" for base in type(x).__mro__)
+    able = (name for name in names if derived or not name.startswith(("builtins", "torch.Dataset")))
+    return next((LINES[name] for name in able if name in LINES), "")
 
 
 def instead_of(x: Any, otherwise: str = "", within: str = "") -> str:

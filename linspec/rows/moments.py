@@ -233,6 +233,11 @@ class Moments:
         return all(A.readings >= 1 for A in self.operators)
 
     @property
+    def once(self) -> bool:
+        """Whether the rows of some matrix can be read once, or no more."""
+        return any(A.readings <= 1 for A in self.operators)
+
+    @property
     def answers(self) -> bool:
         """Whether products can still be had: something is held, or the rows can be read again."""
         return self.holds or self.rereads

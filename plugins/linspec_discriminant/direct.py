@@ -58,8 +58,7 @@ class DirectDiscriminant(Solver):
     ) -> Iterator[Iterate]:
         """Yield the answer."""
         X = moments.operators[0]
-        once = any(A.readings <= 1 for A in moments.operators)
-        if X.shape[0] < X.shape[1] and not (once or problem.X.streamed or moments.holds):
+        if X.shape[0] < X.shape[1] and not (moments.once or problem.X.streamed or moments.holds):
             lstsq: Any = get_solver("direct", "least-squares")
             ridges = np.full(moments.widths[1], problem.ridge)
             system = SimpleNamespace(A=problem.X, ridges=(problem.ridge,), column_ridges=ridges)
@@ -68,7 +67,7 @@ class DirectDiscriminant(Solver):
             W = W if problem.factor is None else W @ Device.of(W).asarray(problem.factor)
             yield Iterate(0.0, partial(dict, weights=W, complete=True, **solution), final=True)  # (2)
             return
-        by_rows = once or self.rank_tol is not None
+        by_rows = moments.once or self.rank_tol is not None
         if not by_rows:
             moments.gram()
         known = directions_of(problem, moments, by_rows=by_rows, cut=self.rank_tol)

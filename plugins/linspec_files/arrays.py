@@ -47,6 +47,7 @@ from linspec_files.slabs import (
     FileRows,
     Source,
     dense,
+    files_below,
     held,
     of_files,
     reading,
@@ -241,8 +242,8 @@ class Node:
         if not hasattr(node, "metadata"):
             present = node.id.get_num_chunks()
         elif type(node.store_path.store).__name__ == "LocalStore":
-            folder = os.path.join(node.store_path.store.root, node.store_path.path)  # noqa: PTH118
-            names = [name for _, _, inside in os.walk(folder) for name in inside]
+            files = files_below(os.path.join(node.store_path.store.root, node.store_path.path))  # noqa: PTH118
+            names = (os.path.basename(path) for path in files)  # noqa: PTH119
             present = sum(not name.startswith(".") and name != "zarr.json" for name in names)
         else:
             present = node.nchunks_initialized * expected // node.nchunks
@@ -394,13 +395,13 @@ class Node:
         stripe = max((part.chunks or (1,))[0] for part in parts)
         most = max(slab_bytes() // (dtype.itemsize + 4), 4 * stripe)
         most = min(most, PIECES * stripe) if stripe > 1 else most
-        places = np.searchsorted(starts, np.arange(most, max(entries, 1), most))
+        edges = np.searchsorted(starts, np.arange(most, max(entries, 1), most))
+        edges = np.unique([0, *edges, n]).astype(np.intp)
+        paths = [self.path] * bool(self.path)
+        decodes = parts[0].chunks is not None
         return FileRows(
-            Source(
-                self.name, (n, p), dtype, np.unique([0, *places, n]).astype(np.intp), read,
-                [self.path] * bool(self.path), entries, sparse=True, decodes=parts[0].chunks is not None,
-            )
-        )  # fmt: skip
+            Source(self.name, (n, p), dtype, edges, read, paths, entries, sparse=True, decodes=decodes)
+        )
 
     # ---- labels --------------------------------------------------------------------------------
 

@@ -213,11 +213,15 @@ def reading(name: str, what: str) -> Iterator[None]:
         ) from error
 
 
+def files_below(path: str) -> list[str]:
+    """Return the files in a folder, or the file; pipes and devices are refused."""
+    below = [os.path.join(place, name) for place, _, inside in os.walk(path) for name in inside]  # noqa: PTH118
+    return below or [path]
+
+
 def stamp(paths: Sequence[str]) -> tuple[int, int, int]:
     """Return the number of all files, their size and latest time; refuse pipes and devices among them."""
-    files = [path for path in paths if not os.path.isdir(path)]  # noqa: PTH112
-    for place, _, inside in chain(*map(os.walk, paths)):
-        files += [os.path.join(place, name) for name in inside]  # noqa: PTH118
+    files = [file for path in paths for file in files_below(path)]
     states = [os.stat(file) if os.path.isfile(file) else looked_at(file, folder=True) for file in files]  # noqa: PTH113, PTH116
     return (
         len(states),

@@ -137,15 +137,14 @@ class DirectLeastSquares(Solver):
     ) -> Iterator[Iterate]:
         """Yield the answer."""
         A, B = moments.operators
-        once = any(operator.readings <= 1 for operator in moments.operators)
-        wide = A.shape[0] < A.shape[1] and not once and not problem.A.streamed
+        wide = A.shape[0] < A.shape[1] and not moments.once and not problem.A.streamed
         x, rank, device = None, None, A.device.blocks
         if wide:  # x = Aᵀ (AAᵀ + rI)⁻¹ B
             product, K = moments.operator(), row_gram(moments)
             rhs = device.asarray(moments.operator(1).matmat(B.device.blocks.eye(moments.widths[1])))
             z = solved(K, rhs, problem.ridges, spare=len(problem.ridges) == 1)
             x, rank = (None, None) if z is None else (product.rmatmat(z), len(rhs))
-        elif not once:
+        elif not moments.once:
             AtA, AtB = map(_dense, moments.gram()[0])
             x = solved(AtA, AtB, problem.ridges)
         if x is None:

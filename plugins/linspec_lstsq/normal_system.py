@@ -86,8 +86,8 @@ class NormalEquations:
         self.p = moments.widths[0]
         self.asarray = moments.device
         self.least = self.ridges.index(min(self.ridges))
-        once = not all(A.readings > 1 for A in moments.operators)  # iterations need what is held
-        moments.expect(EXPECTED, self.m, "dense" if once and form == "auto" else form)
+        # Of rows that are read once, iterations need what is held.
+        moments.expect(EXPECTED, self.m, "dense" if moments.once and form == "auto" else form)
         self.scales: HostArray = np.zeros(0)
 
     def plant(self, context: Context) -> Array:

@@ -403,19 +403,22 @@ def _held(problem: Problem[Any], folds: Folds, form: str, ridges: tuple[Any, ...
     columns = sum(A.shape[1] for A in matrices)
     columns += 0 if problem.confounds is None else problem.confounds.shape[1]
     needed, memory = bytes_held(columns, folds), problem.sizes().free_memory() / 2
-    text = f"Gram matrices of {columns} columns and {len(folds.cells)} sets of rows take {cost.human_bytes(needed)}"
-    text += f" of {cost.human_bytes(memory)}"
+    text = (
+        f"Gram matrices of {columns} columns and {len(folds.cells)} sets of rows take {cost.human_bytes(needed)} of "
+        f"{cost.human_bytes(memory)}"
+    )
     if form == "dense" and needed > memory:
         raise NoSuitableSolver(f'{text}. Pass form="implicit", or fewer folds.')
     once = any(A.access != "rows" for A in matrices)
     few = columns <= min(MOST, 3 * folds.rows) or once
     held = form == "dense" or (form == "auto" and few and needed <= memory)
     if held and form == "auto" and not once and hasattr(problem, "path") and not problem.single:
-        moments, path = moments_of(problem, Passes()), select(problem.with_numbers(ridge=ridges)).estimate
-        moments.fit()
-        sooner = path is not None and 2 * path.seconds < columns**3 / cost.FACTOR_RATE
-        if sooner and min(ridges) > STRONG * moments.fitted[0].squares.max():
-            held, text = False, f"{text}, and longer to decompose than solves"
+        path = select(problem.with_numbers(ridge=ridges)).estimate
+        if path is not None and 2 * path.seconds < columns**3 / cost.FACTOR_RATE:
+            moments = moments_of(problem, Passes())
+            moments.fit()
+            if min(ridges) > STRONG * moments.fitted[0].squares.max():
+                held, text = False, f"{text}, and longer to decompose than solves"
     return held, f"{'dense' if held else 'solve'}: {text}."
 
 
