@@ -97,14 +97,13 @@ class PLS(ls.Problem[PLSSolution]):
         device, y_device = (A.device.blocks for A in moments.operators)
         U, V = unit_columns(arrays["x_weights"], device), unit_columns(arrays["y_weights"], y_device)
         # σ is a product of X u and Y v. Below the rounding of this product the vectors are arbitrary.
-        exact = all(A.readable and A.dtype == np.float64 for A in moments.operators)
-        C = moments.crossed if exact else None
+        C = moments.crossed if all(A.readable and A.dtype == np.float64 for A in moments.operators) else None
         if C is not None:  # XᵀY
             CtU, CV = C.T @ U, C @ y_device.asarray(V)
             squares = [moments.fitted[i].squares.sum() for i in range(2)]
         else:
             (XtXU, CtU), (CV, YtYV) = moments.products(U, V)  # one pass, with C = XᵀY
-            YtYV = device.asarray(YtYV)
+            V, YtYV = device.asarray(V), device.asarray(YtYV)
             squares = [inner_products(W, M, device).max(initial=0.0) for W, M in ((U, XtXU), (V, YtYV))]
         V, CtU = device.asarray(V), device.asarray(CtU)
         least = moments.noise * float(np.sqrt(np.prod(squares)))

@@ -38,6 +38,8 @@ class Gram(Solver):
 
     def iterate(self, problem: PLS, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
+        if moments.once:
+            moments.gram()  # which leaves the certificate nothing to read
         C = moments.cross()
         U, _, V = leading_svd(C, problem.k, Device.of(C))
         yield Iterate(0.0, partial(dict, x_weights=U, y_weights=V), final=True)

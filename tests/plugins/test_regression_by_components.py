@@ -297,3 +297,16 @@ def test_classes_are_indicator_columns_as_the_error_says() -> None:
         Y = np.reshape(texts, (-1, 1)) == classes
         found = ls.solve(PLSRegression(X, Y, k=2)).predict(X)
         assert np.mean(classes[found.argmax(axis=1)] == labels) > 0.9
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_pls_takes_narrow_and_wide_entries_that_are_read_once(dtype: type) -> None:
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((400, 3))
+    X, Y = (
+        (shared @ rng.standard_normal((3, m)) + rng.standard_normal((400, m))).astype(dtype) for m in (12, 7)
+    )
+    found = ls.solve(ls.PLS(iter(np.split(X, 4)), iter(np.split(Y, 4)), k=2), "gram")
+    C = (X - X.mean(axis=0, dtype=float)).T @ (Y - Y.mean(axis=0, dtype=float))
+    assert (found.passes, found.residual_kind, found.status.name) == (1, "from-gram", "CONVERGED")
+    np.testing.assert_allclose(found.singular_values, np.linalg.svd(C, compute_uv=False)[:2], rtol=1e-6)
