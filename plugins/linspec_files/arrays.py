@@ -243,8 +243,8 @@ class Node:
             present = node.id.get_num_chunks()
         elif type(node.store_path.store).__name__ == "LocalStore":
             files = files_below(os.path.join(node.store_path.store.root, node.store_path.path))  # noqa: PTH118
-            names = (os.path.basename(path) for path in files)  # noqa: PTH119
-            present = sum(not name.startswith(".") and name != "zarr.json" for name in names)
+            names = (os.path.basename(file) for file in files if os.path.isfile(file))  # noqa: PTH113, PTH119
+            present = sum(not name.startswith((".", "zarr.json")) for name in names)
         else:
             present = node.nchunks_initialized * expected // node.nchunks
         if present >= expected:

@@ -88,7 +88,7 @@ class NormalEquations:
         self.least = self.ridges.index(min(self.ridges))
         # Of rows that are read once, iterations need what is held.
         moments.expect(EXPECTED, self.m, "dense" if moments.once and form == "auto" else form)
-        self.scales: HostArray = np.zeros(0)
+        self.scales: HostArray  # of `begin`
 
     def plant(self, context: Context) -> Array:
         """Random columns z, to be planted as AᵀAz; none where the certificate has a metric, or needs none."""
