@@ -154,24 +154,21 @@ def certify_linear(
     path = np.array(ridges, dtype=np.float64, ndmin=1).tolist()
     x, m = to_host(x), moments.widths[1]
     products = _Residual(
-        moments, x, _left_of_planted(moments, min(path), tol, planted), m, planted is not None
+        moments, x, path, _left_of_planted(moments, min(path), tol, planted), planted is not None
     )
     metrics = _metrics(moments, path, rounding, products, tol)
-    columns = [slice(i * m, (i + 1) * m) for i in range(len(path))]
-    g = products.g - np.repeat(path, m) * x
     r = products.lengths
+    columns = (np.split(M, len(path), axis=-1) for M in (x, products.g, r))
     by_ridge = [
-        _certified(moments, S, x[:, at], g[:, at], r[at], ridge, rounding, products)
-        for S, ridge, at in zip(metrics, path, columns, strict=True)
+        _certified(moments, S, ridge, x_r, g_r, r_r, rounding, products)
+        for S, ridge, x_r, g_r, r_r in zip(metrics, path, *columns, strict=True)
     ]
     length, floor, coefficients = np.concatenate(by_ridge, axis=1)
-    nb = np.tile(products.b_lengths, len(path))
     fitted = np.maximum(length, floor)
     ranks = [len(x) if S is None else S.rank for S in metrics]
     free = moments.fitted[0].total - np.repeat(ranks, m) - moments.pre.directions
-    sigma = np.where(free > 0, r / np.sqrt(np.maximum(free, 1)), 0.0)
-    share = _over(fitted, sigma)  # 4
-    residual = _over(lengths_of(g), np.tile(products.scales, len(path)))
+    share = _over(fitted, np.where(free > 0, r / np.sqrt(np.maximum(free, 1)), 0.0))  # 4
+    residual = products.relative()
     rounded = length <= 2 * floor
     open_ = (coefficients > OPEN) & ~(share <= OPEN)
     rank = min([rank for rank, ridge in zip(ranks, path, strict=True) if ridge == 0], default=len(x))
@@ -185,7 +182,7 @@ def certify_linear(
         residual=float(residuals.max()),
         residuals=residuals,
         least=float(residual[rounded].max(initial=0.0)),
-        fitted=float(_over(fitted, nb).max(initial=0.0)),
+        fitted=float(_over(fitted, np.tile(products.b_lengths, len(path))).max(initial=0.0)),
         coefficients=float(coefficients.max(initial=0.0)),
         share=float(share.max(initial=0.0)),
         status=status,
@@ -217,13 +214,15 @@ def _left_of_planted(moments: Moments, ridge: float, tol: float, planted: Array 
 
 
 class _Residual:
-    """AᵀD(b - Ax), AᵀDA times planted columns, and the lengths of b - Ax, b and AᵀDb: by `read`, or what is held."""
+    """g, AᵀDA times planted columns, and the lengths of b - Ax, b and AᵀDb: by `read`, or what is held."""
 
-    def __init__(self, moments: Moments, x: HostArray, D: HostArray, m: int, by_solver: bool) -> None:
+    def __init__(
+        self, moments: Moments, x: HostArray, ridges: Sequence[float], D: HostArray, by_solver: bool
+    ) -> None:
         self.moments = moments
         self.x = x
+        self.ridges = ridges
         self.D = D
-        self.m = m
         self.by_solver = by_solver
         self.source = "recomputed"
 
@@ -231,7 +230,7 @@ class _Residual:
         """Compute all from rows, which may give a Gram matrix too, or from what is held."""
         A, b = self.moments.operators
         w = self.x.shape[1]
-        m = self.m
+        m = self.moments.widths[1]
         t = self.D.shape[1]
         V = np.hstack([self.x, np.zeros((len(self.x), m)), self.D])
         unit = np.hstack([-np.eye(m)] * (w // m + 1) + [np.zeros((m, t))])
@@ -245,11 +244,15 @@ class _Residual:
             (P, _), squares = self.moments.residual(*places, gram=gram)
         AtU = to_host(P)
         lengths = np.sqrt(np.maximum(squares, 0.0))
-        self.g = -AtU[:, :w]
+        self.g = -AtU[:, :w] - np.repeat(self.ridges, m) * self.x
         self.SD = AtU[:, w + m :]
         self.lengths = lengths[:w]
         self.b_lengths = lengths[w : w + m]
         self.scales = lengths_of(AtU[:, w : w + m])
+
+    def relative(self) -> HostArray:
+        """‖g‖ / ‖AᵀDb‖ of every column."""
+        return _over(lengths_of(self.g), np.tile(self.scales, len(self.ridges)))
 
 
 def _metrics(
@@ -262,12 +265,15 @@ def _metrics(
     if moments.root is not None:
         products.read()
         return _by_triangle(moments, to_host(moments.root[0]), ridges, rounding)
+    needs = needs_metric(moments, ridges, tol)
     if moments.held is not None:
+        products.read(held=True)
+        if p > NARROW and not needs and (products.relative() <= tol).all():
+            return [None] * len(ridges)
         metrics = _by_gram(moments, ridges, rounding)
         if _enough(metrics) or not allows:
-            products.read(held=True)
             return list(metrics)
-    needs = moments.held is None and needs_metric(moments, ridges, tol)
+    needs = needs and moments.held is None
     dear = p > WIDEST or (products.D.shape[1] > 0 and not metric_pays(moments))
     if needs and not dear and _is_wide(moments):
         R = moments.triangle()[:, :p]
@@ -369,10 +375,10 @@ def needs_metric(moments: Moments, ridges: Sequence[float], tol: float) -> bool:
 def _certified(
     moments: Moments,
     S: Metric | None,
+    ridge: float,
     x: HostArray,
     g: HostArray,
     r: HostArray,
-    ridge: float,
     rounding: float,
     products: _Residual,
 ) -> tuple[HostArray, HostArray, HostArray]:

@@ -37,7 +37,7 @@ from linspec.arrays import (
     to_host,
 )
 from linspec.blocks import ByProducts
-from linspec.blocks.base import MULTIPLY_RATE, STORED_RATE, Block, LinearOperator, Rows
+from linspec.blocks.base import DENSE_RATE, SPARSE_RATE, Block, LinearOperator, Rows
 from linspec.blocks.sparse_loops import SparseMinusThin
 from linspec.blocks.units import check_sizes, fits_single
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
@@ -205,12 +205,12 @@ class Moments:
         once = sum(A.product_seconds(columns) for A in self.operators)
         forming = sum(A.gram_seconds() for A in self.operators)
         entries = float(sum(self.widths)) ** 2
-        rate = MULTIPLY_RATE
+        rate = DENSE_RATE
         form = "dense"
         if min(self.widths) > NARROW and forming <= products * once:
             stored = sum(A.gram_entries(B) for A in self.operators for B in self.operators)
             if stored <= SCATTERED * entries:
-                entries, rate, form = stored, STORED_RATE, "sparse"
+                entries, rate, form = stored, SPARSE_RATE, "sparse"
         small = 24 * entries < 2**24
         if not small and 24 * entries > self.operators[0].device.blocks.free_memory() / 2:
             return "implicit"
