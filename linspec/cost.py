@@ -249,8 +249,8 @@ def sizes_of(matrices: Sequence[LinearOperator], k: int) -> Sizes:
     stored = sum(view.nnz for view in sparse)
     beside = sum(view.shape[1] for view in views if view not in sparse)
     if n * beside < stored and views[0] in sparse:  # dense targets are few entries beside sparse rows
-        pairs = sum(view.pairs for view in sparse) + beside * (stored + n * beside)
-        pairs += sum(pair_count(A.matrix, B.matrix) for A, B in combinations(sparse, 2))
+        crossed = sum(pair_count(A.matrix, B.matrix) for A, B in combinations(sparse, 2))
+        pairs = sum(view.pairs for view in sparse) + crossed + beside * (stored + n * beside)
     one_entry = beside == 0 and all(view.one_entry for view in sparse)
     there: list[Any] = [view for view in views if view.access == "blocks"]
     if len(there) == len(views) and all(view.sparse for view in there):

@@ -34,7 +34,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray, is_array, to_host
+from linspec.arrays import Array, HostArray, to_host
 from linspec.certificates.metric import SKETCH_ROWS, SQUARED, Metric
 from linspec.linalg import EPS, cg_steps, driven, lengths_of
 from linspec.rows.moments import Moments
@@ -270,8 +270,8 @@ def _metrics(
         products.read(held=True)
         if p > NARROW and not needs and (products.relative() <= tol).all():
             return [None] * len(ridges)
-        metrics = _by_gram(moments, ridges, rounding)
-        if _enough(metrics) or not allows:
+        metrics = _by_gram(moments, ridges)
+        if _enough(moments, metrics) or not allows:
             return list(metrics)
     needs = needs and moments.held is None
     dear = p > WIDEST or (products.D.shape[1] > 0 and not metric_pays(moments))
@@ -284,8 +284,8 @@ def _metrics(
     singular = n < p and min(ridges) <= 0
     if needs and not dear and not moments.sketch_rows and gram < sketch and not singular:
         products.read(gram=True)
-        metrics = _by_gram(moments, ridges, rounding)
-        if _enough(metrics) or not (allows and moments.passes.allows(1)):
+        metrics = _by_gram(moments, ridges)
+        if _enough(moments, metrics) or not (allows and moments.passes.allows(1)):
             return list(metrics)
         moments.sketch_rows = SKETCH_ROWS * p
         return _by_sketch(moments, ridges, rounding)
@@ -303,11 +303,9 @@ def _by_triangle(
     return [Metric.of_rows(R, ridge, squares, rounding, exact=True) for ridge in ridges]
 
 
-def _by_gram(moments: Moments, ridges: Sequence[float], rounding: float) -> list[Metric]:
+def _by_gram(moments: Moments, ridges: Sequence[float]) -> list[Metric]:
     """The metrics of the held Gram matrix."""
-    G = moments.gram()[0][0]
-    G = to_host(G) if is_array(G) else G.toarray()
-    return [Metric.of_gram(G, ridge, rounding) for ridge in ridges]
+    return [Metric.of_held(moments, 0, ridge) for ridge in ridges]
 
 
 def _by_sketch(moments: Moments, ridges: Sequence[float], rounding: float) -> list[Metric | None]:
@@ -317,9 +315,10 @@ def _by_sketch(moments: Moments, ridges: Sequence[float], rounding: float) -> li
     return [Metric.of_rows(SA, ridge, squares, rounding, exact=False) for ridge in ridges]
 
 
-def _enough(metrics: Sequence[Metric]) -> bool:
+def _enough(moments: Moments, metrics: Sequence[Metric]) -> bool:
     """Whether the Gram matrix has digits enough for the metrics."""
-    return all(S.rank == len(S.D) and S.least > SQUARED for S in metrics)
+    least = SQUARED * np.sqrt(max(moments.error_of_means() / EPS, 1.0))
+    return all(S.rank == len(S.D) and S.least > least for S in metrics)
 
 
 def _seconds(moments: Moments) -> tuple[float, float]:
@@ -390,9 +389,8 @@ def _certified(
     size = lengths_of(x * S.D[:, None])
     floor = 2 * rounding * size + 2 * EPS * r / S.least  # 2
     if products.source == "from-gram":  # rounding of the Gram matrix, or of the products that have formed it
-        A = moments.operators[0]
-        unit = EPS if A.readable else float(np.finfo(A.dtype).eps)
-        floor = floor + 2 * unit * (size + products.b_lengths) / S.least
+        lost = 2 * max(moments.unit(), moments.error_of_means())
+        floor += lost * (size + products.b_lengths) / S.least
     error = S.reach * np.maximum(length, floor)  # 3
     if S.up == 1.0:
         error = np.minimum(error, lengths_of(S.solve(g)) + S.reach * floor)

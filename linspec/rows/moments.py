@@ -280,19 +280,22 @@ class Moments:
 
     def least_square(self, i: int = 0) -> float:
         """The fraction of the largest eigenvalue of XᵢᵀXᵢ below which eigenvalues are rounding of squares."""
-        A = self.operators[i]
-        narrow = not (self.holds and A.readable) and A.dtype != np.float64
-        return ROUNDED_PRODUCT * float(np.finfo(A.dtype).eps) if narrow else min(A.shape) * EPS
+        unit = self.unit(i)
+        return ROUNDED_PRODUCT * unit if unit > EPS else min(self.operators[i].shape) * EPS
 
     def error_of_means(self, i: int = 0) -> float:
         """The relative error that is left where means or confounds are taken out of products about 0."""
         if not self.pre.directions or self.root is not None:
             return 0.0
-        A, fitted = self.operators[i], self.fitted[i]
-        eps = EPS if self.held is not None and A.readable else float(np.finfo(A.dtype).eps)
-        if self.pre.center and self.subtracts[i] and A.readable:
+        fitted, eps = self.fitted[i], self.unit(i)
+        if self.pre.center and self.subtracts[i] and self.operators[i].readable:
             return eps * fitted.explained_share if self.pre.B is not None else 0.0
-        return eps * (math.sqrt(fitted.about_zero) if self.pre.center else fitted.about_zero)
+        return eps * fitted.about_zero ** (0.5 if self.pre.center else 1.0)
+
+    def unit(self, i: int = 0) -> float:
+        """The rounding of the Gram matrix that is held, or else of products."""
+        A = self.operators[i]
+        return EPS if self.holds and A.readable else float(np.finfo(A.dtype).eps)
 
     @property
     def noise(self) -> float:
