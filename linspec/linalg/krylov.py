@@ -14,9 +14,10 @@ restarts. With an orthonormal basis V, its newest block Q, and T = VᵀSV:
 where y_Q is the part of y in the newest block that was multiplied. A restart keeps the leading Ritz vectors Vy and Q',
 whose products with them are β y_Q.
 Where we differ: R is orthogonalised against the blocks that S Q has a part of, and then against the whole basis (so
-there are no copies of converged pairs), and T is computed as VᵀSQ, not by recurrence. Where the space is exhausted a
-random block orthogonal to it goes on. A value that occurs more often than a block has columns may be found that often
-only, as the theory says. A start that is not random may lack a leading pair: `risk` says how probable that is.
+there are no copies of converged pairs), and what T gets is VᵀSQ and its transpose, of which β is a part up to rounding.
+Where the space is exhausted a random block orthogonal to it goes on. A value that occurs more often than a block has
+columns may be found that often only, as the theory says. A start that is not random may lack a leading pair: `risk`
+says how probable that is.
 """
 
 from __future__ import annotations
@@ -109,48 +110,41 @@ def block_krylov(
     b = first = max(Q.shape[1], 1)
     room = min(p, room or (max(3 * k, k + 10 * b) if b < k else 12 * b))
     rows = _with_room(Q, room + b)
-    T = np.zeros((0, 0))
+    T, near = np.zeros((0, 0)), 0
     while True:
         SQ = product(Q)
         V = rows[: T.shape[1] + Q.shape[1], :].T
-        near = int(np.argmax(T[T.shape[1] :].any(axis=0))) if T.size else 0
-        column = to_host(_coefficients(V[:, near:], SQ))
-        R = SQ - _combination(V[:, near:], asarray(column))  # (1) for what S Q has a part of
+        part = _coefficients(V[:, near:], SQ)
+        R = SQ - _combination(V[:, near:], part)  # (1) for what S Q has a part of
         rest = _coefficients(V, R)
         R = R - _combination(V, rest)  # (1) for what rounding has left
-        column = to_host(rest) + np.vstack([np.zeros((near, column.shape[1])), column])
-        T = _bordered(T, column)
-        size = float(np.abs(T).max(initial=0.0))
+        column = np.array(to_host(rest))
+        column[near:] += to_host(part)
+        T = _bordered(T, column)  # (3)
+        size = np.abs(T).max(initial=0.0)
         new, beta = _independent(R, EPS * size)
-        if new.shape[1] and float(np.linalg.svd(beta, compute_uv=False)[-1]) < SMALL * size:
-            short = _combination(V, _coefficients(V, new))  # what rounding has left of V in short directions
-            new, turn = orthonormal(new - short)
+        if new.shape[1] and np.linalg.norm(beta, -2) < SMALL * size:
+            # What rounding has left of V in short directions
+            new, turn = orthonormal(new - _combination(V, _coefficients(V, new)))
             beta = turn @ beta
         theta, Y = _leading(T)  # (4)
-        newest = Y[len(T) - Q.shape[1] :]
-        left = beta @ newest
-        residuals = lengths_of(left)  # (5)
+        left = beta @ Y[len(T) - Q.shape[1] :]
         exhausted = new.shape[1] == 0
         risk = partial(_risk, theta, Y, left, k, first, p)
-        count = min(k, len(theta))
-        vectors = lambda V=V, Y=Y[:, :count]: _combination(V, asarray(Y))  # noqa: E731
-        yield RitzPairs(theta[:count], vectors, residuals[:count], exhausted, risk)
+        vectors = lambda V=V, Y=Y[:, :k]: _combination(V, asarray(Y))  # noqa: E731
+        yield RitzPairs(theta[:k], vectors, lengths_of(left[:, :k]), exhausted, risk)  # (5)
         if V.shape[1] >= p:
             return
-        if exhausted:
-            new = _outside(V, b, rng)
-            beta = np.zeros((new.shape[1], Q.shape[1]))
-            if new.shape[1] == 0:
-                return
+        new = _outside(V, b, rng) if exhausted else new
+        if new.shape[1] == 0:
+            return
+        near = V.shape[1] - Q.shape[1]
         if V.shape[1] + new.shape[1] > room:
-            restart = min(len(theta), k + (room - k) // 3)
+            restart = k + (room - k) // 3
             rows = _with_room(_combination(V, asarray(Y[:, :restart])), room + b)
             T = np.diag(theta[:restart])
-            beta, first = beta @ newest[:, :restart], 0
-        else:
-            beta = np.hstack([np.zeros((len(beta), len(T) - beta.shape[1])), beta])
+            first = near = 0
         rows[len(T) : len(T) + new.shape[1], :] = new.T
-        T = np.vstack([T, beta])  # (3); the columns of the new block follow with its product
         Q = new
 
 
@@ -200,7 +194,6 @@ def search(
         Whether the search came to its end.
     """
     V = pairs.vectors()
-    asarray = Device.of(pairs.vectors()).asarray
     k = len(pairs.values)
     while V.shape[1] < V.shape[0]:
         near, least = (unit * float(pairs.values[0]) for unit in (tol, 10 * EPS * math.sqrt(len(V))))
@@ -221,11 +214,12 @@ def search(
         if not equal or not settled:
             return pairs, settled
         new = _orthogonal_to(V, more.vectors()[:, :equal])
-        both = Device.of(V).concat([pairs.vectors(), new])
-        V = Device.of(V).concat([V, new])
+        V, both = (Device.of(V).concat([old, new]) for old in (V, pairs.vectors()))
         values = np.concatenate([pairs.values, more.values[:equal]])
         order = np.argsort(-values, kind="stable")
-        pairs = _rayleigh_ritz(product, both @ asarray(selection_matrix(len(values), order[:k])), pairs)
+        pairs = _rayleigh_ritz(
+            product, both @ Device.of(V).asarray(selection_matrix(len(values), order[:k])), pairs
+        )
         if equal < b:
             break
     return pairs, True
@@ -253,11 +247,8 @@ def _rayleigh_ritz(product: Callable[[Array], Array], V: Array, pairs: RitzPairs
 
 def _bordered(T: HostArray, column: HostArray) -> HostArray:
     """T with the columns VᵀSQ of the newest block, symmetric."""
-    full = np.hstack([T if T.size else np.zeros((len(column), 0)), column])
-    old = full.shape[0] - column.shape[1]
-    full[:old, old:] = full[old:, :old].T if old else full[:old, old:]
-    full[old:, old:] = (full[old:, old:] + full[old:, old:].T) / 2
-    return full
+    above, corner = np.split(column, [len(T)])
+    return np.block([[T, above], [above.T, (corner + corner.T) / 2]])
 
 
 def _leading(T: HostArray) -> tuple[HostArray, HostArray]:
