@@ -247,11 +247,11 @@ def sizes_of(matrices: Sequence[LinearOperator], k: int) -> Sizes:
     n = min(view.shape[0] for view in views)
     n = ASSUMED_ROWS if math.isinf(n) else n
     stored = sum(view.nnz for view in sparse)
-    beside = sum(view.shape[1] for view in views if view not in sparse)
-    if n * beside < stored and views[0] in sparse:  # dense targets are few entries beside sparse rows
+    dense = sum(view.shape[1] for view in views if view not in sparse)
+    if n * dense < stored and views[0] in sparse:  # few entries beside sparse rows
         crossed = sum(pair_count(A.matrix, B.matrix) for A, B in combinations(sparse, 2))
-        pairs = sum(view.pairs for view in sparse) + crossed + beside * (stored + n * beside)
-    one_entry = beside == 0 and all(view.one_entry for view in sparse)
+        pairs = sum(view.pairs for view in sparse) + crossed + dense * (stored + n * dense)
+    one_entry = dense == 0 and all(view.one_entry for view in sparse)
     there: list[Any] = [view for view in views if view.access == "blocks"]
     if len(there) == len(views) and all(view.sparse for view in there):
         both = combinations_with_replacement(there, 2)
@@ -271,7 +271,7 @@ def sizes_of(matrices: Sequence[LinearOperator], k: int) -> Sizes:
         round_seconds=0.0 if leader is None else leader.round_seconds,
         buffers=sum(view.buffer_bytes for view in views),
         decoded=sum(_decoded(view, n) for view in views),
-        views=() if beside else tuple(sparse),
+        views=() if dense else tuple(sparse),
     )
 
 

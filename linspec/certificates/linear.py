@@ -152,7 +152,8 @@ def certify_linear(
         What is left of planted columns for the smallest ridge.
     """
     path = np.array(ridges, dtype=np.float64, ndmin=1).tolist()
-    x, m = to_host(x), moments.widths[1]
+    x = to_host(x)
+    m = moments.widths[1]
     products = _Residual(
         moments, x, path, _left_of_planted(moments, min(path), tol, planted), planted is not None
     )
@@ -164,10 +165,12 @@ def certify_linear(
         for S, ridge, x_r, g_r, r_r in zip(metrics, path, *columns, strict=True)
     ]
     length, floor, coefficients = np.concatenate(by_ridge, axis=1)
+    nb = np.tile(products.b_lengths, len(path))
     fitted = np.maximum(length, floor)
     ranks = [len(x) if S is None else S.rank for S in metrics]
     free = moments.fitted[0].total - np.repeat(ranks, m) - moments.pre.directions
-    share = _over(fitted, np.where(free > 0, r / np.sqrt(np.maximum(free, 1)), 0.0))  # 4
+    sigma = np.where(free > 0, r / np.sqrt(np.maximum(free, 1)), 0.0)
+    share = _over(fitted, sigma)  # 4
     residual = products.relative()
     rounded = length <= 2 * floor
     open_ = (coefficients > OPEN) & ~(share <= OPEN)
@@ -182,7 +185,7 @@ def certify_linear(
         residual=float(residuals.max()),
         residuals=residuals,
         least=float(residual[rounded].max(initial=0.0)),
-        fitted=float(_over(fitted, np.tile(products.b_lengths, len(path))).max(initial=0.0)),
+        fitted=float(_over(fitted, nb).max(initial=0.0)),
         coefficients=float(coefficients.max(initial=0.0)),
         share=float(share.max(initial=0.0)),
         status=status,
@@ -317,7 +320,8 @@ def _by_sketch(moments: Moments, ridges: Sequence[float], rounding: float) -> li
 
 def _enough(moments: Moments, metrics: Sequence[Metric]) -> bool:
     """Whether the Gram matrix has digits enough for the metrics."""
-    least = SQUARED * np.sqrt(max(moments.error_of_means() / EPS, 1.0))
+    lost = moments.error_of_means() / EPS if moments.operators[0].readable else 1.0
+    least = SQUARED * np.sqrt(max(lost, 1.0))
     return all(S.rank == len(S.D) and S.least > least for S in metrics)
 
 

@@ -110,7 +110,8 @@ def block_krylov(
     b = first = max(Q.shape[1], 1)
     room = min(p, room or (max(3 * k, k + 10 * b) if b < k else 12 * b))
     rows = _with_room(Q, room + b)
-    T, near = np.zeros((0, 0)), 0
+    T = np.zeros((0, 0))
+    near = 0
     while True:
         SQ = product(Q)
         V = rows[: T.shape[1] + Q.shape[1], :].T

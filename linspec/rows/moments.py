@@ -287,7 +287,8 @@ class Moments:
         """The relative error that is left where means or confounds are taken out of products about 0."""
         if not self.pre.directions or self.root is not None:
             return 0.0
-        fitted, eps = self.fitted[i], self.unit(i)
+        fitted = self.fitted[i]
+        eps = self.unit(i)
         if self.pre.center and self.subtracts[i] and self.operators[i].readable:
             return eps * fitted.explained_share if self.pre.B is not None else 0.0
         return eps * fitted.about_zero ** (0.5 if self.pre.center else 1.0)

@@ -155,7 +155,8 @@ def products(moments: Moments, exact: Any, *, rough: bool) -> tuple[Any, ...]:
         and 1 / ORDINARY < np.abs(A.matrix.data).max() < ORDINARY
     ):
         return (exact,)
-    M, twin = A.matrix, moments.again(moments.passes)
+    M = A.matrix
+    twin = moments.again(moments.passes)
     twin.operators = [Sparse(csr_array((M.data.astype(np.float32), M.indices, M.indptr), M.shape))]
     return lambda U: twin.operator().row_product(U) if moments.fitted else exact(U), exact
 
