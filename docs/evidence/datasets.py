@@ -210,7 +210,7 @@ PROBLEMS: dict[str, Any] = {
 def generated(family: str, k: int, n: int, p: int, each: int = 0) -> tuple[Any, ...]:
     """Data for a family: rows with a falling spectrum and noise, or sparse ones with this many entries each.
 
-    Of CCA the second view has three quarters of the columns; k is the number of classes of LDA, and of targets of ridge.
+    Of CCA the second view has three quarters of the columns; k is the number of classes of LDA, of targets of ridge.
     """
     q = 3 * p // 4 if family == "CCA" else 0
     A = _falling(n, p + q) if not each else _skewed(n, p, each)
