@@ -22,6 +22,8 @@ from linspec.families.least_squares.problem import LeastSquares as LeastSquares
 from linspec.families.least_squares.problem import LeastSquaresSolution as LeastSquaresSolution
 from linspec.families.least_squares.standard_errors import StandardErrors as StandardErrors
 from linspec.families.least_squares.standard_errors import standard_errors as standard_errors
+from linspec.families.rotation import Rotation as Rotation
+from linspec.families.rotation import rotate as rotate
 from linspec.families.svd.problem import SVD as SVD
 from linspec.families.svd.problem import SVDSolution as SVDSolution
 from linspec.iteration import Certificate as Certificate
