@@ -84,6 +84,8 @@ from linspec.studies.held_out.scores import HeldOutScore as HeldOutScore
 from linspec.studies.held_out.validation import CrossValidation as CrossValidation
 from linspec.studies.held_out.validation import cross_validate as cross_validate
 from linspec.studies.ridge_path import ridge_path as ridge_path
+from linspec.studies.similarity import Similarity as Similarity
+from linspec.studies.similarity import similarity as similarity
 
 __version__: str
 

@@ -68,6 +68,7 @@ TOPICS = {
     "problems/least-squares": "LeastSquares LeastSquaresSolution standard_errors StandardErrors",
     "problems/supervised": "Discriminant DiscriminantSolution LinearClassifier targets",
     "problems/kernel-cca": "kernels features KernelOperator get_problem",
+    "problems/similarity": "similarity Similarity",
     "guide/choose-a-solver": "solve select Selection solvers describe get_solver",
     "guide/choosing": "cross_validate CrossValidation HeldOutScore ridge_path",
     "guide/compare": "compare Comparison",
