@@ -203,17 +203,17 @@ def _deviations(answer: SVDSolution, values: HostArray) -> HostArray:
 def _varimax(L: HostArray, normalize: bool) -> tuple[HostArray, float]:
     """The rotation of varimax, and the largest angle of the last sweep."""
     lengths = np.hypot.reduce(L, axis=1 if normalize else None, keepdims=True)
-    both = np.vstack([L * reciprocal(lengths), np.eye(L.shape[1])])
+    both = np.hstack([(L * reciprocal(lengths)).T, np.eye(L.shape[1])])  # columns lie in memory one by one
     for _ in range(SWEEPS):
         residual = 0.0
         for i, j in combinations(range(L.shape[1]), 2):
-            z = both[:, i] + 1j * both[:, j]
+            z = both[i] + 1j * both[j]
             w = z[: len(L)] ** 2
             c = w @ (w - np.mean(w))
             angle = np.angle(c) / 4 * (abs(c) > FLAT * np.linalg.norm(w) ** 2)  # (2)
             z *= np.exp(-1j * angle)
-            both[:, i], both[:, j] = z.real, z.imag
+            both[i], both[j] = z.real, z.imag
             residual = max(residual, float(abs(angle)))
         if residual <= TOL:
             break
-    return both[len(L) :], residual
+    return both[:, len(L) :].T, residual
