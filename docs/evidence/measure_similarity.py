@@ -6,8 +6,8 @@ Layers are random features of the digits of MNIST, 60,000 rows: each has 64 to 2
 layer h before it and the pixels x, in float32 files. linspec reads all files together, once. The loop reads two files
 for each pair, subtracts means and multiplies in float64, and computes all but unbiased CKA; it is run for every tenth
 pair, and its seconds are multiplied. The definitions are those of the papers, with n x n matrices of 1,000 rows; errors
-are the largest over pairs and seeds, of linspec on the same rows. Seconds of the processor are medians and the worst of
-rounds that take turns; MiB are beyond what was resident.
+are the largest over pairs and seeds, of linspec on the same rows. Methods take turns; seconds are those of the
+processor. MiB are beyond what was resident, which after the first call has what this has freed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import tempfile
 from collections.abc import Iterator
 from itertools import combinations_with_replacement
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -116,34 +115,35 @@ def main() -> int:
         pixels = np.random.default_rng(0).random((600, 50), np.float32)
     else:
         pixels = np.load(Path(given.data) / "mnist" / "mnist.npz")["X_train"][:ROWS].astype(np.float32) / 255
-    costs = report.table("method", "rows", "CPU s::.3g", "worst CPU s::.3g", "MiB::.0f")
+    costs = report.table("method", "rows", "round or seed", "CPU s::.3g", "MiB::.0f")
     few = pixels[:: max(1, len(pixels) // FEW)][:FEW]
-    runs: dict[str, list[Any]] = {"together": [], "unbiased CKA, too": [], "by pairs": []}
+    pairs = LAYERS * (LAYERS + 1) // 2
     with tempfile.TemporaryDirectory() as folder:
         paths = []
         for i, X in enumerate(activations(pixels, 0)):
             paths.append(Path(folder) / f"layer{i:02d}.npy")
             np.save(paths[-1], X)
-        for _ in range(1 if given.quick else given.rounds):
-            runs["together"].append(
-                measured(together, paths, [name for name in MEASURES if "un" not in name])
+        for turn in range(1 if given.quick else given.rounds):
+            ours, cpu, mib = measured(together, paths, MEASURES)
+            costs.row("all measures together", len(pixels), turn, cpu, mib)
+            theirs, cpu, mib = measured(by_pairs, paths)
+            costs.row(
+                "all but unbiased CKA by pairs",
+                len(pixels),
+                turn,
+                cpu * pairs / len(range(0, pairs, EVERY)),
+                mib,
             )
-            runs["unbiased CKA, too"].append(measured(together, paths, MEASURES))
-            runs["by pairs"].append(measured(by_pairs, paths))
-    pairs = LAYERS * (LAYERS + 1) // 2
-    for name, found in runs.items():
-        factor = pairs / len(range(0, pairs, EVERY)) if name == "by pairs" else 1.0
-        seconds = [factor * cpu for _, cpu, _ in found]
-        costs.row(name, len(pixels), median(seconds), max(seconds), max(mib for *_, mib in found))
-    ours, theirs = runs["unbiased CKA, too"][0][0], runs["by pairs"][0][0]
+            _, cpu, mib = measured(together, paths, "cka")
+            costs.row("CKA together", len(pixels), turn, cpu, mib)
     gap = max(np.nanmax(np.abs(ours[name] - theirs[name])) for name in MEASURES if "un" not in name)
     worst: dict[str, float] = dict.fromkeys(MEASURES, 0.0)
     for seed in range(1 if given.quick else given.seeds):
         layers = [X.astype(np.float64) for X in activations(few, seed)]
         exact, cpu, mib = measured(definitions, layers)
         values, seconds, own = measured(lambda some: ls.similarity(some, MEASURES).values, layers)
-        costs.row(f"definitions, seed {seed}", len(few), cpu, cpu, mib)
-        costs.row(f"together, seed {seed}", len(few), seconds, seconds, own)
+        costs.row("definitions", len(few), seed, cpu, mib)
+        costs.row("all measures together", len(few), seed, seconds, own)
         for name in MEASURES:
             worst[name] = max(worst[name], float(np.abs(values[name] - exact[name]).max()))
     errors = report.table("measure", "error::.1e", "1,000 rows beside all::.1e")

@@ -557,9 +557,9 @@ class Moments:
     def lengths_of_rows(self) -> HostArray:
         """Return Σw‖x‖²‖y‖² over the rows x, y of every two matrices, and form and hold their Gram matrices: one pass.
 
-        The matrices are centred, neither scaled nor without confounds. With squared lengths s about the origins, gaps g
-        from there to the means and c = ‖g‖², those about the means are s − 2gᵀx + c. With Gram matrices G about the
-        means, and all else about the origins, the sums are sᵢᵀDsⱼ + hᵢⱼ + hⱼᵢ with
+        The matrices must be centred, neither scaled nor adjusted for confounds. With squared lengths s about the
+        origins, gaps g from there to the means and c = ‖g‖², those about the means are s − 2gᵀx + c. With Gram matrices
+        G about the means, and all else about the origins, the sums are sᵢᵀDsⱼ + hᵢⱼ + hⱼᵢ with
 
             hᵢⱼ = gᵢᵀ(2Gᵢⱼgⱼ − 2XᵢᵀDsⱼ + gᵢ(tr Gⱼⱼ + 3/2 Σw cⱼ)).
         """
