@@ -60,6 +60,7 @@ from linspec.rows.reductions import (
     Products,
     Residuals,
     RowData,
+    RowLengths,
     RowSquares,
     Scores,
     Sketch,
@@ -556,6 +557,29 @@ class Moments:
             self._will_hold()
             self._hold(*self._pass(lambda: Grams(self.data, self.operators)), sparse=sparse)
         return self.held  # type: ignore[return-value]
+
+    def lengths_of_rows(self) -> HostArray:
+        """Return Σw‖x‖²‖y‖² over the rows x, y of every two matrices, and form and hold their Gram matrices: one pass.
+
+        The matrices must be centred, neither scaled nor adjusted for confounds. With squared lengths s about the
+        origins, gaps g from there to the means and c = ‖g‖², those about the means are s − 2gᵀx + c. With Gram matrices
+        G about the means, and all else about the origins, the sums are sᵢᵀDsⱼ + hᵢⱼ + hⱼᵢ with
+
+            hᵢⱼ = gᵢᵀ(2Gᵢⱼgⱼ − 2XᵢᵀDsⱼ + gᵢ(tr Gⱼⱼ + 3/2 Σw cⱼ)).
+        """
+        self._will_hold()
+        parts = lambda: Together(Grams(self.data, self.operators), RowLengths(self.data, self.operators))  # noqa: E731
+        (grams, sums), about = self._pass(parts)
+        self._hold(grams, about)
+        G = self.gram()
+        S, *products = map(to_host, sums)
+        gaps = [self.fitted[i].gap(origin.adjoint) for i, origin in about.items()]
+        h = np.zeros_like(S)
+        for j, g in enumerate(gaps):
+            trace = to_host(G[j][j]).trace() + 1.5 * self.fitted[j].total * g @ g
+            for i, f in enumerate(gaps):
+                h[i, j] = f @ (2 * to_host(G[i][j]) @ g - 2 * products[i][:, j] + f * trace)
+        return S + h + h.T
 
     def _hold(self, total: list[Any], about: About, *, sparse: bool = False) -> None:
         """Hold Gram matrices, from those about the origins."""
