@@ -74,10 +74,11 @@ class RitzPairs(NamedTuple):
 def block_krylov(
     product: Callable[[Array], Array],
     start: Array,
-    k: int,
+    k: int | Callable[[HostArray], int],
     rng: np.random.Generator,
     *,
     room: int | None = None,
+    widen: float = math.inf,
 ) -> Iterator[RitzPairs]:
     """Yield Ritz pairs after every product.
 
@@ -87,12 +88,16 @@ def block_krylov(
         V -> S V for V of shape (p, b), in one pass.
     start : array of shape (p, b)
         The first block: random, or with at least some random columns.
-    k : int
-        Pairs that are asked for.
+    k : int or callable
+        Pairs that are asked for; or takes all Ritz values and returns how many they are. More than there are values
+        says that they are too few yet: then the space grows without restarts.
     rng : numpy.random.Generator
         For blocks that go on where a space is exhausted.
     room : int, optional
-        Columns that the basis may have; by default the larger of 3k and k + 10b, or 12b if b is at least k.
+        Columns that the basis may have, at least k + 2b; by default the larger of 3k and k + 10b, or 12b if b is at
+        least k.
+    widen : float, default infinity
+        Random columns double a block where the values are too few and the basis has more than so many blocks.
 
     Examples
     --------
@@ -107,8 +112,7 @@ def block_krylov(
     p = start.shape[0]
     Q, _ = orthonormal(start)
     b = first = max(Q.shape[1], 1)
-    room = min(p, room or (max(3 * k, k + 10 * b) if b < k else 12 * b))
-    rows = _with_room(Q, room + b)
+    rows = _with_room(Q, b)
     T = np.zeros((0, 0))
     while True:
         SQ = product(Q)
@@ -127,12 +131,15 @@ def block_krylov(
             new, turn = orthonormal(new - short)
             beta = turn @ beta
         theta, Y = _leading(T)  # (4)
+        wanted = k(theta) if callable(k) else k
+        usual = max(3 * wanted, wanted + 10 * b) if b < wanted else 12 * b
+        most = min(p, max(room, wanted + 2 * b) if room else usual)
         newest = Y[len(T) - Q.shape[1] :]
         left = beta @ newest
         residuals = lengths_of(left)  # (5)
         exhausted = new.shape[1] == 0
-        risk = partial(_risk, theta, Y, left, k, first, p)
-        count = min(k, len(theta))
+        count = min(wanted, len(theta))
+        risk = partial(_risk, theta, Y, left, count, first, p)
         vectors = lambda V=V, Y=Y[:, :count]: _combination(V, asarray(Y))  # noqa: E731
         yield RitzPairs(theta[:count], vectors, residuals[:count], exhausted, risk)
         if V.shape[1] >= p:
@@ -142,13 +149,19 @@ def block_krylov(
             beta = np.zeros((new.shape[1], Q.shape[1]))
             if new.shape[1] == 0:
                 return
-        if V.shape[1] + new.shape[1] > room:
-            restart = min(len(theta), k + (room - k) // 3)
-            rows = _with_room(_combination(V, asarray(Y[:, :restart])), room + b)
+        elif wanted > len(theta) and widen * b < V.shape[1]:
+            more = _outside(Device.of(V).concat([V, new]), b, rng)
+            new, b = Device.of(V).concat([new, more]), b + more.shape[1]
+            beta = np.vstack([beta, np.zeros((more.shape[1], beta.shape[1]))])
+        if V.shape[1] + new.shape[1] > most:
+            restart = min(len(theta), wanted + (most - wanted) // 3)
+            rows = _with_room(_combination(V, asarray(Y[:, :restart])), most + b)
             T = np.diag(theta[:restart])
             beta, first = beta @ newest[:, :restart], 0
         else:
             beta = np.hstack([np.zeros((len(beta), len(T) - beta.shape[1])), beta])
+        if len(T) + new.shape[1] > len(rows):
+            rows = _with_room(V, most + b)
         rows[len(T) : len(T) + new.shape[1], :] = new.T
         T = np.vstack([T, beta])  # (3); the columns of the new block follow with its product
         Q = new

@@ -215,6 +215,15 @@ def check_k(k: Any, sizes: Mapping[str, int]) -> int:
     return int(k)
 
 
+def check_share(k: Any, sizes: Mapping[str, int]) -> float:
+    """Check k, a share above 0 and below 1 in place of an integer."""
+    if not 0 < k < 1:
+        raise InvalidProblem(
+            f"k must be an integer from 1 to {min(sizes.values())}, or a share above 0 and below 1; got {shown(k)}."
+        )
+    return float(k)
+
+
 def _counts(sizes: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {what}" for what, count in sizes.items() if count != math.inf)
 

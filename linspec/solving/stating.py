@@ -29,6 +29,7 @@ from linspec.solving.checks import (
     check_ridge,
     check_ridges,
     check_rows,
+    check_share,
     finite_array,
     refuse_iterators,
     vector_of_list,
@@ -297,8 +298,9 @@ def check_sizes(problem: Any) -> None:
     sizes |= {f"columns of {name}": A.shape[1] for name, A in matrices}
     sizes = sizes if declared.limits is None else declared.limits(problem)
     k = getattr(problem, problem.stated.count)
+    check = check_share if declared.share and is_number(k) and not is_number(k, int) else check_k
     object.__setattr__(
-        problem, problem.stated.count, int(min(sizes.values())) if problem.every else check_k(k, sizes)
+        problem, problem.stated.count, int(min(sizes.values())) if problem.every else check(k, sizes)
     )
 
 

@@ -48,6 +48,9 @@ PASSES = 60
 FRESH = 20
 """Random columns beside a start, at least."""
 
+AT_FIRST, WIDEST = 54, 4
+"""Triplets that are supposed at first where k is a share, and the wide blocks of a basis that is too small for it."""
+
 DOUBT = "The run ended before its random columns could show that the start lacks no leading singular vector."
 
 REPEATED = (
@@ -78,8 +81,8 @@ class BlockKrylov(Solver):
 
     def iterate(self, problem: ls.SVD, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the Ritz pairs of a growing space, as singular triplets."""
-        A, k = moments.operators[0], problem.k
-        device = A.device.blocks
+        A, device, shared = moments.operators[0], moments.device, isinstance(problem.k, float)
+        k = AT_FIRST if shared else problem.k
         moments.expect(20, min(k + OVERSAMPLING, A.shape[1]), self.form)
         wide = A.resident and A.shape[0] < A.shape[1] and not moments.holds
         side = A.shape[0 if wide else 1]
@@ -94,11 +97,12 @@ class BlockKrylov(Solver):
             V, _ = orthonormal(V * reciprocal(device.column_norms(V))[None, :])
             first = device.concat([V, first])[:, :side]
             known = V.shape[1]
-        room = None if self.basis is None else min(max(self.basis, k + 2 * b), side)
+        widen = math.inf if self.block or not shared else COLUMNS if b < k else WIDEST
         triplets = (lambda pairs: right_vectors(moments, pairs.vectors())) if wide else of_columns
-        steps = block_krylov(product, first, k, context.rng, room=room)  # (1), (2)
+        enough = partial(problem.enough, moments) if shared else k
+        steps = block_krylov(product, first, enough, context.rng, room=self.basis, widen=widen)  # (1), (2)
         for pairs in steps:
-            residual = relative(pairs, k)
+            residual = relative(pairs, problem.enough(moments, pairs.values))
             risk = 0.0 if not known or pairs.exhausted else pairs.risk(known, context.tol)
             doubt = "" if risk <= RISK else DOUBT
             doubt = doubt or (REPEATED if copies(pairs.values, context.tol) >= b else "")

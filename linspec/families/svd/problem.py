@@ -332,6 +332,9 @@ class SVDSolution(
         return self._new_rows.restored(scores, self.Vh, "scores", confounds)
 
 
+SUPPOSED, MOST_SUPPOSED = 0.125, 1000
+"""Triplets that estimates suppose a share to need: this part of what equal singular values need, but at most so many."""
+
 NULL = 8
 """A product counts as zero if none of its columns is longer than so many roundings of the entries."""
 
@@ -346,9 +349,10 @@ class SVD(ls.Problem[SVDSolution]):
     Parameters
     ----------
     A : data of shape (n, p), or Moments
-    k : int, optional
-        The number of triplets, at most min(n, p). The default is min(n, p) if that is at most 4096. If the
-        numerical rank of A is lower, fewer triplets are returned.
+    k : int or float, optional
+        The number of triplets, at most min(n, p), which is the default. If the numerical rank of A is lower, fewer
+        triplets are returned. Or a share above 0 and below 1: the least number of triplets whose squared singular
+        values add up to at least this share of `total_squares`, as ``PCA(n_components=0.9)`` of scikit-learn.
     center : bool, default False
         Whether to centre the columns (principal components).
     left : bool, default False
@@ -383,7 +387,7 @@ class SVD(ls.Problem[SVDSolution]):
     """
 
     A: Any = ls.matrix("data", permuted="columns")
-    k: Any = ls.count("singular triplets", optional=True)
+    k: Any = ls.count("singular triplets", optional=True, share=True)
     center: bool = ls.flag(False)
     left: bool = ls.flag(False, "Compute the left singular vectors too.")
     scale: bool = ls.flag(False, kw_only=True)
@@ -398,6 +402,39 @@ class SVD(ls.Problem[SVDSolution]):
             "log-likelihood": "linspec.families.svd.held_out:LogLikelihood",
         }
     )
+
+    def check_sizes(self) -> None:
+        """Check k, and refuse a share of squares that are unknown."""
+        super().check_sizes()
+        A = self.A
+        if isinstance(self.k, float) and not (A.readable or A.streamed or A.access == "blocks"):
+            raise MissingCapability(
+                f"a share of the squares of all entries needs these; got k={self.k} with data that only give products. "
+                "Pass a number of triplets, or rows, as an array, a sparse matrix, a file or slices."
+            )
+
+    @property
+    def width(self) -> int:
+        """k; for a share, of which it is not known, the supposition of estimates."""
+        if not isinstance(self.k, float):
+            return int(self.k)
+        return int(max(1, min(SUPPOSED * self.k * min(self.A.shape), MOST_SUPPOSED)))
+
+    def enough(self, moments: Moments, squares: HostArray) -> int:
+        """The number of leading values that are kept: k, or the least that hold its share, by their squares.
+
+        More than there are values says that they hold less. What rounding may have left out of them counts as held.
+        """
+        if not isinstance(self.k, float):
+            return int(self.k)
+        share = min(self.k, 1.0 - moments.least_square())
+        held = np.cumsum(np.maximum(squares, 0.0))
+        return int(np.searchsorted(held, share * self._total(moments))) + 1
+
+    def _total(self, moments: Moments) -> float:
+        """The sum of the squares of all entries, which have been read."""
+        squares: Any = moments.squares()
+        return float(squares.sum()) + (self.lacks or (0.0, 0.0))[1]
 
     def check_held(self) -> None:
         """Refuse left singular vectors, which belong to single rows."""
@@ -418,8 +455,7 @@ class SVD(ls.Problem[SVDSolution]):
 
         Where the data cannot be read again, there is no residual.
         """
-        A, k = moments.operators[0], self.k
-        device = A.device.blocks
+        device = moments.device
         V = device.asarray(arrays["Vh"]).T
         answers = moments.answers
         AtAV = moments.gram_product(V) if answers else V
@@ -431,6 +467,7 @@ class SVD(ls.Problem[SVDSolution]):
             order = np.argsort(-S, kind="stable")
             turn = device.asarray(selection_matrix(len(S), order))
             V, AtAV, S = V @ turn, AtAV @ turn, S[order]
+        k = self.enough(moments, S**2)
         known, notes = self._known(moments, V[:, :k], S[:k])
         V = V[:, :known]
         AtAV = AtAV[:, :known]
@@ -439,6 +476,8 @@ class SVD(ls.Problem[SVDSolution]):
         if self.left:
             left, S, turn = left_vectors(self.A, moments, V, S)
             V, AtAV = V @ device.asarray(turn), AtAV @ device.asarray(turn)
+        if isinstance(self.k, float):
+            notes += self._short(moments, V, AtAV if answers else V * device.asarray(S**2))
         unit = float(S[0] ** 2) if len(S) and S[0] > 0 else 1.0
         gaps = AtAV / unit - V * device.asarray(S**2 / unit)
         residual = float(device.column_norms(gaps).max(initial=0.0)) if answers else math.nan
@@ -454,6 +493,15 @@ class SVD(ls.Problem[SVDSolution]):
         U = None if left is None else left(np.diag(flips))
         certificate = self._concluded(moments, V, S, U, residual, notes)
         return certificate._replace(fields={**certificate.fields, "accuracy": accuracy})
+
+    def _short(self, moments: Moments, V: Array, AtAV: Array) -> tuple[Finding, ...]:
+        """What is said if the squares of A along the span of V, tr (VᵀV)⁻¹ VᵀAᵀA V, are less than the share."""
+        total = self._total(moments)
+        held = float(np.trace(np.linalg.pinv(to_host(V.T @ V)) @ to_host(V.T @ AtAV)))
+        if held >= (self.k - NULL * moments.least_square()) * total:
+            return ()
+        text = f"The components hold {ratio(held, total):.6g} of the squares, and k={self.k} was asked for."
+        return ((ls.Status.INCOMPLETE, text),)
 
     def _known(self, moments: Moments, V: Array, S: HostArray) -> tuple[int, tuple[Finding, ...]]:
         """The number of values above rounding, and what is said of values that only squaring hides.
@@ -507,12 +555,14 @@ class SVD(ls.Problem[SVDSolution]):
             share = fitted.total * float(fitted.average @ along) ** 2
             fields["share_of_means"] = min(ratio(share, float(S[0]) ** 2), 1.0)
         what = "singular values that this method can distinguish from zero"
-        notes += fewer_than_asked(len(S), max(len(S), 1) if self.every else self.k, what)
+        every = self.every or isinstance(self.k, float)
+        notes += fewer_than_asked(len(S), max(len(S), 1) if every else self.k, what)
         if norm:
             text = f"The held moments lack up to {norm / unit:.1e} of the largest squared singular value. "
             notes = (*notes, (ls.Status.APPROXIMATE, text + "A larger rank would lack less."))
-        lost = not len(S) and bool((fitted.squares > 0).any())
-        if lost:
+        lost = any(status is ls.Status.INCOMPLETE for status, _ in notes)
+        if not len(S) and bool((fitted.squares > 0).any()):
+            lost = True
             notes = ((ls.Status.INCOMPLETE, "Nothing is returned, although A is not zero."), *notes)
         kind = "from-gram" if moments.holds else "recomputed" if moments.answers else "unavailable"
         return Certificate(residual + norm / unit, notes, fields, kind, lost=lost)
