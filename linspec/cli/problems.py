@@ -75,10 +75,7 @@ def declared_in(cls: Any) -> dict[str, Any]:
 
 def _count_or_share(text: str) -> float:
     """An integer, or a number with a point or an exponent."""
-    try:
-        return int(text)
-    except ValueError:
-        return float(text)
+    return int(text) if text.isdigit() else float(text)
 
 
 def _option_of(name: str, declared: Any) -> click.Option:

@@ -38,6 +38,9 @@ SHORTEST, LONGEST, BLOCKS = 1, 100, 12
 RISK = 1e-6
 """Largest probability with which a search overlooks a pair."""
 
+WIDEN = 16
+"""A block becomes wider if the space has more than so many blocks, and pairs are still too few."""
+
 SMALL = 1e-4
 """A direction of R shorter than this part of T is made orthogonal to the basis once more."""
 
@@ -78,7 +81,6 @@ def block_krylov(
     rng: np.random.Generator,
     *,
     room: int | None = None,
-    widen: float = math.inf,
 ) -> Iterator[RitzPairs]:
     """Yield Ritz pairs after every product.
 
@@ -90,14 +92,13 @@ def block_krylov(
         The first block: random, or with at least some random columns.
     k : int or callable
         Pairs that are asked for; or takes all Ritz values and returns how many they are. More than there are values
-        says that they are too few yet: then the space grows without restarts.
+        says that they are too few yet: then the space grows without restarts, and random columns double a block
+        when there are more than 16 of it.
     rng : numpy.random.Generator
         For blocks that go on where a space is exhausted.
     room : int, optional
         Columns that the basis may have, at least k + 2b; by default the larger of 3k and k + 10b, or 12b if b is at
         least k.
-    widen : float, default infinity
-        Random columns double a block where the values are too few and the basis has more than so many blocks.
 
     Examples
     --------
@@ -108,7 +109,7 @@ def block_krylov(
     >>> last.values.round(12).tolist(), last.exhausted
     ([9.0, 4.0], True)
     """
-    asarray = Device.of(start).asarray
+    asarray, join = Device.of(start).asarray, Device.of(start).concat
     p = start.shape[0]
     Q, _ = orthonormal(start)
     b = first = max(Q.shape[1], 1)
@@ -133,7 +134,7 @@ def block_krylov(
         theta, Y = _leading(T)  # (4)
         wanted = k(theta) if callable(k) else k
         usual = max(3 * wanted, wanted + 10 * b) if b < wanted else 12 * b
-        most = min(p, max(room, wanted + 2 * b) if room else usual)
+        most = min(p, max(room or usual, wanted + 2 * b))
         newest = Y[len(T) - Q.shape[1] :]
         left = beta @ newest
         residuals = lengths_of(left)  # (5)
@@ -144,15 +145,12 @@ def block_krylov(
         yield RitzPairs(theta[:count], vectors, residuals[:count], exhausted, risk)
         if V.shape[1] >= p:
             return
-        if exhausted:
-            new = _outside(V, b, rng)
-            beta = np.zeros((new.shape[1], Q.shape[1]))
-            if new.shape[1] == 0:
+        if exhausted or (callable(k) and wanted > len(theta) > WIDEN * b):
+            new = join([new, _outside(join([V, new]), b, rng)])
+            beta = np.vstack([beta, np.zeros((new.shape[1] - len(beta), Q.shape[1]))])
+            b = max(b, new.shape[1])
+            if not new.shape[1]:
                 return
-        elif wanted > len(theta) and widen * b < V.shape[1]:
-            more = _outside(Device.of(V).concat([V, new]), b, rng)
-            new, b = Device.of(V).concat([new, more]), b + more.shape[1]
-            beta = np.vstack([beta, np.zeros((more.shape[1], beta.shape[1]))])
         if V.shape[1] + new.shape[1] > most:
             restart = min(len(theta), wanted + (most - wanted) // 3)
             rows = _with_room(_combination(V, asarray(Y[:, :restart])), most + b)

@@ -306,8 +306,8 @@ def lacks(problem: Problem[Any], spec: Any, needs: Collection[str] = ()) -> str:
         return f"reads its data several times, and {ONCE}"
     if getattr(problem, "path", False) and "path" not in traits:
         return "solves for one ridge at a time"
-    if isinstance(getattr(problem, "k", None), float) and "share" not in traits:
-        return f"takes k as a number of vectors, and k is the share {problem.k}"
+    if problem.share and "share" not in traits:
+        return f"takes a number of vectors as k; got the share {problem.k}"
     if "warm-start" in needs and "warm-start" not in traits:
         return "does not begin at an earlier answer"
     if "resumable" in needs and spec is not None and traits.isdisjoint({"warm-start", "resumable"}):

@@ -29,7 +29,6 @@ from linspec.solving.checks import (
     check_ridge,
     check_ridges,
     check_rows,
-    check_share,
     finite_array,
     refuse_iterators,
     vector_of_list,
@@ -298,10 +297,11 @@ def check_sizes(problem: Any) -> None:
     sizes |= {f"columns of {name}": A.shape[1] for name, A in matrices}
     sizes = sizes if declared.limits is None else declared.limits(problem)
     k = getattr(problem, problem.stated.count)
-    check = check_share if declared.share and is_number(k) and not is_number(k, int) else check_k
-    object.__setattr__(
-        problem, problem.stated.count, int(min(sizes.values())) if problem.every else check(k, sizes)
-    )
+    if declared.share and is_number(k) and 0 < k < 1:
+        checked: float = float(k)
+    else:
+        checked = int(min(sizes.values())) if problem.every else check_k(k, sizes, share=declared.share)
+    object.__setattr__(problem, problem.stated.count, checked)
 
 
 def _penalised(problem: Any) -> tuple[str, ...]:

@@ -452,8 +452,8 @@ def choices(s: Solver) -> None:
                 solution = s.solve(s.case, solver=solver, callback=lambda step: step.iteration > 20)
                 s.right(replace(s.case, name=f"{option.name}={value!r}", gentle=False), solution)
     if s.has("share"):
-        share = 0.999999 * float(s.solved.explained_variance_ratio.sum())
-        s.right(replace(s.case, name=f"the share {share:.4g}"), s.solve(s.case.changed(k=share)))
+        share = s.case.changed(k=0.999999 * float(s.solved.explained_variance_ratio.sum()))
+        s.right(s.case, s.solve(share))
     if s.has("path"):
         ridges = [2.0, 0.5, 30.0]
         for ridge, solution in zip(ridges, s.solve(s.case.changed(ridge=ridges)).along_path(), strict=True):

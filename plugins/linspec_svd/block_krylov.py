@@ -48,8 +48,8 @@ PASSES = 60
 FRESH = 20
 """Random columns beside a start, at least."""
 
-AT_FIRST, WIDEST = 54, 4
-"""Triplets that are supposed at first where k is a share, and the wide blocks of a basis that is too small for it."""
+AT_FIRST = 54
+"""Triplets that are supposed at first where k is a share."""
 
 DOUBT = "The run ended before its random columns could show that the start lacks no leading singular vector."
 
@@ -81,8 +81,8 @@ class BlockKrylov(Solver):
 
     def iterate(self, problem: ls.SVD, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the Ritz pairs of a growing space, as singular triplets."""
-        A, device, shared = moments.operators[0], moments.device, isinstance(problem.k, float)
-        k = AT_FIRST if shared else problem.k
+        A, device = moments.operators[0], moments.device
+        k = AT_FIRST if problem.share else problem.k
         moments.expect(20, min(k + OVERSAMPLING, A.shape[1]), self.form)
         wide = A.resident and A.shape[0] < A.shape[1] and not moments.holds
         side = A.shape[0 if wide else 1]
@@ -97,10 +97,9 @@ class BlockKrylov(Solver):
             V, _ = orthonormal(V * reciprocal(device.column_norms(V))[None, :])
             first = device.concat([V, first])[:, :side]
             known = V.shape[1]
-        widen = math.inf if self.block or not shared else COLUMNS if b < k else WIDEST
         triplets = (lambda pairs: right_vectors(moments, pairs.vectors())) if wide else of_columns
-        enough = partial(problem.enough, moments) if shared else k
-        steps = block_krylov(product, first, enough, context.rng, room=self.basis, widen=widen)  # (1), (2)
+        enough = partial(problem.enough, moments) if problem.share else k
+        steps = block_krylov(product, first, enough, context.rng, room=self.basis)  # (1), (2)
         for pairs in steps:
             residual = relative(pairs, problem.enough(moments, pairs.values))
             risk = 0.0 if not known or pairs.exhausted else pairs.risk(known, context.tol)

@@ -90,8 +90,8 @@ class GramSVD(Solver):
         A, device = moments.operators[0], moments.device
         wide = A.shape[0] < A.shape[1] and (A.resident or not A.readable)
         S = row_gram(moments) if wide else moments.gram()[0][0]
-        k = int(S.shape[0]) if isinstance(problem.k, float) else problem.k
-        values, U = leading(S, k, device)
+        most = int(S.shape[0]) if problem.share else problem.k
+        values, U = leading(S, most, device)
         k = problem.enough(moments, values)
         values, U = values[:k], U[:, :k]
         known = _known(moments, context, values, U, wide=wide)

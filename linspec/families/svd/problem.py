@@ -332,7 +332,7 @@ class SVDSolution(
         return self._new_rows.restored(scores, self.Vh, "scores", confounds)
 
 
-SUPPOSED, MOST_SUPPOSED = 0.125, 1000
+SUPPOSED, MOST = 0.125, 1000
 """Triplets that estimates suppose a share to need: this part of what equal singular values need, but at most so many."""
 
 NULL = 8
@@ -406,8 +406,7 @@ class SVD(ls.Problem[SVDSolution]):
     def check_sizes(self) -> None:
         """Check k, and refuse a share of squares that are unknown."""
         super().check_sizes()
-        A = self.A
-        if isinstance(self.k, float) and not (A.readable or A.streamed or A.access == "blocks"):
+        if self.share and not (self.A.readable or self.A.streamed or self.A.access == "blocks"):
             raise MissingCapability(
                 f"a share of the squares of all entries needs these; got k={self.k} with data that only give products. "
                 "Pass a number of triplets, or rows, as an array, a sparse matrix, a file or slices."
@@ -416,19 +415,19 @@ class SVD(ls.Problem[SVDSolution]):
     @property
     def width(self) -> int:
         """k; for a share, of which it is not known, the supposition of estimates."""
-        if not isinstance(self.k, float):
+        if not self.share:
             return int(self.k)
-        return int(max(1, min(SUPPOSED * self.k * min(self.A.shape), MOST_SUPPOSED)))
+        return int(min(SUPPOSED * self.k * min(self.A.shape) + 1, MOST))
 
     def enough(self, moments: Moments, squares: HostArray) -> int:
         """The number of leading values that are kept: k, or the least that hold its share, by their squares.
 
         More than there are values says that they hold less. What rounding may have left out of them counts as held.
         """
-        if not isinstance(self.k, float):
+        if not self.share:
             return int(self.k)
         share = min(self.k, 1.0 - moments.least_square())
-        held = np.cumsum(np.maximum(squares, 0.0))
+        held = np.cumsum(squares)
         return int(np.searchsorted(held, share * self._total(moments))) + 1
 
     def _total(self, moments: Moments) -> float:
@@ -476,12 +475,14 @@ class SVD(ls.Problem[SVDSolution]):
         if self.left:
             left, S, turn = left_vectors(self.A, moments, V, S)
             V, AtAV = V @ device.asarray(turn), AtAV @ device.asarray(turn)
-        if isinstance(self.k, float):
-            notes += self._short(moments, V, AtAV if answers else V * device.asarray(S**2))
         unit = float(S[0] ** 2) if len(S) and S[0] > 0 else 1.0
         gaps = AtAV / unit - V * device.asarray(S**2 / unit)
         residual = float(device.column_norms(gaps).max(initial=0.0)) if answers else math.nan
-        delta, least = enclosure([None], [to_host(gaps)], to_host(V.T @ V))
+        G = to_host(V.T @ V)
+        if self.share:
+            held = np.trace(np.linalg.pinv(G) @ to_host(V.T @ AtAV))
+            notes += self._short(moments, held)
+        delta, least = enclosure([None], [to_host(gaps)], G)
         if least < INDEPENDENT:
             notes += ((ls.Status.INACCURATE, "The vectors are dependent."),)
         accuracy = ""
@@ -494,11 +495,11 @@ class SVD(ls.Problem[SVDSolution]):
         certificate = self._concluded(moments, V, S, U, residual, notes)
         return certificate._replace(fields={**certificate.fields, "accuracy": accuracy})
 
-    def _short(self, moments: Moments, V: Array, AtAV: Array) -> tuple[Finding, ...]:
-        """What is said if the squares of A along the span of V, tr (VᵀV)⁻¹ VᵀAᵀA V, are less than the share."""
+    def _short(self, moments: Moments, held: float) -> tuple[Finding, ...]:
+        """What is said if the squares along the span of V, tr (VᵀV)⁻¹VᵀAᵀAV, are less than the share."""
         total = self._total(moments)
-        held = float(np.trace(np.linalg.pinv(to_host(V.T @ V)) @ to_host(V.T @ AtAV)))
-        if held >= (self.k - NULL * moments.least_square()) * total:
+        least = self.k - NULL * moments.least_square()
+        if held >= least * total:
             return ()
         text = f"The components hold {ratio(held, total):.6g} of the squares, and k={self.k} was asked for."
         return ((ls.Status.INCOMPLETE, text),)
@@ -546,7 +547,7 @@ class SVD(ls.Problem[SVDSolution]):
             fields["U"] = U
         squares = moments.squares()
         if squares is not None:
-            total = float(squares.sum()) + trace
+            total = self._total(moments)
             fields |= {"total_squares": total, "total_norm": math.sqrt(max(total, 0.0))}
             fields["column_norms"] = None if trace else np.sqrt(np.maximum(squares, 0.0))
         if len(S) and not moments.pre.center and self.lacks is None:
@@ -555,15 +556,13 @@ class SVD(ls.Problem[SVDSolution]):
             share = fitted.total * float(fitted.average @ along) ** 2
             fields["share_of_means"] = min(ratio(share, float(S[0]) ** 2), 1.0)
         what = "singular values that this method can distinguish from zero"
-        every = self.every or isinstance(self.k, float)
-        notes += fewer_than_asked(len(S), max(len(S), 1) if every else self.k, what)
+        notes += fewer_than_asked(len(S), max(len(S), 1) if self.every or self.share else self.k, what)
         if norm:
             text = f"The held moments lack up to {norm / unit:.1e} of the largest squared singular value. "
             notes = (*notes, (ls.Status.APPROXIMATE, text + "A larger rank would lack less."))
-        lost = any(status is ls.Status.INCOMPLETE for status, _ in notes)
         if not len(S) and bool((fitted.squares > 0).any()):
-            lost = True
             notes = ((ls.Status.INCOMPLETE, "Nothing is returned, although A is not zero."), *notes)
+        lost = ls.Status.INCOMPLETE in dict(notes)
         kind = "from-gram" if moments.holds else "recomputed" if moments.answers else "unavailable"
         return Certificate(residual + norm / unit, notes, fields, kind, lost=lost)
 

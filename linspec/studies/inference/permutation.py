@@ -424,7 +424,7 @@ def check_has_values(problem: Problem[Any], function: str) -> None:
             f"answer of {kind}, declares none. Pass another problem, or declare the values: "
             "linspec.field(value=...)."
         )
-    if isinstance(getattr(problem, "k", None), float):
+    if problem.share:
         raise InvalidProblem(
             f"{function} compares the same components in all solves; got the share k={problem.k}, which each holds by "
             "another number. Pass the number of components of the answer, such as k=len(solution.S)."
