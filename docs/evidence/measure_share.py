@@ -114,8 +114,8 @@ SETS: dict[str, Source] = {
     "usps, 100 rows: wide": dense("usps", 100),
     "images, dense": images,
     "images, float32 file": mapped,
-    "stories, 3000 rows: sparse, not centred": partial(stories, 3000),
-    "posts, 3000 rows: sparse, centred": partial(posts, 3000),
+    "stories, 1500 rows: sparse, not centred": partial(stories, 1500),
+    "posts, 1500 rows: sparse, centred": partial(posts, 1500),
 }
 
 
@@ -168,8 +168,8 @@ COSTS = {
     "usps, HDF5": (0.9,),
     "images, dense": (0.8, 0.95),
     "images, float32 file": (0.8, 0.95),
-    "stories, 3000 rows: sparse, not centred": (0.5, 0.8),
-    "posts, 3000 rows: sparse, centred": (0.5, 0.8),
+    "stories, 1500 rows: sparse, not centred": (0.5, 0.8),
+    "posts, 1500 rows: sparse, centred": (0.5, 0.8),
 }
 
 
@@ -214,7 +214,9 @@ def main() -> int:
         rows = report.rows("cost", columns, costs(report))
         grown = [row["over-k"] for row in rows if row["method"].startswith("block-krylov, share")]
         text = "in the median, finding k takes block-krylov at most 1.5 times what it takes with k"
-        report.say([Claim(text, float(np.median(grown)) <= 1.5, f"{np.median(grown):.2f}, {max(grown):.2f} at most")])
+        report.say(
+            [Claim(text, float(np.median(grown)) <= 1.5, f"{np.median(grown):.2f}, {max(grown):.2f} at most")]
+        )
     return report.end()
 
 

@@ -109,7 +109,7 @@ def block_krylov(
     >>> last.values.round(12).tolist(), last.exhausted
     ([9.0, 4.0], True)
     """
-    asarray, join = Device.of(start).asarray, Device.of(start).concat
+    asarray = Device.of(start).asarray
     p = start.shape[0]
     Q, _ = orthonormal(start)
     b = first = max(Q.shape[1], 1)
@@ -146,10 +146,9 @@ def block_krylov(
         if V.shape[1] >= p:
             return
         if exhausted or (callable(k) and wanted > len(theta) > WIDEN * b):
-            new = join([new, _outside(join([V, new]), b, rng)])
-            beta = np.vstack([beta, np.zeros((new.shape[1] - len(beta), Q.shape[1]))])
+            new, beta = _widened(V, new, beta, b, rng)
             b = max(b, new.shape[1])
-            if not new.shape[1]:
+            if new.shape[1] == 0:
                 return
         if V.shape[1] + new.shape[1] > most:
             restart = min(len(theta), wanted + (most - wanted) // 3)
@@ -158,9 +157,7 @@ def block_krylov(
             beta, first = beta @ newest[:, :restart], 0
         else:
             beta = np.hstack([np.zeros((len(beta), len(T) - beta.shape[1])), beta])
-        if len(T) + new.shape[1] > len(rows):
-            rows = _with_room(V, most + b)
-        rows[len(T) : len(T) + new.shape[1], :] = new.T
+        rows = _appended(rows, len(T), new, most + b)
         T = np.vstack([T, beta])  # (3); the columns of the new block follow with its product
         Q = new
 
@@ -170,6 +167,24 @@ def _with_room(V: Array, columns: int) -> Array:
     rows = Device.of(V).zeros((max(columns, V.shape[1]), V.shape[0]))
     rows[: V.shape[1], :] = V.T
     return rows
+
+
+def _appended(rows: Array, m: int, new: Array, columns: int) -> Array:
+    """The rows with a block behind the first m of them, with room for so many columns where there is none left."""
+    if m + new.shape[1] > rows.shape[0]:
+        rows = _with_room(rows[:m, :].T, columns)
+    rows[m : m + new.shape[1], :] = new.T
+    return rows
+
+
+def _widened(
+    V: Array, new: Array, beta: HostArray, b: int, rng: np.random.Generator
+) -> tuple[Array, HostArray]:
+    """A block with b random columns beside it, orthogonal to all, and its products with the block before."""
+    join = Device.of(V).concat
+    more = _outside(join([V, new]), b, rng)
+    new = join([new, more])
+    return new, np.vstack([beta, np.zeros((new.shape[1] - len(beta), beta.shape[1]))])
 
 
 def _coefficients(V: Array, Y: Array) -> Array:

@@ -64,7 +64,8 @@ def direct(problem: ls.SVD, moments: Moments) -> Iterate:
     R = device.asarray(moments.triangle())
     _, s, Vt = device.xp.linalg.svd(R, full_matrices=False)
     S = to_host(s)
-    S = S[: problem.enough(moments, S**2)]
+    k = problem.enough(moments, S**2)
+    S = S[:k]
     known = int((moments.least_value() * S.max(initial=0.0) < S).sum())
     return Iterate(0.0, partial(dict, Vh=Vt[:known, :], S=S[:known]), final=True)
 

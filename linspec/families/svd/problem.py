@@ -332,8 +332,8 @@ class SVDSolution(
         return self._new_rows.restored(scores, self.Vh, "scores", confounds)
 
 
-SUPPOSED, MOST = 0.125, 1000
-"""Triplets that estimates suppose a share to need: this part of what equal singular values need, but at most so many."""
+SUPPOSED, MOST = 0.25, 1000
+"""Triplets that estimates suppose a share to need: this part of what equal singular values need; at most so many."""
 
 NULL = 8
 """A product counts as zero if none of its columns is longer than so many roundings of the entries."""
@@ -406,7 +406,8 @@ class SVD(ls.Problem[SVDSolution]):
     def check_sizes(self) -> None:
         """Check k, and refuse a share of squares that are unknown."""
         super().check_sizes()
-        if self.share and not (self.A.readable or self.A.streamed or self.A.access == "blocks"):
+        A = self.A
+        if self.share and not (A.readable or A.streamed or A.access == "blocks"):
             raise MissingCapability(
                 f"a share of the squares of all entries needs these; got k={self.k} with data that only give products. "
                 "Pass a number of triplets, or rows, as an array, a sparse matrix, a file or slices."
@@ -417,23 +418,21 @@ class SVD(ls.Problem[SVDSolution]):
         """k; for a share, of which it is not known, the supposition of estimates."""
         if not self.share:
             return int(self.k)
-        return int(min(SUPPOSED * self.k * min(self.A.shape) + 1, MOST))
+        supposed = SUPPOSED * self.k * min(self.A.shape)
+        return int(min(supposed + 1, MOST))
 
     def enough(self, moments: Moments, squares: HostArray) -> int:
         """The number of leading values that are kept: k, or the least that hold its share, by their squares.
 
-        More than there are values says that they hold less. What rounding may have left out of them counts as held.
+        More than there are values says that they hold less. What is only rounding of sums counts as held.
         """
         if not self.share:
             return int(self.k)
-        share = min(self.k, 1.0 - moments.least_square())
+        every: Any = moments.squares()
+        total = every.sum() if self.lacks is None else every.sum() + self.lacks[1]
+        least = min(self.k, 1.0 - moments.least_square()) - NULL * EPS
         held = np.cumsum(squares)
-        return int(np.searchsorted(held, share * self._total(moments))) + 1
-
-    def _total(self, moments: Moments) -> float:
-        """The sum of the squares of all entries, which have been read."""
-        squares: Any = moments.squares()
-        return float(squares.sum()) + (self.lacks or (0.0, 0.0))[1]
+        return int(np.searchsorted(held, least * total)) + 1
 
     def check_held(self) -> None:
         """Refuse left singular vectors, which belong to single rows."""
@@ -468,6 +467,9 @@ class SVD(ls.Problem[SVDSolution]):
             V, AtAV, S = V @ turn, AtAV @ turn, S[order]
         k = self.enough(moments, S**2)
         known, notes = self._known(moments, V[:, :k], S[:k])
+        if self.share and 0 < len(S) < k:
+            text = f"The components hold less than the share k={self.k}."
+            notes += ((ls.Status.INCOMPLETE, text),)
         V = V[:, :known]
         AtAV = AtAV[:, :known]
         S = S[:known]
@@ -478,11 +480,7 @@ class SVD(ls.Problem[SVDSolution]):
         unit = float(S[0] ** 2) if len(S) and S[0] > 0 else 1.0
         gaps = AtAV / unit - V * device.asarray(S**2 / unit)
         residual = float(device.column_norms(gaps).max(initial=0.0)) if answers else math.nan
-        G = to_host(V.T @ V)
-        if self.share:
-            held = np.trace(np.linalg.pinv(G) @ to_host(V.T @ AtAV))
-            notes += self._short(moments, held)
-        delta, least = enclosure([None], [to_host(gaps)], G)
+        delta, least = enclosure([None], [to_host(gaps)], to_host(V.T @ V))
         if least < INDEPENDENT:
             notes += ((ls.Status.INACCURATE, "The vectors are dependent."),)
         accuracy = ""
@@ -494,15 +492,6 @@ class SVD(ls.Problem[SVDSolution]):
         U = None if left is None else left(np.diag(flips))
         certificate = self._concluded(moments, V, S, U, residual, notes)
         return certificate._replace(fields={**certificate.fields, "accuracy": accuracy})
-
-    def _short(self, moments: Moments, held: float) -> tuple[Finding, ...]:
-        """What is said if the squares along the span of V, tr (VᵀV)⁻¹VᵀAᵀAV, are less than the share."""
-        total = self._total(moments)
-        least = self.k - NULL * moments.least_square()
-        if held >= least * total:
-            return ()
-        text = f"The components hold {ratio(held, total):.6g} of the squares, and k={self.k} was asked for."
-        return ((ls.Status.INCOMPLETE, text),)
 
     def _known(self, moments: Moments, V: Array, S: HostArray) -> tuple[int, tuple[Finding, ...]]:
         """The number of values above rounding, and what is said of values that only squaring hides.
@@ -547,7 +536,7 @@ class SVD(ls.Problem[SVDSolution]):
             fields["U"] = U
         squares = moments.squares()
         if squares is not None:
-            total = self._total(moments)
+            total = float(squares.sum()) + trace
             fields |= {"total_squares": total, "total_norm": math.sqrt(max(total, 0.0))}
             fields["column_norms"] = None if trace else np.sqrt(np.maximum(squares, 0.0))
         if len(S) and not moments.pre.center and self.lacks is None:
