@@ -16,7 +16,8 @@ whose products with them are β y_Q.
 Where we differ: R is orthogonalised against the blocks that S Q has a part of, and then against the whole basis (so
 there are no copies of converged pairs), and T is computed as VᵀSQ, not by recurrence. Where the space is exhausted a
 random block orthogonal to it goes on. A value that occurs more often than a block has columns may be found that often
-only, as the theory says. A start that is not random may lack a leading pair: `risk` says how probable that is.
+only, as the theory says. A start that is not random may lack a leading pair: `risk` says how probable that is. Where
+the number of pairs follows from their values, the blocks widen as the space grows.
 """
 
 from __future__ import annotations

@@ -14,7 +14,9 @@ Where we differ: (a) The iteration stops by the residual, and not after a number
 the cost of a pass allows: narrow blocks need fewer columns in all, wide blocks fewer passes. (c) A start that lacks a
 leading vector has a residual of zero, too, and a value that was found as often as a block has columns may be repeated
 more often: random vectors beside the answer look for more (`linspec.linalg.search`). (d) Where the rows in memory are
-fewer than the columns, and no Gram matrix is held, S = AAᵀ, and one product at the end gives the right vectors.
+fewer than the columns, and no Gram matrix is held, S = AAᵀ, and one product at the end gives the right vectors. (e)
+Where k is a share of all squares, the space grows until its θ hold the share: each is at most an eigenvalue, so as many
+triplets are enough. The iteration goes on until these have converged, and k falls as they rise.
 """
 
 from __future__ import annotations
