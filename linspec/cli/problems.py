@@ -88,8 +88,8 @@ def _option_of(name: str, declared: Any) -> click.Option:
     if isinstance(declared, Count):
         text = f"How many {declared.things}.{' By default as many as there are.' * declared.optional}"
         text += " Or a share of all squares, such as 0.9: as few as hold it." * declared.share
-        kind = _count_or_share if declared.share else int
-        return option("-k", "--ks", "k", type=Several(kind), required=not declared.optional, help=text)
+        values = Several(_count_or_share if declared.share else int)
+        return option("-k", "--ks", "k", type=values, required=not declared.optional, help=text)
     if isinstance(declared, Ridge):
         least = {"required": True} if declared.positive else {"default": "0.0"}
         return option(flag, "--ridges", name, type=Several(float), help=text, **least)

@@ -426,8 +426,8 @@ def check_has_values(problem: Problem[Any], function: str) -> None:
         )
     if problem.share:
         raise InvalidProblem(
-            f"{function} compares the same components in all solves; got the share k={problem.k}, which each holds by "
-            "another number. Pass the number of components of the answer, such as k=len(solution.S)."
+            f"{function} compares the same components in all solves; got a share as k, which each holds by another "
+            "number. Pass the number of components of the answer, such as k=len(solution.S)."
         )
 
 
