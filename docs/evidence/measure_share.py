@@ -115,7 +115,7 @@ SETS: dict[str, Source] = {
     "images, dense": images,
     "images, float32 file": mapped,
     "stories, 1500 rows: sparse, not centred": partial(stories, 1500),
-    "posts, 1500 rows: sparse, centred": partial(posts, 1500),
+    "posts, 800 rows: sparse, centred": partial(posts, 800),
 }
 
 
@@ -169,7 +169,7 @@ COSTS = {
     "images, dense": (0.8, 0.95),
     "images, float32 file": (0.8, 0.95),
     "stories, 1500 rows: sparse, not centred": (0.5, 0.8),
-    "posts, 1500 rows: sparse, centred": (0.5, 0.8),
+    "posts, 800 rows: sparse, centred": (0.5, 0.8),
 }
 
 
