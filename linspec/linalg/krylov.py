@@ -17,7 +17,7 @@ Where we differ: R is orthogonalised against the blocks that S Q has a part of, 
 there are no copies of converged pairs), and what T gets is VᵀSQ and its transpose, of which β is a part up to rounding.
 Where the space is exhausted a random block orthogonal to it goes on. A value that occurs more often than a block has
 columns may be found that often only, as the theory says. A start that is not random may lack a leading pair: `risk`
-says how probable that is.
+says how probable that is. Where the number of pairs follows from their values, the blocks widen as the space grows.
 """
 
 from __future__ import annotations
@@ -38,6 +38,9 @@ SHORTEST, LONGEST, BLOCKS = 1, 100, 12
 
 RISK = 1e-6
 """Largest probability with which a search overlooks a pair."""
+
+WIDEN = 16
+"""A block becomes wider if the space has more than so many blocks, and pairs are still too few."""
 
 SMALL = 1e-4
 """A direction of R shorter than this part of T is made orthogonal to the basis once more."""
@@ -75,7 +78,7 @@ class RitzPairs(NamedTuple):
 def block_krylov(
     product: Callable[[Array], Array],
     start: Array,
-    k: int,
+    k: int | Callable[[HostArray], int],
     rng: np.random.Generator,
     *,
     room: int | None = None,
@@ -88,12 +91,15 @@ def block_krylov(
         V -> S V for V of shape (p, b), in one pass.
     start : array of shape (p, b)
         The first block: random, or with at least some random columns.
-    k : int
-        Pairs that are asked for.
+    k : int or callable
+        Pairs that are asked for; or takes all Ritz values and returns how many they are. More than there are values
+        says that they are too few yet: then the space grows without restarts, and random columns double a block
+        when there are more than 16 of it.
     rng : numpy.random.Generator
         For blocks that go on where a space is exhausted.
     room : int, optional
-        Columns that the basis may have; by default the larger of 3k and k + 10b, or 12b if b is at least k.
+        Columns that the basis may have, at least k + 2b; by default the larger of 3k and k + 10b, or 12b if b is at
+        least k.
 
     Examples
     --------
@@ -108,8 +114,7 @@ def block_krylov(
     p = start.shape[0]
     Q, _ = orthonormal(start)
     b = first = max(Q.shape[1], 1)
-    room = min(p, room or (max(3 * k, k + 10 * b) if b < k else 12 * b))
-    rows = _with_room(Q, room + b)
+    rows = _with_room(Q, b)
     T = np.zeros((0, 0))
     near = 0
     while True:
@@ -129,23 +134,29 @@ def block_krylov(
             new, turn = orthonormal(new - _combination(V, _coefficients(V, new)))
             beta = turn @ beta
         theta, Y = _leading(T)  # (4)
+        wanted = k(theta) if callable(k) else k
+        usual = max(3 * wanted, wanted + 10 * b) if b < wanted else 12 * b
+        most = min(p, max(room or usual, wanted + 2 * b))
         left = beta @ Y[len(T) - Q.shape[1] :]
         exhausted = new.shape[1] == 0
-        risk = partial(_risk, theta, Y, left, k, first, p)
-        vectors = lambda V=V, Y=Y[:, :k]: _combination(V, asarray(Y))  # noqa: E731
-        yield RitzPairs(theta[:k], vectors, lengths_of(left[:, :k]), exhausted, risk)  # (5)
+        count = min(wanted, len(theta))
+        risk = partial(_risk, theta, Y, left, count, first, p)
+        vectors = lambda V=V, Y=Y[:, :count]: _combination(V, asarray(Y))  # noqa: E731
+        yield RitzPairs(theta[:count], vectors, lengths_of(left[:, :count]), exhausted, risk)  # (5)
         if V.shape[1] >= p:
             return
-        new = _outside(V, b, rng) if exhausted else new
-        if new.shape[1] == 0:
-            return
+        if exhausted or (callable(k) and wanted > len(theta) > WIDEN * b):
+            new = _widened(V, new, b, rng)
+            b = max(b, new.shape[1])
+            if new.shape[1] == 0:
+                return
         near = V.shape[1] - Q.shape[1]
-        if V.shape[1] + new.shape[1] > room:
-            restart = k + (room - k) // 3
-            rows = _with_room(_combination(V, asarray(Y[:, :restart])), room + b)
+        if V.shape[1] + new.shape[1] > most:
+            restart = min(len(theta), wanted + (most - wanted) // 3)
+            rows = _with_room(_combination(V, asarray(Y[:, :restart])), most + b)
             T = np.diag(theta[:restart])
             first = near = 0
-        rows[len(T) : len(T) + new.shape[1], :] = new.T
+        rows = _appended(rows, len(T), new, most + b)
         Q = new
 
 
@@ -154,6 +165,20 @@ def _with_room(V: Array, columns: int) -> Array:
     rows = Device.of(V).zeros((max(columns, V.shape[1]), V.shape[0]))
     rows[: V.shape[1], :] = V.T
     return rows
+
+
+def _appended(rows: Array, m: int, new: Array, columns: int) -> Array:
+    """The rows with a block behind the first m of them, with room for so many columns where there is none left."""
+    if m + new.shape[1] > rows.shape[0]:
+        rows = _with_room(rows[:m, :].T, columns)
+    rows[m : m + new.shape[1], :] = new.T
+    return rows
+
+
+def _widened(V: Array, new: Array, b: int, rng: np.random.Generator) -> Array:
+    """A block with b random columns beside it, orthogonal to all."""
+    join = Device.of(V).concat
+    return join([new, _outside(join([V, new]), b, rng)])
 
 
 def _coefficients(V: Array, Y: Array) -> Array:

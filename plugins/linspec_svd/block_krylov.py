@@ -18,6 +18,8 @@ fewer than the columns, and no Gram matrix is held, S = AAᵀ, and one product a
 (e) Then products with sparse rows are made in float32: the space is that of a matrix near A (van den Eshof & Sleijpen
 2004, doi:10.1137/S0895479802403459), and the product at the end, in float64, makes the values, whose errors are
 squares of those of the space. Where the certificate finds too large a residual, exact products go on from the vectors.
+(f) Where k is a share of all squares, the space grows until its θ hold the share: each is at most an eigenvalue, so as
+many triplets are enough. The iteration goes on until these have converged, and k falls as they rise.
 """
 
 from __future__ import annotations
@@ -53,6 +55,9 @@ PASSES = 60
 FRESH = 20
 """Random columns beside a start, at least."""
 
+AT_FIRST = 54
+"""Triplets that are supposed at first where k is a share."""
+
 DOUBT = "The run ended before its random columns could show that the start lacks no leading singular vector."
 
 REPEATED = (
@@ -86,8 +91,8 @@ class BlockKrylov(Solver):
 
     def iterate(self, problem: ls.SVD, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the Ritz pairs of a growing space, as singular triplets."""
-        A, k = moments.operators[0], problem.k
-        device = A.device.blocks
+        A, device = moments.operators[0], moments.device
+        k = AT_FIRST if problem.share else problem.k
         moments.expect(20, min(k + OVERSAMPLING, A.shape[1]), self.form)
         wide = A.resident and A.shape[0] < A.shape[1] and not moments.holds
         side = A.shape[0 if wide else 1]
@@ -102,11 +107,12 @@ class BlockKrylov(Solver):
             V, _ = orthonormal(V * reciprocal(device.column_norms(V))[None, :])
             first = device.concat([V, first])[:, :side]
             known = V.shape[1]
-        room = None if self.basis is None else min(max(self.basis, k + 2 * b), side)
         triplets = (lambda pairs: right_vectors(moments, pairs.vectors())) if wide else of_columns
-        for multiply in products(moments, product, rough=wide and not known and context.tol >= ROUGH):
-            for pairs in block_krylov(multiply, first, k, context.rng, room=room):  # (1), (2)
-                residual = relative(pairs, k)
+        enough = partial(problem.enough, moments) if problem.share else k
+        rough = wide and not known and context.tol >= ROUGH and not problem.share
+        for multiply in products(moments, product, rough=rough):
+            for pairs in block_krylov(multiply, first, enough, context.rng, room=self.basis):  # (1), (2)
+                residual = relative(pairs, problem.enough(moments, pairs.values))
                 risk = 0.0 if not known or pairs.exhausted else pairs.risk(known, context.tol)
                 doubt = REPEATED * (copies(pairs.values, context.tol) >= b) if risk <= RISK else DOUBT
                 if residual <= context.tol and doubt and (doubt == REPEATED or math.isnan(risk)):
