@@ -223,7 +223,8 @@ def generated(family: str, k: int, n: int, p: int, each: int = 0) -> tuple[Any, 
     rng = np.random.default_rng(1)
     if family == "LDA":
         return A, np.argmax(A @ rng.standard_normal((p, k)), axis=1)
-    return A, A @ rng.standard_normal((p, k)) / np.sqrt(p) + rng.standard_normal((n, k))
+    m = max(k, 1)
+    return A, A @ rng.standard_normal((p, m)) / np.sqrt(p) + rng.standard_normal((n, m))
 
 
 def _falling(n: int, p: int) -> np.ndarray:
