@@ -72,7 +72,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="em",
             problem="incomplete-pca",
-            target="linspec_svd.incomplete.solvers:EM",
+            target="linspec_svd.incomplete.em:EM",
             summary="Expectation and maximisation in turn: one pass a step, and many steps; the reference.",
             reference="Tipping & Bishop 1999, J. R. Stat. Soc. B 61:611, doi:10.1111/1467-9868.00196",
             needs=Needs(adjoint=False, entries=True),
@@ -81,7 +81,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="anderson-em",
             problem="incomplete-pca",
-            target="linspec_svd.incomplete.solvers:AndersonEM",
+            target="linspec_svd.incomplete.em:AndersonEM",
             summary="EM with expanded parameters and Anderson's mixing: one pass a step, and few steps.",
             reference="Liu, Rubin & Wu 1998, Biometrika 85:755; Walker & Ni 2011, doi:10.1137/10078356X",
             needs=Needs(adjoint=False, entries=True),

@@ -1,4 +1,4 @@
 """Principal components of rows with missing entries.
 
-Read `problem` first, then `known_entries` and `solvers`.
+Read `problem` first, then `em`.
 """

@@ -2,53 +2,39 @@
 
 Problem: rows x = μ + W z + σ ε, where z has k and ε has p standard normal numbers, k < p. Some entries of the rows are
 known. Which W, μ and σ² have the largest likelihood?
-Method: `known_entries` has the likelihood and its gradient, `solvers` the iterations. The answer is put into the form
-W = P diag(s) of orthonormal P: the likelihood does not change if W is turned. Without missing entries P and s² + σ² are
-the leading eigenvectors and eigenvalues of the covariance matrix (Tipping & Bishop 1999, equation 7), and σ² is the
-mean of the other eigenvalues.
-A known entry is predicted from the others of its row by one formula: with hⱼ = wⱼᵀC wⱼ/σ² and e = r − W z,
+Method: `em` has the likelihood, its gradient and the iterations. The answer is put into the form W = P diag(s) with
+orthonormal P: turns of W do not change the likelihood. Without missing entries P and s² + σ² are the leading
+eigenvectors and eigenvalues of the covariance matrix, and σ² is the mean of the others (Tipping & Bishop 1999,
+equation 7). A known entry is predicted from the others of its row: with hⱼ = wⱼᵀC wⱼ/σ² and e = r − W z,
 
     xⱼ − E[xⱼ | other known entries] = eⱼ / (1 − hⱼ)                                      (1)
 
-Source: Tipping & Bishop 1999, J. R. Stat. Soc. B 61:611, doi:10.1111/1467-9868.00196; Ilin & Raiko 2010, JMLR 11:1957;
-Rasmussen & Williams 2006, Gaussian Processes for Machine Learning, equation 5.12, for (1).
+Source: Tipping & Bishop 1999, J. R. Stat. Soc. B 61:611, doi:10.1111/1467-9868.00196; Rasmussen & Williams 2006,
+Gaussian Processes for Machine Learning, equation 5.12, for (1).
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 
 import linspec as ls
-from linspec import HeldOutScore, Status
-from linspec.arrays import Array, HostArray, host_dtype, is_array, to_host, with_device
-from linspec.errors import InvalidProblem, UnsupportedData
+from linspec.arrays import HOST, Array, HostArray, to_host, with_device
+from linspec.errors import InvalidProblem
 from linspec.iteration import Certificate
 from linspec.linalg import EPS, signs_of_columns, tall_svd
 from linspec.rows import Passes
 from linspec.solving import NewRows, check_columns
-from linspec_svd.incomplete.known_entries import (
-    LEAST_NOISE,
-    Known,
-    KnownEntries,
-    Model,
-    Pairs,
-    Posterior,
-    known_entries,
-)
+from linspec_svd.incomplete.em import LEAST_NOISE, KnownEntries, Model, Posterior
 
-ENTRIES = 2**21
-"""Entries of rows that are made dense at once, for predictions of entries."""
-
-ANOTHER = (
-    "The residual says that the likelihood is stationary. With missing entries another maximum may be higher: compare "
-    "log_likelihood after other seeds."
-)
+ENTRIES = 2**21  # of rows that are made dense at once
+VANISHED = 1e-6  # square of a column of W, as a share of σ²
+EXACT = "The components meet all known entries, and the noise is held at its limit. Ask for fewer."
+SADDLE = "A component has vanished: the likelihood is stationary, and may be larger elsewhere. Take another seed."
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -57,19 +43,17 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
 
     Attributes
     ----------
-    components : array of shape (p, k)
-        P: orthonormal, in the order of their variances.
+    weights : array of shape (p, k)
+        W: orthogonal columns in the order of their lengths s, in the units of the data.
     explained_variance : numpy.ndarray of shape (k,)
         s² + σ², the variance of rows along each component, noise included.
     mean : array of shape (p,)
-        μ: estimated with the components, not the means of known entries. NaN for a column without known entries: in
-        new rows it counts as missing.
-    noise_variance : float
-        σ², of an entry about the components.
+        μ: estimated with the components, and so not the means of known entries. NaN for a column without known entries,
+        which in new rows counts as missing.
+    total_variance : float
+        Of all columns, as the model has it: the sum of s², and p σ².
     log_likelihood : float
         Of all known entries.
-    known : float
-        The number of known entries.
 
     Examples
     --------
@@ -79,34 +63,31 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
     >>> rows = rng.standard_normal((300, 2)) @ rng.standard_normal((2, 6)) + 0.1 * rng.standard_normal((300, 6))
     >>> X = np.where(rng.random(rows.shape) < 0.3, np.nan, rows)
     >>> solution = ls.solve(ls.IncompletePCA(X, k=2), rng=0)
-    >>> bool(np.nanstd(solution.impute(X) - rows) < 0.15), solution.transform(X[:5]).shape
+    >>> bool(np.std(solution.impute(X) - rows) < 0.15), solution.transform(X[:5]).shape
     (True, (5, 2))
     """
 
-    components: Array = ls.field(rows_of="X", leading=True)
+    weights: Array = ls.field(rows_of="X", leading=True)
     explained_variance: HostArray = ls.field(value="explained variance")
     mean: Array | None = None
-    noise_variance: float
+    total_variance: float
     log_likelihood: float
-    known: float
 
     @property
-    def scales(self) -> HostArray:
-        """s, of shape (k,): standard deviations of scores without noise."""
-        return np.sqrt(np.maximum(self.explained_variance - self.noise_variance, 0.0))
+    def noise_variance(self) -> float:
+        """σ², of an entry about the components; of the first k of an answer with more, all that they leave."""
+        p, k = self.weights.shape
+        left = self.total_variance - self.explained_variance.sum()
+        return float(left / (p - k))
 
-    def facts(self) -> list[tuple[str, str]]:
-        """The noise, and the likelihood of an entry."""
-        entry = self.log_likelihood / self.known
-        return [
-            *super().facts(),
-            ("noise variance", f"{self.noise_variance:.4g}"),
-            ("log-likelihood", f"{entry:.6g} an entry, of {self.known:.0f} known entries"),
-        ]
+    @property
+    def components(self) -> Array:
+        """W with columns of length 1, of shape (p, k): without missing entries the singular vectors of the rows."""
+        return tall_svd(self.weights)[0]
 
     @with_device
     def transform(self, X: Any) -> Array:  # type: ignore[override]  # one matrix, and no confounds
-        """Estimate the scores of rows from their known entries.
+        """Estimate the scores z of rows from their known entries.
 
         Parameters
         ----------
@@ -116,16 +97,15 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         Returns
         -------
         array of shape (n, k)
-            Posterior means of the coordinates along the components; 0 for a row without known entries. Noise shrinks
-            them: those of complete rows are (x − μ)ᵀP times s²/(s² + σ²).
+            Posterior means, of variance about 1; 0 for a row without known entries. Those of complete rows are
+            (x − μ)ᵀW / (s² + σ²).
 
         Raises
         ------
         InvalidProblem
             The columns are not those of the training data.
         """
-        scales = self.scales
-        return self._by_rows(X, lambda _, rows: to_host(rows.z) * scales)
+        return self._by_rows(X, lambda R, mask, C, z: z)
 
     @with_device
     def score_errors(self, X: Any) -> Array:
@@ -138,10 +118,9 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         Returns
         -------
         array of shape (n, k)
-            The fewer entries of a row are known, the larger; the standard deviation of the component if none is.
+            The fewer entries of a row are known, the larger: 1 if none is.
         """
-        scales = self.scales
-        return self._by_rows(X, lambda _, rows: np.sqrt(_diagonals(to_host(rows.C))) * scales)
+        return self._by_rows(X, lambda R, mask, C, z: np.sqrt(np.diagonal(C, axis1=1, axis2=2)))
 
     @with_device
     def impute(self, X: Any) -> Array:
@@ -154,36 +133,10 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         Returns
         -------
         array of shape (n, p)
-            Dense. NaN in a column that had no known entry in training, where it is missing.
+            Dense; NaN in a column that had no known entry in training.
         """
-        W, mean = self._host_model[:2]
-
-        def filled(known: Known, rows: Posterior) -> HostArray:
-            R, mask = _dense(known)
-            return mean + np.where(mask > 0, R, to_host(rows.z) @ W.T)
-
-        return self._by_rows(X, filled)
-
-    @with_device
-    def imputation_errors(self, X: Any) -> Array:
-        """Compute standard deviations of missing entries about those of `impute`, noise included.
-
-        Parameters
-        ----------
-        X : data of shape (n, p)
-
-        Returns
-        -------
-        array of shape (n, p)
-            Dense; 0 for known entries.
-        """
-        noise = self.noise_variance
-
-        def errors(known: Known, rows: Posterior) -> HostArray:
-            deviations = np.sqrt(noise * (1 + to_host(rows.leverages(noise))))
-            return np.where(_dense(known)[1] > 0, 0.0, deviations)
-
-        return self._by_rows(X, errors)
+        W, mean = to_host(self.weights), to_host(self.mean)
+        return self._by_rows(X, lambda R, mask, C, z: mean + np.where(mask, R, z @ W.T))
 
     @with_device
     def score(self, X: Any) -> float:
@@ -192,27 +145,27 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         Parameters
         ----------
         X : data of shape (n, p)
-            New rows, of which no part has to be held out: each entry is predicted without itself.
+            New rows, of which nothing has to be held out: each entry is predicted without itself.
 
         Returns
         -------
         float
             1 − Σ (x − E[x | others])² / Σ (x − μ)²: at most 1, and below 0 if means would do better.
         """
-        noise = self.noise_variance
+        W, noise = to_host(self.weights), self.noise_variance
 
-        def squares(known: Known, rows: Posterior) -> HostArray:
-            R, mask = _dense(known)
-            left = 1 - to_host(rows.leverages(noise))
-            errors = mask * (R - to_host(rows.z) @ self._host_model.W.T) / np.maximum(left, EPS)  # (1)
-            return np.array([[np.sum(errors**2), np.sum(R**2)]])
+        def squares(R: HostArray, mask: HostArray, C: HostArray, z: HostArray) -> HostArray:
+            leverages = np.sum(W.T * (C @ W.T), axis=1) / noise
+            errors = mask * (R - z @ W.T)
+            errors = errors / np.maximum(1 - leverages, EPS)  # (1)
+            return np.array([[np.vdot(errors, errors), np.vdot(R, R)]])
 
-        left, total = np.sum(to_host(self._by_rows(X, squares, np.float64)), axis=0)
-        return 1 - float(left / total) if total > 0 else math.nan
+        errors, total = to_host(self._by_rows(X, squares)).sum(axis=0)
+        return float(1 - errors / total)
 
     @with_device
     def inverse_transform(self, scores: Any) -> Array:
-        """Compute the rows that have the given scores: scores times the components, plus the means.
+        """Compute the rows that have the given scores: scores times Wᵀ, plus the means.
 
         Parameters
         ----------
@@ -222,76 +175,26 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         -------
         array of shape (n, p)
         """
-        return NewRows.of(self, "X").restored(scores, self.components.T, "scores")
+        return NewRows.of(self, "X").restored(scores, self.weights.T, "scores")
 
-    def loadings(self, X: Any = None) -> Array:  # type: ignore[override]  # no rows are read
-        """Compute the correlation of each column with each score, as the model has it.
-
-        Parameters
-        ----------
-        X : data, optional
-            Not read.
-
-        Returns
-        -------
-        array of shape (p, k)
-        """
-        W = self._host_model.W
-        correlations = W / np.sqrt(np.sum(W**2, axis=1) + self.noise_variance)[:, None]
-        return self.device.asarray(correlations, host_dtype(self.components))
-
-    def of_first(self, k: int | None) -> IncompletePCASolution:
-        """Return the answer with its first k components; the variance of the others becomes noise.
-
-        Without missing entries this is the answer to the problem with k components, else near it.
-
-        Parameters
-        ----------
-        k : int, optional
-            By default all.
-        """
-        values, p = self.explained_variance, self.components.shape[0]
-        k = len(values) if k is None else k
-        noise = (self.noise_variance * (p - len(values)) + float(values[k:].sum())) / (p - k)
-        return replace(
-            self, components=self.components[:, :k], explained_variance=values[:k], noise_variance=noise
-        )
-
-    @property
-    def _host_model(self) -> Model:
-        W = to_host(self.components).astype(np.float64) * self.scales
-        return Model(W, to_host(self.mean).astype(np.float64), self.noise_variance)
-
-    def _by_rows(self, X: Any, make: Callable[[Known, Posterior], HostArray], dtype: Any = None) -> Array:
-        """What is made of each row and its posterior, one below the other, in the library of the rows."""
+    def _by_rows(self, X: Any, make: Callable[..., HostArray]) -> Array:
+        """What is made of some rows and their posterior, one below the other, in the library of the rows."""
         A = self._operators("transform", (X,), {})["X"]
         check_columns(self, "X", A)
-        _check_sparse(A)
-        W, mean, noise = self._host_model
-        if A.shape[1] != len(W):
-            raise InvalidProblem(
-                f"X must have the {len(W)} columns of the training data; got {A.shape[1]}."
-            )
-        place = A.device.blocks
-        model, pairs = Model(place.asarray(W), place.asarray(mean), noise), Pairs.of(W.shape[1])
+        p, k = self.weights.shape
+        if A.shape[1] != p:
+            raise InvalidProblem(f"X must have the {p} columns of the training data; got {A.shape[1]}.")
+        V = np.column_stack([to_host(self.weights), to_host(self.mean)])
+        posterior = Posterior(Model(V.astype(np.float64), self.noise_variance))
+        height = max(ENTRIES // (p * k), 1)
         parts = []
         for block in A.in_blocks("X").blocks():
-            height = max(ENTRIES // max(A.shape[1], model.W.shape[1] ** 2), 1)
             for a, b in pairwise([*range(0, block.rows, height), block.rows]):
-                known = known_entries(block.cut(a, b), model.mean, place)
-                parts.append(make(known, Posterior(known, model, pairs, place)))
-        return A.device.asarray(np.concatenate(parts), dtype or A.dtype)
-
-
-class PredictedEntries(HeldOutScore):
-    """The share of known entries of held-out rows that the others of their row predict."""
-
-    label = "share of known entries predicted"
-
-    def of_solution(
-        self, problem: Any, solution: IncompletePCASolution, ks: Sequence[int | None]
-    ) -> HostArray:
-        return np.array([solution.of_first(k).score(problem.X) for k in ks])
+                R, mask, C, z = posterior.of_rows(block.cut(a, b))
+                if A.sparse:
+                    R, mask = R.toarray(), mask.toarray()
+                parts.append(make(R, mask, C[:, :-1, :-1], z[:, :-1]))
+        return A.device.asarray(np.concatenate(parts), A.dtype)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -304,23 +207,23 @@ class IncompletePCA(ls.Problem[IncompletePCASolution], adjusts_rows=False):
     Parameters
     ----------
     X : data of shape (n, p)
-        Missing entries are NaN. Of sparse rows the stored entries are known, zeros among them, and all others missing.
-        Memory is that of the known entries.
+        Missing entries are NaN. Of sparse rows the stored entries are known, zeros among them, and all others are
+        missing; memory is that of the known entries.
     k : int
         The number of components, below p. `linspec.cross_validate` chooses it by held-out rows, of which each known
         entry is predicted from the others.
 
     Notes
     -----
-    Residual: the root mean square by which a step of EM changes fitted entries, relative to σ, with the change of
-    log σ² over √2. It is 0 only where the gradient of the likelihood is, does not depend on units, and is computed from
-    the data. The likelihood is then as far from its maximum as about N/2 times the square of the residual, for N known
-    entries, divided by the share of the gap that a step closes.
+    Residual: the root mean square by which a step of EM changes the fitted known entries, relative to σ, together with
+    the change of log σ² over √2. It is 0 only where the gradient of the likelihood is, does not depend on units, and is
+    computed from the data.
 
     - A row without known entries changes nothing. A column without any gets weights 0 and mean NaN.
     - If components meet all known entries, the likelihood has no maximum: σ² is held at 1e-10 of the variance, and the
       status is RANK_DEFICIENT.
-    - With missing entries there may be several maxima.
+    - Without missing entries the answer is that of `linspec.SVD`, which is quicker. With them there may be several
+      maxima, and a small residual says only that one is reached: compare `log_likelihood` after other seeds.
 
     Examples
     --------
@@ -339,70 +242,33 @@ class IncompletePCA(ls.Problem[IncompletePCASolution], adjusts_rows=False):
     )
 
     name: ClassVar[str] = "incomplete-pca"
-    found: ClassVar[tuple[str, ...]] = ("components", "mean", "noise_variance")
-    held_out_scores: ClassVar[Mapping[str, str]] = {
-        "entries": "linspec_svd.incomplete.problem:PredictedEntries"
-    }
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_sparse(self.X)
+    found: ClassVar[tuple[str, ...]] = ("weights", "mean", "noise_variance")
 
     def moments_of_its_own(self, passes: Passes) -> KnownEntries:
         """What makes passes over the known entries."""
         return KnownEntries(self, passes)
 
-    def start(self, given: Any) -> dict[str, Array]:
-        """Return W, μ and σ² of an earlier answer."""
-        if not isinstance(given, IncompletePCASolution) or given.components.shape[0] != self.X.shape[1]:
-            raise InvalidProblem(
-                f"start must be a solution of IncompletePCA with {self.X.shape[1]} columns; got {given!r}."
-            )
-        W, mean, noise = given._host_model
-        return {"components": W, "mean": mean, "noise_variance": np.asarray(noise)}
-
     def certify(self, moments: KnownEntries, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Judge W, μ and σ² by one pass, and put them into the form of the answer."""
         W, mean, noise = (to_host(arrays[name]) for name in self.found)
-        seen = moments.expectation(Model(W, mean, float(noise)))
+        step = moments.step(Model(np.column_stack([W, mean]), float(noise)))
         P, s, _ = tall_svd(W)
-        empty = np.flatnonzero(moments.counts == 0)
-        place = self.X.device
+        place, dtype = self.X.device, self.X.dtype
+        noise = step.model.noise
+        turned = P * s * signs_of_columns(P, HOST)
+        empty = step.counts == 0
         fields = {
-            "components": place.asarray(P * signs_of_columns(P, place.blocks), self.X.dtype),
-            "explained_variance": s**2 + seen.model.noise,
-            "mean": place.asarray(np.where(moments.counts > 0, mean, np.nan), self.X.dtype),
-            "noise_variance": seen.model.noise,
-            "log_likelihood": -seen.loss / 2,
-            "known": seen.known,
+            "weights": place.asarray(turned, dtype),
+            "explained_variance": s**2 + noise,
+            "mean": place.asarray(np.where(empty, np.nan, mean), dtype),
+            "total_variance": float(s @ s + len(mean) * noise),
+            "log_likelihood": -float(step.loss) / 2,
         }
-        complete = seen.known == moments.n * len(mean)
-        notes: list[tuple[Status | None, str]] = [] if complete else [(None, ANOTHER)]
-        if len(empty):
-            text = f"No entry is known of column {', '.join(map(str, empty[:10]))}: its mean is NaN."
-            notes.append((None, text))
-        if seen.model.noise <= seen.least * (1 + 1e-6):
-            text = (
-                f"{self.k} components meet all known entries: the noise is held at {LEAST_NOISE:g} of the variance. Ask "
-                "for fewer."
-            )
-            notes.append((Status.RANK_DEFICIENT, text))
-        return Certificate(seen.residual, tuple(notes), fields)
-
-
-def _check_sparse(A: Any) -> None:
-    """Refuse sparse rows on a device."""
-    if A.sparse and not A.device.on_host:
-        raise UnsupportedData(
-            "X must be dense, or sparse on the host; got a sparse matrix on a device. Copy it to the host."
-        )
-
-
-def _dense(known: Known) -> tuple[HostArray, HostArray]:
-    """R and the mask of some rows as arrays on the host."""
-    R, mask = (to_host(part) if is_array(part) else part.toarray() for part in known[:2])
-    return R, mask
-
-
-def _diagonals(C: HostArray) -> HostArray:
-    return np.diagonal(C, axis1=1, axis2=2)
+        notes: list[tuple[ls.Status | None, str]] = []
+        if empty.any():
+            notes.append((None, f"No entry is known of {empty.sum()} columns, which have mean NaN."))
+        if noise <= 2 * LEAST_NOISE * moments.variance:
+            notes.append((ls.Status.RANK_DEFICIENT, EXACT))
+        elif s[-1] ** 2 < VANISHED * noise:
+            notes.append((ls.Status.INCOMPLETE, SADDLE))
+        return Certificate(step.residual, tuple(notes), fields)
