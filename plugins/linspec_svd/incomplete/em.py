@@ -8,9 +8,9 @@ covariance C, and minus twice the log-likelihood f:
     K = I + WᵀW / σ²,  C = K⁻¹,  z = C Wᵀr / σ²                                          (1)
     f = Σᵢ |Oᵢ| log 2πσ² + log det K + (rᵀr − rᵀW z) / σ²                                (2)
 
-For column j, sums over the rows in which it is known give the system of its row [wⱼ, μⱼ] in the next step of EM:
+For column j, sums over the rows in which it is known give the system of its row [μⱼ, wⱼ] in the next step of EM:
 
-    Aⱼ = Σ [C + zzᵀ, z; zᵀ, 1],  bⱼ = Σ rᵢⱼ [z; 1],  Gⱼ = bⱼ − Aⱼ [wⱼ; 0]                (3)
+    Aⱼ = Σ [1, zᵀ; z, C + zzᵀ],  bⱼ = Σ rᵢⱼ [1; z],  Gⱼ = bⱼ − Aⱼ [0; wⱼ]                (3)
 
 −2 Gⱼ/σ² is the gradient of f, and EM adds Aⱼ⁻¹Gⱼ. With s = Σ E(r − Wz)² and N known entries the residual is
 
@@ -22,14 +22,13 @@ the combination whose g is shortest is the next point (Walker & Ni 2011); where 
 Source: Tipping & Bishop 1999, J. R. Stat. Soc. B 61:611, appendix B; Ilin & Raiko 2010, JMLR 11:1957, section 4; Liu,
 Rubin & Wu 1998, Biometrika 85:755; Walker & Ni 2011, SIAM J. Numer. Anal. 49(4), doi:10.1137/10078356X, algorithm AA.
 Where we differ: all K are one product, of the mask of known entries with products of columns of W, and so are all Aⱼ.
-[W, 0] stands for W: then C has a diagonal entry 1 for the mean, which is taken out of Aⱼ again. σ² has a lower limit,
+[0, W] stands for W: then C has a diagonal entry 1 for the mean, which is left out of Aⱼ. [1, 0; m, S^½] is a triangle. σ² has a lower limit,
 because f has no minimum where W z meets all known entries. Steps are compared in the metric of known entries over σ².
 Blocks are copied to the host, where all is computed.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
@@ -52,13 +51,6 @@ OVERSAMPLE, STEPS = 10, 5  # further columns of the first steps, and their numbe
 FAINT = 0.1  # least square of a column in these steps, as a share of σ²
 
 
-class Model(NamedTuple):
-    """V = [W, μ] of shape (p, k + 1), and σ²."""
-
-    V: HostArray
-    noise: float
-
-
 def known_entries(block: Any, mean: HostArray) -> tuple[Any, Any]:
     """Return R = X − 1μᵀ, 0 where entries are missing, and the mask. Of sparse rows the stored entries are known."""
     if hasattr(block, "XT"):
@@ -79,83 +71,54 @@ def known_entries(block: Any, mean: HostArray) -> tuple[Any, Any]:
 
 
 class Posterior(Reduction):
-    """The sums of (3), those of [C + zzᵀ, z; zᵀ, 1] over all rows, and Σ log det K and Σ rᵀr."""
+    """The sums of (3), those of [1, zᵀ; z, C + zzᵀ] over all rows, and Σ log det C and Σ rᵀr, for V = [μ, W]."""
 
     raw = True
 
-    def __init__(self, model: Model) -> None:
-        V, self.noise = model
-        self.mean = V[:, -1]
+    def __init__(self, V: HostArray, noise: float) -> None:
+        self.mean = V[:, 0]
         self.W = V.copy()
-        self.W[:, -1] = 0.0
-        pairs = self.W[:, :, None] * self.W[:, None, :]
+        self.W[:, 0] = 0.0
+        self.noise = noise
+        pairs = np.einsum("ja,jb->jab", self.W, self.W)
         self.pairs = pairs.reshape(len(V), -1)
         self.columns = self.pairs.shape[1]
-        self.multiplied = 2.0 * self.columns
 
-    def of_rows(self, block: Any) -> tuple[Any, Any, HostArray, HostArray]:
+    def of_rows(self, block: Any) -> Any:
         """R, the mask, C and z of some rows."""
         R, mask = known_entries(block, self.mean)
         k = self.W.shape[1]
-        squares = (mask @ self.pairs).reshape(-1, k, k)
-        C = np.linalg.inv(squares / self.noise + np.eye(k))  # (1)
+        squares = mask @ self.pairs / self.noise
+        C = np.linalg.inv(squares.reshape(-1, k, k) + np.eye(k))
         products = R @ self.W / self.noise
-        z = C @ products[:, :, None]
-        return R, mask, C, z[:, :, 0]
+        return R, mask, C, np.einsum("iab,ib->ia", C, products)  # (1)
 
-    def zero(self) -> list[HostArray]:
+    def zero(self) -> Any:
         shapes = self.pairs.shape, self.W.shape, self.columns, 2
         return list(map(np.zeros, shapes))
 
-    def add(self, total: list[HostArray], blocks: list[Any], rows: slice) -> None:
+    def add(self, total: Any, blocks: Any, rows: Any) -> None:
         R, mask, C, u = self.of_rows(blocks[0])
         logarithms = np.linalg.slogdet(C)[1]
-        total[3] += -logarithms.sum(), (R * R).sum()
-        C[:, -1, -1] = 0.0
-        u[:, -1] = 1.0
-        second = C + u[:, :, None] * u[:, None, :]
-        second = second.reshape(-1, self.columns)
+        total[3] += logarithms.sum(), (R * R).sum()
+        C[:, 0, 0] = 0.0
+        u[:, 0] = 1.0
+        second = C + np.einsum("ia,ib->iab", u, u)
+        second = second.reshape(len(u), -1)
         total[0] += mask.T @ second  # (3)
         total[1] += R.T @ u
         total[2] += second.sum(axis=0)
 
 
 class Step(NamedTuple):
-    """What a pass says of a model: f, the residual, the next model of EM, and that with expanded parameters."""
+    """What a pass says of a model θ, log σ² and V: f, the residual, the next θ of EM, and that with any m and S."""
 
-    model: Model
+    theta: HostArray
     counts: HostArray
     loss: float
     residual: float
-    plain: Model
-    expanded: Model
-
-
-def step_of(model: Model, sums: Posterior, total: list[HostArray], least: float) -> Step:
-    """Solve the systems (3), with `least` as the lower limit of σ²."""
-    V, noise = model
-    A, b, second, (logarithms, squares) = total
-    k = b.shape[1]
-    A = A.reshape(-1, k, k)
-    counts = A[:, -1, -1].copy()
-    known = max(counts.sum(), 1.0)
-    G = b - (A @ sums.W[:, :, None])[:, :, 0]
-    A += EPS * (1 + counts[:, None, None]) * np.eye(k)
-    D = np.linalg.solve(A, G[:, :, None])[:, :, 0]
-    gain = np.vdot(G, D) / known
-    fitted = np.vdot(b, sums.W)
-    left = squares - fitted - np.vdot(G, sums.W)
-    left = max(left / known, least)
-    growth = math.log(max(left / noise, EPS))
-    residual = math.sqrt(max(gain, 0.0) / noise + growth**2 / 2)  # (4)
-    loss = known * math.log(2 * math.pi * noise) + logarithms
-    loss += (squares - fitted) / noise  # (2)
-    V = V + D
-    noise = max(left - gain, least)
-    second = second.reshape(k, k)
-    second = second / second[-1, -1] + EPS * k * np.eye(k)
-    T = np.linalg.cholesky(second[::-1, ::-1])  # [S^½, m; 0, 1] with its rows and columns in reverse
-    return Step(model, counts, loss, residual, Model(V, noise), Model(V @ T[::-1, ::-1], noise))
+    plain: HostArray
+    expanded: HostArray
 
 
 class KnownEntries:
@@ -166,24 +129,47 @@ class KnownEntries:
         self.rows = problem.X.in_blocks("X")
         self.passes = passes
         self.variance = 0.0
-        nothing = np.zeros((self.rows.shape[1], 1))
-        step = self.step(Model(nothing, 1.0))
-        if not math.isfinite(step.loss):
+        step = self.step(np.zeros(self.rows.shape[1] + 1))
+        if not np.isfinite(step.loss):
             raise NonFiniteData("X must have known entries that are finite; got infinity, or squares beyond 1e308.")
-        self.means, self.variance = step.plain
-        if not self.variance > 0:
+        logarithm, *self.means = step.plain
+        self.variance = np.exp(logarithm)
+        if not self.variance > EPS * np.square(self.means).max():
             raise InvalidProblem("X must have known entries that vary; got constant columns. Leave them out.")
 
-    def step(self, model: Model) -> Step:
-        """Make one pass with a model."""
+    def step(self, theta: HostArray) -> Step:
+        """Make one pass with a model, and solve the systems (3)."""
+        V, noise = theta[1:].reshape(self.rows.shape[1], -1), np.exp(theta[0])
         self.passes.take()
-        sums = Posterior(model)
+        sums = Posterior(V, noise)
         executor = self.rows.executor or LOCAL
         between = self.passes.between(self.rows.shape[0])
-        total, entries = executor.reduce([self.rows], lambda _: sums, between)[1::2]
-        self.passes.columns += sums.multiplied
-        self.passes.flops += 2.0 * entries * sums.multiplied
-        return step_of(model, sums, total, LEAST_NOISE * self.variance)
+        _, total, _, entries = executor.reduce([self.rows], lambda _: sums, between)
+        self.passes.columns += 2.0 * sums.columns
+        self.passes.flops += 4.0 * entries * sums.columns
+        A, b, second, (logarithms, squares) = total
+        k = b.shape[1]
+        A = A.reshape(-1, k, k)
+        counts = A[:, 0, 0].copy()
+        known = max(counts.sum(), 1.0)
+        G = b - np.einsum("jab,jb->ja", A, sums.W)
+        A += EPS * (1 + counts.max()) * np.eye(k)
+        D = np.linalg.solve(A, G[..., None])[..., 0]
+        gain = np.vdot(G, D) / known
+        fitted = np.vdot(b, sums.W)
+        left = squares - fitted - np.vdot(G, sums.W)
+        least = max(LEAST_NOISE * self.variance, float(np.finfo(float).tiny))
+        left = max(left / known, least)
+        growth = np.log(left / noise)
+        residual = np.sqrt(max(gain, 0.0) / noise + growth**2 / 2)  # (4)
+        loss = known * np.log(2 * np.pi * noise) - logarithms
+        loss += (squares - fitted) / noise  # (2)
+        V = V + D
+        logarithm = np.log(max(left - gain, least))
+        second = second.reshape(k, k) / second[0] + EPS * k * np.eye(k)
+        expanded = V @ np.linalg.cholesky(second)
+        following = (np.append(logarithm, part) for part in (V, expanded))
+        return Step(theta, counts, loss, residual, *following)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,19 +179,17 @@ class EM(Solver):
     tol: float | None = tol_option()
     max_iterations: int = limit_option(5000)
     depth: ClassVar[int] = 0
-    kind: ClassVar[str] = "plain"
 
     def iterate(self, problem: Any, moments: KnownEntries, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield a model after each pass, but for those after which f has risen."""
         step = moments.step(_begun(problem.k, moments, context, start or {}))
-        pairs: list[list[HostArray]] = []
+        pairs: list[Any] = []
         while True:
-            V, noise = step.model
-            arrays = {"weights": V[:, :-1], "mean": V[:, -1], "noise_variance": np.asarray(noise)}
+            mean, *columns = step.theta[1:].reshape(-1, problem.k + 1).T
+            arrays = dict(weights=np.column_stack(columns), mean=mean, noise_variance=np.exp(step.theta[0]))
             yield Iterate(step.residual, arrays.copy)
-            plain = getattr(step, self.kind)
-            pairs.append([_flat(step.model), _flat(plain)])
-            pairs = pairs[-self.depth - 1 :]
+            plain = step.expanded if self.depth else step.plain
+            pairs = [*pairs, (step.theta, plain)][-self.depth - 1 :]
             trial = moments.step(_mixed(np.array(pairs), step))
             if not trial.loss <= step.loss + RISE * step.counts.sum():
                 pairs = []
@@ -217,8 +201,7 @@ class EM(Solver):
 class AndersonEM(EM):
     """EM with expanded parameters, and Anderson's mixing (Liu, Rubin & Wu 1998; Walker & Ni 2011)."""
 
-    depth: int = option(5, "earlier steps that are mixed; 0: none", at_least=0)  # type: ignore[misc]
-    kind: ClassVar[str] = "expanded"
+    depth: int = option(5, "earlier steps that are mixed", at_least=1)  # type: ignore[misc]
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate:
@@ -226,39 +209,36 @@ class AndersonEM(EM):
         return sweeps_estimate(replace(sizes, k=(sizes.k + 1) ** 2), 30)
 
 
-def _flat(model: Model) -> HostArray:
-    return np.append(model.V, np.log(model.noise))
-
-
-def _mixed(pairs: HostArray, step: Step) -> Model:
+def _mixed(pairs: HostArray, step: Step) -> HostArray:
     """The combination of pairs of a point and the next one whose step is shortest."""
-    V, noise = step.model
-    size = np.sqrt(step.counts / noise)
-    metric = np.append(np.repeat(size, V.shape[1]), np.sqrt(step.counts.sum() / 2))
+    weights = np.repeat(step.counts / np.exp(step.theta[0]), len(step.theta) // len(step.counts))
+    metric = np.sqrt(np.append(step.counts.sum() / 2, weights))
     ends = pairs[:, 1]
     steps = (ends - pairs[:, 0]) * metric
     shares = np.linalg.lstsq(np.diff(steps, axis=0).T, steps[-1], rcond=EPS**0.5)[0]
-    theta = ends[-1] - shares @ np.diff(ends, axis=0)
-    noise = max(np.exp(theta[-1]), step.plain.noise / 10)
-    return Model(theta[:-1].reshape(V.shape), noise)
+    theta: HostArray = ends[-1] - shares @ np.diff(ends, axis=0)
+    theta[0] = max(theta[0], step.plain[0] - 2)
+    return theta
 
 
-def _begun(k: int, moments: KnownEntries, context: Context, start: Any) -> Model:
+def _begun(k: int, moments: KnownEntries, context: Context, start: Any) -> HostArray:
     """The model of a start; columns that it lacks are the longest of more, after some steps.
 
     While σ² is too large, columns would vanish, and columns of zeros never grow again.
     """
-    p = len(moments.means)
-    W = to_host(start.get("weights", np.zeros((p, 0))))[:, :k]
-    noise = max(moments.variance - np.vdot(W, W) / p, LEAST_NOISE * moments.variance)
+    means = np.asarray(moments.means)
+    W = to_host(start.get("weights", np.zeros((len(means), 0))))[:, :k]
+    noise = max(moments.variance - np.vdot(W, W) / len(W), LEAST_NOISE * moments.variance)
     lacking = k - W.shape[1]
     if lacking:
-        random = context.rng.standard_normal((p, min(lacking + OVERSAMPLE, p - 1)))
-        V = np.hstack([W, math.sqrt(noise / p) * random, moments.means])
+        shape = len(W), min(lacking + OVERSAMPLE, len(W) - 1)
+        random = np.sqrt(noise / len(W)) * context.rng.standard_normal(shape)
+        V = np.column_stack([means, W, random])
         for _ in range(STEPS):
-            V, noise = moments.step(Model(V, noise)).expanded
-            P, s, _ = tall_svd(V[:, :-1])
-            V[:, :-1] = P * np.maximum(s, math.sqrt(FAINT * noise))
-        W = V[:, :k]
-    mean = start.get("mean", moments.means)
-    return Model(np.column_stack([W, mean]), float(start.get("noise_variance", noise)))
+            theta = moments.step(np.append(np.log(noise), V)).expanded
+            noise, V = np.exp(theta[0]), theta[1:].reshape(V.shape)
+            P, s, _ = tall_svd(V[:, 1:])
+            V[:, 1:] = P * np.maximum(s, np.sqrt(FAINT * noise))
+        W = V[:, 1 : k + 1]
+    V = np.column_stack([start.get("mean", means), W])
+    return np.append(np.log(start.get("noise_variance", noise)), V)

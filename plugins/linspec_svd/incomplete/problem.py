@@ -29,12 +29,10 @@ from linspec.iteration import Certificate
 from linspec.linalg import EPS, signs_of_columns, tall_svd
 from linspec.rows import Passes
 from linspec.solving import NewRows, check_columns
-from linspec_svd.incomplete.em import LEAST_NOISE, KnownEntries, Model, Posterior
+from linspec_svd.incomplete.em import LEAST_NOISE, KnownEntries, Posterior
 
 ENTRIES = 2**21  # of rows that are made dense at once
 VANISHED = 1e-6  # square of a column of W, as a share of σ²
-EXACT = "The components meet all known entries, and the noise is held at its limit. Ask for fewer."
-SADDLE = "A component has vanished: the likelihood is stationary, and may be larger elsewhere. Take another seed."
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -77,13 +75,7 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
     def noise_variance(self) -> float:
         """σ², of an entry about the components; of the first k of an answer with more, all that they leave."""
         p, k = self.weights.shape
-        left = self.total_variance - self.explained_variance.sum()
-        return float(left / (p - k))
-
-    @property
-    def components(self) -> Array:
-        """W with columns of length 1, of shape (p, k): without missing entries the singular vectors of the rows."""
-        return tall_svd(self.weights)[0]
+        return float(self.total_variance - self.explained_variance.sum()) / (p - k)
 
     @with_device
     def transform(self, X: Any) -> Array:  # type: ignore[override]  # one matrix, and no confounds
@@ -155,7 +147,7 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         W, noise = to_host(self.weights), self.noise_variance
 
         def squares(R: HostArray, mask: HostArray, C: HostArray, z: HostArray) -> HostArray:
-            leverages = np.sum(W.T * (C @ W.T), axis=1) / noise
+            leverages = np.einsum("ja,iab,jb->ij", W, C, W, optimize=True) / noise
             errors = mask * (R - z @ W.T)
             errors = errors / np.maximum(1 - leverages, EPS)  # (1)
             return np.array([[np.vdot(errors, errors), np.vdot(R, R)]])
@@ -184,16 +176,16 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         p, k = self.weights.shape
         if A.shape[1] != p:
             raise InvalidProblem(f"X must have the {p} columns of the training data; got {A.shape[1]}.")
-        V = np.column_stack([to_host(self.weights), to_host(self.mean)])
-        posterior = Posterior(Model(V.astype(np.float64), self.noise_variance))
-        height = max(ENTRIES // (p * k), 1)
+        V = np.column_stack([to_host(self.mean), to_host(self.weights)])
+        posterior = Posterior(V.astype(np.float64), self.noise_variance)
         parts = []
         for block in A.in_blocks("X").blocks():
-            for a, b in pairwise([*range(0, block.rows, height), block.rows]):
+            ends = range(0, block.rows, max(ENTRIES // (p * k), 1))
+            for a, b in pairwise([*ends, block.rows]):
                 R, mask, C, z = posterior.of_rows(block.cut(a, b))
                 if A.sparse:
                     R, mask = R.toarray(), mask.toarray()
-                parts.append(make(R, mask, C[:, :-1, :-1], z[:, :-1]))
+                parts.append(make(R, mask, C[:, 1:, 1:], z[:, 1:]))
         return A.device.asarray(np.concatenate(parts), A.dtype)
 
 
@@ -251,24 +243,26 @@ class IncompletePCA(ls.Problem[IncompletePCASolution], adjusts_rows=False):
     def certify(self, moments: KnownEntries, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Judge W, μ and σ² by one pass, and put them into the form of the answer."""
         W, mean, noise = (to_host(arrays[name]) for name in self.found)
-        step = moments.step(Model(np.column_stack([W, mean]), float(noise)))
+        step = moments.step(np.append(np.log(noise), np.column_stack([mean, W])))
+        noise = float(np.exp(step.theta[0]))
         P, s, _ = tall_svd(W)
-        place, dtype = self.X.device, self.X.dtype
-        noise = step.model.noise
-        turned = P * s * signs_of_columns(P, HOST)
+        device, dtype = self.X.device, self.X.dtype
+        W = P * s * signs_of_columns(P, HOST)
         empty = step.counts == 0
         fields = {
-            "weights": place.asarray(turned, dtype),
+            "weights": device.asarray(W, dtype),
             "explained_variance": s**2 + noise,
-            "mean": place.asarray(np.where(empty, np.nan, mean), dtype),
-            "total_variance": float(s @ s + len(mean) * noise),
+            "mean": device.asarray(np.where(empty, np.nan, mean), dtype),
+            "total_variance": float(s @ s) + len(W) * noise,
             "log_likelihood": -float(step.loss) / 2,
         }
-        notes: list[tuple[ls.Status | None, str]] = []
+        notes: list[Any] = []
         if empty.any():
             notes.append((None, f"No entry is known of {empty.sum()} columns, which have mean NaN."))
         if noise <= 2 * LEAST_NOISE * moments.variance:
-            notes.append((ls.Status.RANK_DEFICIENT, EXACT))
+            text = "The components meet all known entries, and the noise is held at its limit. Ask for fewer."
+            notes.append((ls.Status.RANK_DEFICIENT, text))
         elif s[-1] ** 2 < VANISHED * noise:
-            notes.append((ls.Status.INCOMPLETE, SADDLE))
-        return Certificate(step.residual, tuple(notes), fields)
+            text = "A component has vanished: the likelihood may be larger elsewhere. Take another seed."
+            notes.append((ls.Status.INCOMPLETE, text))
+        return Certificate(float(step.residual), tuple(notes), fields)
