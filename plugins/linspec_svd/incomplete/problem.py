@@ -230,7 +230,10 @@ class IncompletePCA(ls.Problem[IncompletePCASolution], adjusts_rows=False):
     X: Any = ls.matrix("data", once=False)
     k: Any = ls.count(
         "components",
-        limits=lambda problem: {"rows": problem.X.shape[0], "columns of X less one": problem.X.shape[1] - 1},
+        limits=lambda problem: {
+            "rows": problem.X.shape[0],
+            f"columns but one (n_features={problem.X.shape[1]})": problem.X.shape[1] - 1,
+        },
     )
 
     name: ClassVar[str] = "incomplete-pca"
