@@ -47,8 +47,7 @@ from linspec.solving import Solver
 
 LEAST_NOISE = 1e-10  # limit of σ², as a share of the variance of known entries about the means of their columns
 RISE = 1e-10  # by which f may rise for each known entry: that is rounding
-OVERSAMPLE, STEPS = 10, 5  # further columns of the first steps, and their number
-FAINT = 0.1  # least square of a column in these steps, as a share of σ²
+STEPS, FAINT = 5, 0.1  # of new columns, and the least square of a column in these, as a share of σ²
 
 
 def known_entries(block: Any, mean: HostArray) -> tuple[Any, Any]:
@@ -222,23 +221,19 @@ def _mixed(pairs: HostArray, step: Step) -> HostArray:
 
 
 def _begun(k: int, moments: KnownEntries, context: Context, start: Any) -> HostArray:
-    """The model of a start; columns that it lacks are the longest of more, after some steps.
+    """The model of a start, with random columns for those that it lacks, which take some steps.
 
-    While σ² is too large, columns would vanish, and columns of zeros never grow again.
+    While σ² is too large, columns would vanish in them, and columns of zeros never grow again.
     """
     means = np.asarray(moments.means)
     W = to_host(start.get("weights", np.zeros((len(means), 0))))[:, :k]
     noise = max(moments.variance - np.vdot(W, W) / len(W), LEAST_NOISE * moments.variance)
-    lacking = k - W.shape[1]
-    if lacking:
-        shape = len(W), min(lacking + OVERSAMPLE, len(W) - 1)
-        random = np.sqrt(noise / len(W)) * context.rng.standard_normal(shape)
-        V = np.column_stack([means, W, random])
-        for _ in range(STEPS):
-            theta = moments.step(np.append(np.log(noise), V)).expanded
-            noise, V = np.exp(theta[0]), theta[1:].reshape(V.shape)
-            P, s, _ = tall_svd(V[:, 1:])
-            V[:, 1:] = P * np.maximum(s, np.sqrt(FAINT * noise))
-        W = V[:, 1 : k + 1]
-    V = np.column_stack([start.get("mean", means), W])
-    return np.append(np.log(start.get("noise_variance", noise)), V)
+    random = context.rng.standard_normal((len(W), k - W.shape[1]))
+    V = np.column_stack([start.get("mean", means), W, random * np.sqrt(noise / len(W))])
+    theta = np.append(np.log(start.get("noise_variance", noise)), V)
+    for _ in range(STEPS * bool(random.size)):
+        theta = moments.step(theta).expanded
+        P, s, _ = tall_svd(theta[1:].reshape(V.shape)[:, 1:])
+        least = np.sqrt(FAINT * np.exp(theta[0]))
+        theta[1:].reshape(V.shape)[:, 1:] = P * np.maximum(s, least)
+    return theta
