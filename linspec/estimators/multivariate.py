@@ -250,7 +250,7 @@ class IncompletePCA(Transformer):
     ) -> None:
         self._store(locals())
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]  # no weights of rows
         """Compute the components of rows.
 
         Parameters

@@ -327,7 +327,7 @@ def of_targets(X: Array, H: Array, ridge: float = 0.0) -> Pencil:
 
 PAIR = "x_weights", "y_weights"
 SVD = spectral(of_one, cases=cases(8, ridge=0, k=3), values="S", vectors=("Vh.T",), root=True)
-INCOMPLETE_PCA = Reference(
+INCOMPLETE_PCA = Reference(  # without missing entries: eigenvalues of the covariance matrix
     cases=lambda: [case for case in cases(8, center=False, ridge=0, k=3)() if case.gentle],
     exact=lambda case: {"values": SVD.exact(case.changed(center=True))["S"] ** 2 / len(case.matrices[0])},
     seen=lambda _, s: {"values": s.explained_variance},
@@ -335,7 +335,6 @@ INCOMPLETE_PCA = Reference(
     signs=True,
     gaps=True,
 )
-"""Without missing entries the answer is known: eigenvalues of the covariance matrix."""
 CCA = spectral(
     second_moments,
     cases=cases(8, 6, k=3),

@@ -1,6 +1,6 @@
 """EM for probabilistic principal components of rows with missing entries, and the same in few passes.
 
-Problem: rows x = μ + W z + σ ε, where z has k and ε has p standard normal numbers. Of row i the entries in Oᵢ are known.
+Problem: rows x = μ + W z + σ ε, where z and ε have k and p standard normal numbers. Of row i the entries Oᵢ are known.
 The likelihood of all known entries is to be a maximum over W, μ and σ².
 Method: r = x − μ, and W without a row for each entry that is missing, give the posterior of z, with mean z and
 covariance C, and minus twice the log-likelihood f:
@@ -22,9 +22,10 @@ the combination whose g is shortest is the next point (Walker & Ni 2011); where 
 Source: Tipping & Bishop 1999, J. R. Stat. Soc. B 61:611, appendix B; Ilin & Raiko 2010, JMLR 11:1957, section 4; Liu,
 Rubin & Wu 1998, Biometrika 85:755; Walker & Ni 2011, SIAM J. Numer. Anal. 49(4), doi:10.1137/10078356X, algorithm AA.
 Where we differ: all K are one product, of the mask of known entries with products of columns of W, and so are all Aⱼ.
-[0, W] stands for W: then C has a diagonal entry 1 for the mean, which is left out of Aⱼ. [1, 0; m, S^½] is a triangle. σ² has a lower limit,
-because f has no minimum where W z meets all known entries. Steps are compared in the metric of known entries over σ².
-Blocks are copied to the host, where all is computed.
+[0, W] stands for W: then C has a diagonal entry 1 for the mean, which is left out of Aⱼ. The next model for any m and S
+is [μ, W] times a triangle, with [1, mᵀ; m, S + mmᵀ] the triangle times its transpose. σ² has a lower limit, because f
+has no minimum where W z meets all known entries. Steps are compared in the metric of known entries over σ². Blocks are
+copied to the host, where all is computed.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ from linspec.linalg import EPS, tall_svd
 from linspec.rows import LOCAL, Passes, Reduction
 from linspec.solving import Solver
 
-LEAST_NOISE = 1e-10  # limit of σ², as a share of the variance of known entries about the means of their columns
+LEAST_NOISE = (
+    1e-10  # limit of σ², as a share of the variance of known entries about the means of their columns
+)
 RISE = 1e-10  # by which f may rise for each known entry: that is rounding
 STEPS, FAINT = 5, 0.1  # of new columns, and the least square of a column in these, as a share of σ²
 
@@ -53,7 +56,9 @@ STEPS, FAINT = 5, 0.1  # of new columns, and the least square of a column in the
 def known_entries(block: Any, mean: HostArray) -> tuple[Any, Any]:
     """Return R = X − 1μᵀ, 0 where entries are missing, and the mask. Of sparse rows the stored entries are known."""
     if hasattr(block, "XT"):
-        raise UnsupportedData("X must be dense, or sparse on the host; got sparse rows on a device. Copy them.")
+        raise UnsupportedData(
+            "X must be dense, or sparse on the host; got sparse rows on a device. Copy them."
+        )
     sparse = hasattr(block, "matrix")
     if sparse:
         rows = block.matrix[block.start : block.start + block.rows]
@@ -72,13 +77,10 @@ def known_entries(block: Any, mean: HostArray) -> tuple[Any, Any]:
 class Posterior(Reduction):
     """The sums of (3), those of [1, zᵀ; z, C + zzᵀ] over all rows, and Σ log det C and Σ rᵀr, for V = [μ, W]."""
 
-    raw = True
-
     def __init__(self, V: HostArray, noise: float) -> None:
-        self.mean = V[:, 0]
+        self.mean, self.noise = V[:, 0], noise
         self.W = V.copy()
         self.W[:, 0] = 0.0
-        self.noise = noise
         pairs = np.einsum("ja,jb->jab", self.W, self.W)
         self.pairs = pairs.reshape(len(V), -1)
         self.columns = self.pairs.shape[1]
@@ -98,12 +100,10 @@ class Posterior(Reduction):
 
     def add(self, total: Any, blocks: Any, rows: Any) -> None:
         R, mask, C, u = self.of_rows(blocks[0])
-        logarithms = np.linalg.slogdet(C)[1]
-        total[3] += logarithms.sum(), (R * R).sum()
+        total[3] += np.linalg.slogdet(C)[1].sum(), (R * R).sum()
         C[:, 0, 0] = 0.0
         u[:, 0] = 1.0
-        second = C + np.einsum("ia,ib->iab", u, u)
-        second = second.reshape(len(u), -1)
+        second = (C + np.einsum("ia,ib->iab", u, u)).reshape(len(u), -1)
         total[0] += mask.T @ second  # (3)
         total[1] += R.T @ u
         total[2] += second.sum(axis=0)
@@ -125,25 +125,27 @@ class KnownEntries:
 
     def __init__(self, problem: Any, passes: Passes) -> None:
         passes.reserved += problem.certificate_products
-        self.rows = problem.X.in_blocks("X")
-        self.passes = passes
+        self.rows, self.passes = problem.X.in_blocks("X"), passes
         self.variance = 0.0
         step = self.step(np.zeros(self.rows.shape[1] + 1))
         if not np.isfinite(step.loss):
-            raise NonFiniteData("X must have known entries that are finite; got infinity, or squares beyond 1e308.")
+            raise NonFiniteData(
+                "X must have known entries that are finite; got infinity, or squares beyond 1e308."
+            )
         logarithm, *self.means = step.plain
         self.variance = np.exp(logarithm)
-        if not self.variance > EPS * np.square(self.means).max():
-            raise InvalidProblem("X must have known entries that vary; got constant columns. Leave them out.")
+        if not self.variance > max(100 * EPS * np.square(self.means).max(), 1e-300):
+            raise InvalidProblem(
+                "X must have known entries that vary in a column; got none. NaN marks missing ones."
+            )
 
     def step(self, theta: HostArray) -> Step:
         """Make one pass with a model, and solve the systems (3)."""
         V, noise = theta[1:].reshape(self.rows.shape[1], -1), np.exp(theta[0])
         self.passes.take()
         sums = Posterior(V, noise)
-        executor = self.rows.executor or LOCAL
         between = self.passes.between(self.rows.shape[0])
-        _, total, _, entries = executor.reduce([self.rows], lambda _: sums, between)
+        _, total, _, entries = (self.rows.executor or LOCAL).reduce([self.rows], lambda _: sums, between)
         self.passes.columns += 2.0 * sums.columns
         self.passes.flops += 4.0 * entries * sums.columns
         A, b, second, (logarithms, squares) = total
@@ -156,13 +158,11 @@ class KnownEntries:
         D = np.linalg.solve(A, G[..., None])[..., 0]
         gain = np.vdot(G, D) / known
         fitted = np.vdot(b, sums.W)
-        left = squares - fitted - np.vdot(G, sums.W)
         least = max(LEAST_NOISE * self.variance, float(np.finfo(float).tiny))
-        left = max(left / known, least)
+        left = max((squares - fitted - np.vdot(G, sums.W)) / known, least)
         growth = np.log(left / noise)
         residual = np.sqrt(max(gain, 0.0) / noise + growth**2 / 2)  # (4)
-        loss = known * np.log(2 * np.pi * noise) - logarithms
-        loss += (squares - fitted) / noise  # (2)
+        loss = known * np.log(2 * np.pi * noise) - logarithms + (squares - fitted) / noise  # (2)
         V = V + D
         logarithm = np.log(max(left - gain, least))
         second = second.reshape(k, k) / second[0] + EPS * k * np.eye(k)
@@ -179,13 +179,17 @@ class EM(Solver):
     max_iterations: int = limit_option(5000)
     depth: ClassVar[int] = 0
 
-    def iterate(self, problem: Any, moments: KnownEntries, context: Context, start: Any) -> Iterator[Iterate]:
+    def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield a model after each pass, but for those after which f has risen."""
         step = moments.step(_begun(problem.k, moments, context, start or {}))
         pairs: list[Any] = []
         while True:
             mean, *columns = step.theta[1:].reshape(-1, problem.k + 1).T
-            arrays = dict(weights=np.column_stack(columns), mean=mean, noise_variance=np.exp(step.theta[0]))
+            arrays = {
+                "weights": np.column_stack(columns),
+                "mean": mean,
+                "noise_variance": np.exp(step.theta[0]),
+            }
             yield Iterate(step.residual, arrays.copy)
             plain = step.expanded if self.depth else step.plain
             pairs = [*pairs, (step.theta, plain)][-self.depth - 1 :]
@@ -210,10 +214,10 @@ class AndersonEM(EM):
 
 def _mixed(pairs: HostArray, step: Step) -> HostArray:
     """The combination of pairs of a point and the next one whose step is shortest."""
-    weights = np.repeat(step.counts / np.exp(step.theta[0]), len(step.theta) // len(step.counts))
+    weights = np.repeat(step.counts, len(step.theta) // len(step.counts)) / np.exp(step.theta[0])
     metric = np.sqrt(np.append(step.counts.sum() / 2, weights))
-    ends = pairs[:, 1]
-    steps = (ends - pairs[:, 0]) * metric
+    points, ends = pairs.transpose(1, 0, 2)
+    steps = (ends - points) * metric
     shares = np.linalg.lstsq(np.diff(steps, axis=0).T, steps[-1], rcond=EPS**0.5)[0]
     theta: HostArray = ends[-1] - shares @ np.diff(ends, axis=0)
     theta[0] = max(theta[0], step.plain[0] - 2)
@@ -233,7 +237,7 @@ def _begun(k: int, moments: KnownEntries, context: Context, start: Any) -> HostA
     theta = np.append(np.log(start.get("noise_variance", noise)), V)
     for _ in range(STEPS * bool(random.size)):
         theta = moments.step(theta).expanded
-        P, s, _ = tall_svd(theta[1:].reshape(V.shape)[:, 1:])
-        least = np.sqrt(FAINT * np.exp(theta[0]))
-        theta[1:].reshape(V.shape)[:, 1:] = P * np.maximum(s, least)
+        V = theta[1:].reshape(V.shape)
+        P, s, _ = tall_svd(V[:, 1:])
+        V[:, 1:] = P * np.maximum(s, np.sqrt(FAINT * np.exp(theta[0])))
     return theta

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,9 +29,6 @@ from linspec.linalg import EPS, signs_of_columns, tall_svd
 from linspec.rows import Passes
 from linspec.solving import NewRows, check_columns
 from linspec_svd.incomplete.em import LEAST_NOISE, KnownEntries, Posterior
-
-ENTRIES = 2**21  # of rows that are made dense at once
-VANISHED = 1e-6  # square of a column of W, as a share of σ²
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -97,7 +93,7 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         InvalidProblem
             The columns are not those of the training data.
         """
-        return self._by_rows(X, lambda R, mask, C, z: z)
+        return self._by_rows(X, lambda rows: rows[3])
 
     @with_device
     def score_errors(self, X: Any) -> Array:
@@ -112,7 +108,7 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         array of shape (n, k)
             The fewer entries of a row are known, the larger: 1 if none is.
         """
-        return self._by_rows(X, lambda R, mask, C, z: np.sqrt(np.diagonal(C, axis1=1, axis2=2)))
+        return self._by_rows(X, lambda rows: np.sqrt(np.diagonal(rows[2], axis1=1, axis2=2)))
 
     @with_device
     def impute(self, X: Any) -> Array:
@@ -128,7 +124,7 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
             Dense; NaN in a column that had no known entry in training.
         """
         W, mean = to_host(self.weights), to_host(self.mean)
-        return self._by_rows(X, lambda R, mask, C, z: mean + np.where(mask, R, z @ W.T))
+        return self._by_rows(X, lambda rows: mean + np.where(rows[1], rows[0], rows[3] @ W.T))
 
     @with_device
     def score(self, X: Any) -> float:
@@ -146,7 +142,8 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         """
         W, noise = to_host(self.weights), self.noise_variance
 
-        def squares(R: HostArray, mask: HostArray, C: HostArray, z: HostArray) -> HostArray:
+        def squares(rows: Any) -> HostArray:
+            R, mask, C, z = rows
             leverages = np.einsum("ja,iab,jb->ij", W, C, W, optimize=True) / noise
             errors = mask * (R - z @ W.T)
             errors = errors / np.maximum(1 - leverages, EPS)  # (1)
@@ -169,7 +166,7 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         """
         return NewRows.of(self, "X").restored(scores, self.weights.T, "scores")
 
-    def _by_rows(self, X: Any, make: Callable[..., HostArray]) -> Array:
+    def _by_rows(self, X: Any, make: Callable[[Any], HostArray]) -> Array:
         """What is made of some rows and their posterior, one below the other, in the library of the rows."""
         A = self._operators("transform", (X,), {})["X"]
         check_columns(self, "X", A)
@@ -178,14 +175,13 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
             raise InvalidProblem(f"X must have the {p} columns of the training data; got {A.shape[1]}.")
         V = np.column_stack([to_host(self.mean), to_host(self.weights)])
         posterior = Posterior(V.astype(np.float64), self.noise_variance)
-        parts = []
+        parts, height = [], max(2**21 // (p * k), 1)  # rows
         for block in A.in_blocks("X").blocks():
-            ends = range(0, block.rows, max(ENTRIES // (p * k), 1))
-            for a, b in pairwise([*ends, block.rows]):
-                R, mask, C, z = posterior.of_rows(block.cut(a, b))
+            for start in range(0, block.rows, height):
+                R, mask, C, z = posterior.of_rows(block.cut(start, min(start + height, block.rows)))
                 if A.sparse:
                     R, mask = R.toarray(), mask.toarray()
-                parts.append(make(R, mask, C[:, 1:, 1:], z[:, 1:]))
+                parts.append(make((R, mask, C[:, 1:, 1:], z[:, 1:])))
         return A.device.asarray(np.concatenate(parts), A.dtype)
 
 
@@ -247,25 +243,23 @@ class IncompletePCA(ls.Problem[IncompletePCASolution], adjusts_rows=False):
         """Judge W, μ and σ² by one pass, and put them into the form of the answer."""
         W, mean, noise = (to_host(arrays[name]) for name in self.found)
         step = moments.step(np.append(np.log(noise), np.column_stack([mean, W])))
-        noise = float(np.exp(step.theta[0]))
+        variance = float(np.exp(step.theta[0]))
         P, s, _ = tall_svd(W)
-        device, dtype = self.X.device, self.X.dtype
+        asarray = self.X.device.asarray
         W = P * s * signs_of_columns(P, HOST)
         empty = step.counts == 0
         fields = {
-            "weights": device.asarray(W, dtype),
-            "explained_variance": s**2 + noise,
-            "mean": device.asarray(np.where(empty, np.nan, mean), dtype),
-            "total_variance": float(s @ s) + len(W) * noise,
+            "weights": asarray(W, self.X.dtype),
+            "explained_variance": s**2 + variance,
+            "mean": asarray(np.where(empty, np.nan, mean), self.X.dtype),
+            "total_variance": float(s @ s) + len(W) * variance,
             "log_likelihood": -float(step.loss) / 2,
         }
         notes: list[Any] = []
         if empty.any():
             notes.append((None, f"No entry is known of {empty.sum()} columns, which have mean NaN."))
-        if noise <= 2 * LEAST_NOISE * moments.variance:
-            text = "The components meet all known entries, and the noise is held at its limit. Ask for fewer."
-            notes.append((ls.Status.RANK_DEFICIENT, text))
-        elif s[-1] ** 2 < VANISHED * noise:
-            text = "A component has vanished: the likelihood may be larger elsewhere. Take another seed."
-            notes.append((ls.Status.INCOMPLETE, text))
+        if variance <= 2 * LEAST_NOISE * moments.variance:
+            notes.append((ls.Status.RANK_DEFICIENT, "The components meet all known entries. Ask for fewer."))
+        elif s[-1] ** 2 < 1e-6 * variance:  # where the likelihood is stationary in W = 0
+            notes.append((ls.Status.INCOMPLETE, "A component has vanished. Take another seed, or fewer."))
         return Certificate(float(step.residual), tuple(notes), fields)
