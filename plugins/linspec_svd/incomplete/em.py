@@ -163,7 +163,7 @@ class KnownEntries:
         growth = np.log(left / noise)
         residual = np.sqrt(max(gain, 0.0) / noise + growth**2 / 2)  # (4)
         loss = known * np.log(2 * np.pi * noise) - logarithms + (squares - fitted) / noise  # (2)
-        V = V + D
+        V = np.where(counts[:, None] > 0, V + D, 0.0)
         logarithm = np.log(max(left - gain, least))
         second = second.reshape(k, k) / second[0] + EPS * k * np.eye(k)
         expanded = V @ np.linalg.cholesky(second)
@@ -181,7 +181,8 @@ class EM(Solver):
 
     def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield a model after each pass, but for those after which f has risen."""
-        step = moments.step(_begun(problem.k, moments, context, start or {}))
+        kind = "expanded" if self.depth else "plain"
+        step = moments.step(_begun(problem.k, moments, context, start or {}, kind))
         pairs: list[Any] = []
         while True:
             mean, *columns = step.theta[1:].reshape(-1, problem.k + 1).T
@@ -191,7 +192,7 @@ class EM(Solver):
                 "noise_variance": np.exp(step.theta[0]),
             }
             yield Iterate(step.residual, arrays.copy)
-            plain = step.expanded if self.depth else step.plain
+            plain = getattr(step, kind)
             pairs = [*pairs, (step.theta, plain)][-self.depth - 1 :]
             trial = moments.step(_mixed(np.array(pairs), step))
             if not trial.loss <= step.loss + RISE * step.counts.sum():
@@ -224,7 +225,7 @@ def _mixed(pairs: HostArray, step: Step) -> HostArray:
     return theta
 
 
-def _begun(k: int, moments: KnownEntries, context: Context, start: Any) -> HostArray:
+def _begun(k: int, moments: KnownEntries, context: Context, start: Any, kind: str) -> HostArray:
     """The model of a start, with random columns for those that it lacks, which take some steps.
 
     While σ² is too large, columns would vanish in them, and columns of zeros never grow again.
@@ -233,10 +234,10 @@ def _begun(k: int, moments: KnownEntries, context: Context, start: Any) -> HostA
     W = to_host(start.get("weights", np.zeros((len(means), 0))))[:, :k]
     noise = max(moments.variance - np.vdot(W, W) / len(W), LEAST_NOISE * moments.variance)
     random = context.rng.standard_normal((len(W), k - W.shape[1]))
-    V = np.column_stack([start.get("mean", means), W, random * np.sqrt(noise / len(W))])
+    V = np.column_stack([np.nan_to_num(start.get("mean", means)), W, random * np.sqrt(noise / len(W))])
     theta = np.append(np.log(start.get("noise_variance", noise)), V)
     for _ in range(STEPS * bool(random.size)):
-        theta = moments.step(theta).expanded
+        theta = getattr(moments.step(theta), kind)
         V = theta[1:].reshape(V.shape)
         P, s, _ = tall_svd(V[:, 1:])
         V[:, 1:] = P * np.maximum(s, np.sqrt(FAINT * np.exp(theta[0])))

@@ -245,13 +245,12 @@ class IncompletePCA(ls.Problem[IncompletePCASolution], adjusts_rows=False):
         step = moments.step(np.append(np.log(noise), np.column_stack([mean, W])))
         variance = float(np.exp(step.theta[0]))
         P, s, _ = tall_svd(W)
-        asarray = self.X.device.asarray
         W = P * s * signs_of_columns(P, HOST)
         empty = step.counts == 0
         fields = {
-            "weights": asarray(W, self.X.dtype),
+            "weights": self.X.device.asarray(W, self.X.dtype),
             "explained_variance": s**2 + variance,
-            "mean": asarray(np.where(empty, np.nan, mean), self.X.dtype),
+            "mean": self.X.device.asarray(np.where(empty, np.nan, mean), self.X.dtype),
             "total_variance": float(s @ s) + len(W) * variance,
             "log_likelihood": -float(step.loss) / 2,
         }
