@@ -116,7 +116,7 @@ def test_the_score_predicts_each_entry_from_the_others_and_chooses_k():
 
 def test_odd_rows_and_columns():
     odd = X.copy()
-    odd[:, 1], odd[:, 3] = 7.0, np.nan
+    odd[:, 1], odd[:, 3], odd[7] = 7.0, np.nan, np.nan
     answer = solved(odd, 1)
     assert answer.converged
     assert "No entry is known of 1 columns" in answer.message
