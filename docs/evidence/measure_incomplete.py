@@ -2,9 +2,9 @@
 
     OPENBLAS_NUM_THREADS=1 python docs/evidence/measure_incomplete.py passes|seconds --data FOLDER [--seeds N] [--quick]
 
-passes: until minus twice the log-likelihood is within 1e-6 of its size from that at which `anderson-em` ends, of
-`anderson-em` and of `em` from the same random columns. 30 % of the entries of each table are removed at random; of the counts of words those
-that are stored are known. `em` gets 2000 passes; `behind` is where it ends.
+passes: until minus twice the log-likelihood is within 1e-6 of its size from that at which `anderson-em` ends, of both
+solvers from the same random columns. 30 % of the entries of each table are removed at random; of the counts of words
+those that are stored are known. `em` gets 2000 passes; `behind` is where it ends.
 
 seconds: CPU seconds of `ls.IncompletePCA` and of scikit-learn's `IterativeImputer` in turn, one after the other, on
 columns of variance 1. k is the least of a list with which the removed entries are met no worse than by the imputer.
