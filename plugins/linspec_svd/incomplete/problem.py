@@ -57,7 +57,7 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
     >>> rows = rng.standard_normal((300, 2)) @ rng.standard_normal((2, 6)) + 0.1 * rng.standard_normal((300, 6))
     >>> X = np.where(rng.random(rows.shape) < 0.3, np.nan, rows)
     >>> solution = ls.solve(ls.IncompletePCA(X, k=2), rng=0)
-    >>> bool(np.std(solution.impute(X) - rows) < 0.15), solution.transform(X[:5]).shape
+    >>> bool(np.std(solution.impute(X) - rows) < 0.25), solution.transform(X[:5]).shape
     (True, (5, 2))
     """
 
