@@ -85,7 +85,7 @@ def passes(folder: str | None, seeds: int, *, quick: bool) -> Iterator[tuple[Any
             best = fast[-1][1]
             least = best + CLOSE * abs(best)
             slow = course(problem, "em", seed, least)
-            few = next(count for count, loss in fast[5:] if loss <= least)
+            few = next(count for count, loss in fast if loss <= least)
             yield name, k, seed, few, slow[-1][0], (slow[-1][1] - best) / abs(best)
 
 

@@ -32,17 +32,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse
+from scipy.linalg.lapack import dposv, dpotri
 
 from linspec import limit_option, option, tol_option
 from linspec.arrays import HostArray, to_host
 from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData
 from linspec.iteration import Context, Iterate
-from linspec.linalg import EPS, tall_svd
+from linspec.linalg import EPS, block_krylov
 from linspec.rows import LOCAL, Passes, Reduction
 from linspec.solving import Solver
 
@@ -50,7 +52,8 @@ LEAST_NOISE = (
     1e-10  # limit of σ², as a share of the variance of known entries about the means of their columns
 )
 RISE = 1e-10  # by which f may rise for each known entry: that is rounding
-STEPS, FAINT = 5, 0.1  # of new columns, and the least square of a column in these, as a share of σ²
+PRODUCTS = 4  # with RᵀR, for a start
+MOST, FAINT = 0.99, 0.1  # of the variance that its columns have, and the least square of one, as a share of σ²
 
 
 def known_entries(block: Any, mean: HostArray) -> tuple[Any, Any]:
@@ -74,39 +77,69 @@ def known_entries(block: Any, mean: HostArray) -> tuple[Any, Any]:
     return R, mask
 
 
+class Products(Reduction):
+    """RᵀR Q for thin Q."""
+
+    def __init__(self, mean: HostArray, Q: HostArray) -> None:
+        self.mean, self.Q = mean, Q
+        self.columns = Q.shape[1]
+
+    def zero(self) -> Any:
+        return np.zeros(self.Q.shape)
+
+    def add(self, total: Any, blocks: Any, rows: Any) -> None:
+        R, _ = known_entries(blocks[0], self.mean)
+        total += R.T @ (R @ self.Q)
+
+
 class Posterior(Reduction):
-    """The sums of (3), those of [1, zᵀ; z, C + zzᵀ] over all rows, and Σ log det C and Σ rᵀr, for V = [μ, W]."""
+    """The sums of (3), those of [1, zᵀ; z, C + zzᵀ] over all rows, and Σ log det K and Σ rᵀr, for V = [μ, W]."""
 
     def __init__(self, V: HostArray, noise: float) -> None:
         self.mean, self.noise = V[:, 0], noise
         self.W = V.copy()
         self.W[:, 0] = 0.0
-        pairs = np.einsum("ja,jb->jab", self.W, self.W)
-        self.pairs = pairs.reshape(len(V), -1)
-        self.columns = self.pairs.shape[1]
+        self.i, self.j = np.tril_indices(V.shape[1])
+        self.pairs = self.W[:, self.i] * self.W[:, self.j]
+        self.columns = len(self.i)
 
     def of_rows(self, block: Any) -> Any:
-        """R, the mask, C and z of some rows."""
+        """R, the mask, triangles L with LLᵀ = K, and z of some rows."""
         R, mask = known_entries(block, self.mean)
         k = self.W.shape[1]
-        squares = mask @ self.pairs / self.noise
-        C = np.linalg.inv(squares.reshape(-1, k, k) + np.eye(k))
-        products = R @ self.W / self.noise
-        return R, mask, C, np.einsum("iab,ib->ia", C, products)  # (1)
+        L = np.zeros((R.shape[0], k, k))
+        L[:, self.i, self.j] = mask @ self.pairs / self.noise
+        L += np.eye(k)
+        z = R @ self.W / self.noise
+        for matrix, right in zip(L, z, strict=True):
+            factor, right[:], _ = dposv(matrix.T, right)  # (1)
+            matrix[:] = factor.T
+        return R, mask, L, z
+
+    def covariances(self, L: HostArray) -> HostArray:
+        """The lower triangles of all C."""
+        return np.array([dpotri(factor.T)[0].T[self.i, self.j] for factor in L])
 
     def zero(self) -> Any:
         shapes = self.pairs.shape, self.W.shape, self.columns, 2
         return list(map(np.zeros, shapes))
 
     def add(self, total: Any, blocks: Any, rows: Any) -> None:
-        R, mask, C, u = self.of_rows(blocks[0])
-        total[3] += np.linalg.slogdet(C)[1].sum(), (R * R).sum()
-        C[:, 0, 0] = 0.0
+        R, mask, L, u = self.of_rows(blocks[0])
+        total[3] += 2 * np.log(np.diagonal(L, axis1=1, axis2=2)).sum(), (R * R).sum()
         u[:, 0] = 1.0
-        second = (C + np.einsum("ia,ib->iab", u, u)).reshape(len(u), -1)
+        second = self.covariances(L) + u[:, self.i] * u[:, self.j]
+        second[:, 0] = 1.0
         total[0] += mask.T @ second  # (3)
         total[1] += R.T @ u
         total[2] += second.sum(axis=0)
+
+    def full(self, lower: HostArray) -> HostArray:
+        """Symmetric matrices with these lower triangles."""
+        k = self.W.shape[1]
+        full = np.empty((*lower.shape[:-1], k, k))
+        full[..., self.i, self.j] = full[..., self.j, self.i] = lower
+        return full
 
 
 class Step(NamedTuple):
@@ -132,29 +165,32 @@ class KnownEntries:
             raise NonFiniteData(
                 "X must have known entries that are finite; got infinity, or squares beyond 1e308."
             )
-        logarithm, *self.means = step.plain
-        self.variance = np.exp(logarithm)
+        self.means, self.variance = step.plain[1:], np.exp(step.plain[0])
+        self.known = step.counts.sum()
         if not self.variance > max(100 * EPS * np.square(self.means).max(), 1e-300):
             raise InvalidProblem(
                 "X must have known entries that vary in a column; got none. NaN marks missing ones."
             )
 
-    def step(self, theta: HostArray) -> Step:
-        """Make one pass with a model, and solve the systems (3)."""
-        V, noise = theta[1:].reshape(self.rows.shape[1], -1), np.exp(theta[0])
+    def sums(self, sums: Any) -> Any:
+        """Make one pass."""
         self.passes.take()
-        sums = Posterior(V, noise)
         between = self.passes.between(self.rows.shape[0])
         _, total, _, entries = (self.rows.executor or LOCAL).reduce([self.rows], lambda _: sums, between)
         self.passes.columns += 2.0 * sums.columns
         self.passes.flops += 4.0 * entries * sums.columns
-        A, b, second, (logarithms, squares) = total
-        k = b.shape[1]
-        A = A.reshape(-1, k, k)
+        return total
+
+    def step(self, theta: HostArray) -> Step:
+        """Make one pass with a model, and solve the systems (3)."""
+        V, noise = theta[1:].reshape(self.rows.shape[1], -1), np.exp(theta[0])
+        sums = Posterior(V, noise)
+        A, b, second, (logarithms, squares) = self.sums(sums)
+        A, second = sums.full(A), sums.full(second)
         counts = A[:, 0, 0].copy()
         known = max(counts.sum(), 1.0)
         G = b - np.einsum("jab,jb->ja", A, sums.W)
-        A += EPS * (1 + counts.max()) * np.eye(k)
+        A += EPS * (1 + counts.max()) * np.eye(b.shape[1])
         D = np.linalg.solve(A, G[..., None])[..., 0]
         gain = np.vdot(G, D) / known
         fitted = np.vdot(b, sums.W)
@@ -162,10 +198,10 @@ class KnownEntries:
         left = max((squares - fitted - np.vdot(G, sums.W)) / known, least)
         growth = np.log(left / noise)
         residual = np.sqrt(max(gain, 0.0) / noise + growth**2 / 2)  # (4)
-        loss = known * np.log(2 * np.pi * noise) - logarithms + (squares - fitted) / noise  # (2)
+        loss = known * np.log(2 * np.pi * noise) + logarithms + (squares - fitted) / noise  # (2)
         V = np.where(counts[:, None] > 0, V + D, 0.0)
         logarithm = np.log(max(left - gain, least))
-        second = second.reshape(k, k) / second[0] + EPS * k * np.eye(k)
+        second = second / second[0, 0] + EPS * len(second) * np.eye(len(second))
         expanded = V @ np.linalg.cholesky(second)
         following = (np.append(logarithm, part) for part in (V, expanded))
         return Step(theta, counts, loss, residual, *following)
@@ -182,7 +218,7 @@ class EM(Solver):
     def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield a model after each pass, but for those after which f has risen."""
         kind = "expanded" if self.depth else "plain"
-        step = moments.step(_begun(problem.k, moments, context, start or {}, kind))
+        step = moments.step(_begun(problem.k, moments, context, start))
         pairs: list[Any] = []
         while True:
             mean, *columns = step.theta[1:].reshape(-1, problem.k + 1).T
@@ -225,20 +261,20 @@ def _mixed(pairs: HostArray, step: Step) -> HostArray:
     return theta
 
 
-def _begun(k: int, moments: KnownEntries, context: Context, start: Any, kind: str) -> HostArray:
-    """The model of a start, with random columns for those that it lacks, which take some steps.
-
-    While σ² is too large, columns would vanish in them, and columns of zeros never grow again.
-    """
-    means = np.asarray(moments.means)
-    W = to_host(start.get("weights", np.zeros((len(means), 0))))[:, :k]
-    noise = max(moments.variance - np.vdot(W, W) / len(W), LEAST_NOISE * moments.variance)
-    random = context.rng.standard_normal((len(W), k - W.shape[1]))
-    V = np.column_stack([np.nan_to_num(start.get("mean", means)), W, random * np.sqrt(noise / len(W))])
-    theta = np.append(np.log(start.get("noise_variance", noise)), V)
-    for _ in range(STEPS * bool(random.size)):
-        theta = getattr(moments.step(theta), kind)
-        V = theta[1:].reshape(V.shape)
-        P, s, _ = tall_svd(V[:, 1:])
-        V[:, 1:] = P * np.maximum(s, np.sqrt(FAINT * np.exp(theta[0])))
-    return theta
+def _begun(k: int, moments: KnownEntries, context: Context, start: Any) -> HostArray:
+    """The model of a start, or of the leading eigenvectors of RᵀR, as if what is missing were chosen at random."""
+    means, variance = moments.means, moments.variance
+    n, p = moments.rows.shape
+    if start is None or np.shape(start["weights"])[1] < k:
+        share = moments.known / (n * p)
+        random = context.rng.standard_normal((p, k))
+        krylov = block_krylov(lambda Q: moments.sums(Products(means, Q)), random, k, context.rng)
+        *_, pairs = islice(krylov, PRODUCTS)
+        values = np.maximum(pairs.values / (n * share**2) - (1 / share - 1) * variance, 0.0)
+        values *= min(1.0, MOST * p * variance / values.sum())
+        noise = (p * variance - values.sum()) / (p - k)
+        W = pairs.vectors() * np.sqrt(np.maximum(values - noise, FAINT * noise))
+    else:
+        W = to_host(start["weights"])[:, :k]
+    noise = max(variance - np.vdot(W, W) / p, LEAST_NOISE * variance)
+    return np.append(np.log(noise), np.column_stack([means, W]))

@@ -93,7 +93,7 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         InvalidProblem
             The columns are not those of the training data.
         """
-        return self._by_rows(X, lambda rows: rows[3])
+        return self._by_rows(X, lambda _, rows: rows[3][:, 1:])
 
     @with_device
     def score_errors(self, X: Any) -> Array:
@@ -108,7 +108,7 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         array of shape (n, k)
             The fewer entries of a row are known, the larger: 1 if none is.
         """
-        return self._by_rows(X, lambda rows: np.sqrt(np.diagonal(rows[2], axis1=1, axis2=2)))
+        return self._by_rows(X, lambda law, rows: np.sqrt(law.covariances(rows[2])[:, law.i == law.j][:, 1:]))
 
     @with_device
     def impute(self, X: Any) -> Array:
@@ -123,8 +123,7 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         array of shape (n, p)
             Dense; NaN in a column that had no known entry in training.
         """
-        W, mean = to_host(self.weights), to_host(self.mean)
-        return self._by_rows(X, lambda rows: mean + np.where(rows[1], rows[0], rows[3] @ W.T))
+        return self._by_rows(X, lambda law, rows: law.mean + np.where(rows[1], rows[0], rows[3] @ law.W.T))
 
     @with_device
     def score(self, X: Any) -> float:
@@ -140,12 +139,12 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         float
             1 − Σ (x − E[x | others])² / Σ (x − μ)²: at most 1, and below 0 if means would do better.
         """
-        W, noise = to_host(self.weights), self.noise_variance
 
-        def squares(rows: Any) -> HostArray:
-            R, mask, C, z = rows
-            leverages = np.einsum("ja,iab,jb->ij", W, C, W, optimize=True) / noise
-            errors = mask * (R - z @ W.T)
+        def squares(law: Posterior, rows: Any) -> HostArray:
+            R, mask, L, z = rows
+            twice = np.where(law.i == law.j, 1, 2) / law.noise
+            leverages = law.covariances(L) @ (law.pairs * twice).T
+            errors = mask * (R - z @ law.W.T)
             errors = errors / np.maximum(1 - leverages, EPS)  # (1)
             return np.array([[np.vdot(errors, errors), np.vdot(R, R)]])
 
@@ -166,7 +165,7 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         """
         return NewRows.of(self, "X").restored(scores, self.weights.T, "scores")
 
-    def _by_rows(self, X: Any, make: Callable[[Any], HostArray]) -> Array:
+    def _by_rows(self, X: Any, make: Callable[[Posterior, Any], HostArray]) -> Array:
         """What is made of some rows and their posterior, one below the other, in the library of the rows."""
         A = self._operators("transform", (X,), {})["X"]
         check_columns(self, "X", A)
@@ -178,10 +177,10 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         parts, height = [], max(2**21 // (p * k), 1)  # rows
         for block in A.in_blocks("X").blocks():
             for start in range(0, block.rows, height):
-                R, mask, C, z = posterior.of_rows(block.cut(start, min(start + height, block.rows)))
+                R, mask, *law = posterior.of_rows(block.cut(start, min(start + height, block.rows)))
                 if A.sparse:
                     R, mask = R.toarray(), mask.toarray()
-                parts.append(make((R, mask, C[:, 1:, 1:], z[:, 1:])))
+                parts.append(make(posterior, (R, mask, *law)))
         return A.device.asarray(np.concatenate(parts), A.dtype)
 
 
