@@ -188,7 +188,7 @@ class ReducedRankRegression(Transformer, LinearPredictor):
         self._store(locals())
 
 
-class IncompletePCA(Transformer):
+class IncompletePCA(Transformer, Scored):
     """Principal components of rows with missing entries, which are NaN; of sparse rows those that are not stored.
 
     Parameters
@@ -266,22 +266,6 @@ class IncompletePCA(Transformer):
             The estimator itself.
         """
         return super().fit(X)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Compute the share of the squares of known entries that the other known entries of their row predict.
-
-        Parameters
-        ----------
-        X : data of shape (n_samples, n_features)
-        y : None
-            Not used.
-
-        Returns
-        -------
-        float
-            At most 1. `GridSearchCV` chooses `n_components` by it.
-        """
-        return float(self._answer("score", X))
 
     def inverse_transform(self, X: Any) -> Array:
         """Compute the rows that have the given scores.

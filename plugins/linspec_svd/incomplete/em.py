@@ -100,46 +100,38 @@ class Posterior(Reduction):
         self.W = V.copy()
         self.W[:, 0] = 0.0
         self.i, self.j = np.tril_indices(V.shape[1])
-        self.pairs = self.W[:, self.i] * self.W[:, self.j]
+        self.pairs = self.W[:, self.i] * self.W[:, self.j] / noise
         self.columns = len(self.i)
 
-    def of_rows(self, block: Any) -> Any:
-        """R, the mask, triangles L with LLᵀ = K, and z of some rows."""
-        R, mask = known_entries(block, self.mean)
+    def full(self, lower: HostArray) -> HostArray:
+        """Symmetric matrices of these lower triangles."""
         k = self.W.shape[1]
-        L = np.zeros((R.shape[0], k, k))
-        L[:, self.i, self.j] = mask @ self.pairs / self.noise
-        L += np.eye(k)
-        z = R @ self.W / self.noise
-        for matrix, right in zip(L, z, strict=True):
-            factor, right[:], _ = dposv(matrix.T, right)  # (1)
-            matrix[:] = factor.T
-        return R, mask, L, z
+        full = np.empty((*lower.shape[:-1], k, k))
+        full[..., self.i, self.j] = full[..., self.j, self.i] = lower
+        return full
 
-    def covariances(self, L: HostArray) -> HostArray:
-        """The lower triangles of all C."""
-        return np.array([dpotri(factor.T)[0].T[self.i, self.j] for factor in L])
+    def of_rows(self, block: Any) -> Any:
+        """R, the mask, lower triangles of C, z, and the diagonals of triangles L with LLᵀ = K, of some rows."""
+        R, mask = known_entries(block, self.mean)
+        K = self.full(mask @ self.pairs) + np.eye(self.W.shape[1])
+        solved = list(map(dposv, K, R @ self.W / self.noise))
+        C = [dpotri(factor)[0].T[self.i, self.j] for factor, _, _ in solved]  # (1)
+        diagonals = [factor.diagonal() for factor, _, _ in solved]
+        return R, mask, np.array(C), np.array([z for _, z, _ in solved]), np.array(diagonals)
 
     def zero(self) -> Any:
         shapes = self.pairs.shape, self.W.shape, self.columns, 2
         return list(map(np.zeros, shapes))
 
     def add(self, total: Any, blocks: Any, rows: Any) -> None:
-        R, mask, L, u = self.of_rows(blocks[0])
-        total[3] += 2 * np.log(np.diagonal(L, axis1=1, axis2=2)).sum(), (R * R).sum()
+        R, mask, C, u, diagonals = self.of_rows(blocks[0])
+        total[3] += 2 * np.log(diagonals).sum(), (R * R).sum()
         u[:, 0] = 1.0
-        second = self.covariances(L) + u[:, self.i] * u[:, self.j]
+        second = C + u[:, self.i] * u[:, self.j]
         second[:, 0] = 1.0
         total[0] += mask.T @ second  # (3)
         total[1] += R.T @ u
         total[2] += second.sum(axis=0)
-
-    def full(self, lower: HostArray) -> HostArray:
-        """Symmetric matrices with these lower triangles."""
-        k = self.W.shape[1]
-        full = np.empty((*lower.shape[:-1], k, k))
-        full[..., self.i, self.j] = full[..., self.j, self.i] = lower
-        return full
 
 
 class Step(NamedTuple):
@@ -251,10 +243,9 @@ class AndersonEM(EM):
 
 def _mixed(pairs: HostArray, step: Step) -> HostArray:
     """The combination of pairs of a point and the next one whose step is shortest."""
-    weights = np.repeat(step.counts, len(step.theta) // len(step.counts)) / np.exp(step.theta[0])
-    metric = np.sqrt(np.append(step.counts.sum() / 2, weights))
     points, ends = pairs.transpose(1, 0, 2)
-    steps = (ends - points) * metric
+    steps = ends - points
+    steps[:, 0] *= np.sqrt(len(step.counts) * np.exp(step.theta[0]) / 2)
     shares = np.linalg.lstsq(np.diff(steps, axis=0).T, steps[-1], rcond=EPS**0.5)[0]
     theta: HostArray = ends[-1] - shares @ np.diff(ends, axis=0)
     theta[0] = max(theta[0], step.plain[0] - 2)

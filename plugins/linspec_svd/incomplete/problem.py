@@ -108,7 +108,7 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         array of shape (n, k)
             The fewer entries of a row are known, the larger: 1 if none is.
         """
-        return self._by_rows(X, lambda law, rows: np.sqrt(law.covariances(rows[2])[:, law.i == law.j][:, 1:]))
+        return self._by_rows(X, lambda law, rows: np.sqrt(rows[2][:, law.i == law.j][:, 1:]))
 
     @with_device
     def impute(self, X: Any) -> Array:
@@ -141,9 +141,8 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         """
 
         def squares(law: Posterior, rows: Any) -> HostArray:
-            R, mask, L, z = rows
-            twice = np.where(law.i == law.j, 1, 2) / law.noise
-            leverages = law.covariances(L) @ (law.pairs * twice).T
+            R, mask, C, z, _ = rows
+            leverages = (C * np.where(law.i == law.j, 1, 2)) @ law.pairs.T
             errors = mask * (R - z @ law.W.T)
             errors = errors / np.maximum(1 - leverages, EPS)  # (1)
             return np.array([[np.vdot(errors, errors), np.vdot(R, R)]])
