@@ -53,7 +53,7 @@ LEAST_NOISE = (
 )
 RISE = 1e-10  # by which f may rise for each known entry: that is rounding
 PRODUCTS = 4  # with RᵀR, for a start
-MOST, FAINT = 0.99, 0.1  # of the variance that its columns have, and the least square of one, as a share of σ²
+LEAST, FAINT = 0.01, 0.1  # its σ², as a share of the variance, and the least square of a column, as a share of σ²
 
 
 def known_entries(block: Any, mean: HostArray) -> tuple[Any, Any]:
@@ -151,7 +151,7 @@ class KnownEntries:
     def __init__(self, problem: Any, passes: Passes) -> None:
         passes.reserved += problem.certificate_products
         self.rows, self.passes = problem.X.in_blocks("X"), passes
-        self.variance = 0.0
+        self.variance = float(np.finfo(float).tiny)
         step = self.step(np.zeros(self.rows.shape[1] + 1))
         if not np.isfinite(step.loss):
             raise NonFiniteData(
@@ -186,17 +186,14 @@ class KnownEntries:
         D = np.linalg.solve(A, G[..., None])[..., 0]
         gain = np.vdot(G, D) / known
         fitted = np.vdot(b, sums.W)
-        least = max(LEAST_NOISE * self.variance, float(np.finfo(float).tiny))
+        least = LEAST_NOISE * self.variance
         left = max((squares - fitted - np.vdot(G, sums.W)) / known, least)
-        growth = np.log(left / noise)
-        residual = np.sqrt(max(gain, 0.0) / noise + growth**2 / 2)  # (4)
+        residual = np.sqrt(max(gain, 0.0) / noise + np.log(left / noise) ** 2 / 2)  # (4)
         loss = known * np.log(2 * np.pi * noise) + logarithms + (squares - fitted) / noise  # (2)
         V = np.where(counts[:, None] > 0, V + D, 0.0)
-        logarithm = np.log(max(left - gain, least))
-        second = second / second[0, 0] + EPS * len(second) * np.eye(len(second))
-        expanded = V @ np.linalg.cholesky(second)
-        following = (np.append(logarithm, part) for part in (V, expanded))
-        return Step(theta, counts, loss, residual, *following)
+        plain = np.append(np.log(max(left - gain, least)), V)
+        turn = np.linalg.cholesky(second / second[0, 0] + EPS * len(second) * np.eye(len(second)))
+        return Step(theta, counts, loss, residual, plain, np.append(plain[0], V @ turn))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,20 +210,15 @@ class EM(Solver):
         step = moments.step(_begun(problem.k, moments, context, start))
         pairs: list[Any] = []
         while True:
-            mean, *columns = step.theta[1:].reshape(-1, problem.k + 1).T
-            arrays = {
-                "weights": np.column_stack(columns),
-                "mean": mean,
-                "noise_variance": np.exp(step.theta[0]),
-            }
+            V = step.theta[1:].reshape(-1, problem.k + 1)
+            arrays = {"weights": V[:, 1:], "mean": V[:, 0], "noise_variance": np.exp(step.theta[0])}
             yield Iterate(step.residual, arrays.copy)
-            plain = getattr(step, kind)
-            pairs = [*pairs, (step.theta, plain)][-self.depth - 1 :]
-            trial = moments.step(_mixed(np.array(pairs), step))
-            if not trial.loss <= step.loss + RISE * step.counts.sum():
+            last, after = step.loss + RISE * moments.known, getattr(step, kind)
+            pairs = [*pairs, (step.theta, after)][-self.depth - 1 :]
+            step = moments.step(_mixed(np.array(pairs), moments.rows.shape[1]))
+            if not step.loss <= last:
                 pairs = []
-                trial = moments.step(plain)
-            step = trial
+                step = moments.step(after)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,14 +233,13 @@ class AndersonEM(EM):
         return sweeps_estimate(replace(sizes, k=(sizes.k + 1) ** 2), 30)
 
 
-def _mixed(pairs: HostArray, step: Step) -> HostArray:
+def _mixed(pairs: HostArray, p: int) -> HostArray:
     """The combination of pairs of a point and the next one whose step is shortest."""
     points, ends = pairs.transpose(1, 0, 2)
     steps = ends - points
-    steps[:, 0] *= np.sqrt(len(step.counts) * np.exp(step.theta[0]) / 2)
+    steps[:, 0] *= np.sqrt(p / 2 * np.exp(points[-1, 0]))
     shares = np.linalg.lstsq(np.diff(steps, axis=0).T, steps[-1], rcond=EPS**0.5)[0]
     theta: HostArray = ends[-1] - shares @ np.diff(ends, axis=0)
-    theta[0] = max(theta[0], step.plain[0] - 2)
     return theta
 
 
@@ -256,16 +247,14 @@ def _begun(k: int, moments: KnownEntries, context: Context, start: Any) -> HostA
     """The model of a start, or of the leading eigenvectors of RᵀR, as if what is missing were chosen at random."""
     means, variance = moments.means, moments.variance
     n, p = moments.rows.shape
-    if start is None or np.shape(start["weights"])[1] < k:
+    W = to_host(start["weights"]) if start else np.zeros((p, 0))
+    if W.shape[1] != k:
         share = moments.known / (n * p)
         random = context.rng.standard_normal((p, k))
         krylov = block_krylov(lambda Q: moments.sums(Products(means, Q)), random, k, context.rng)
         *_, pairs = islice(krylov, PRODUCTS)
         values = np.maximum(pairs.values / (n * share**2) - (1 / share - 1) * variance, 0.0)
-        values *= min(1.0, MOST * p * variance / values.sum())
-        noise = (p * variance - values.sum()) / (p - k)
+        noise = max(p * variance - values.sum(), variance) / (p - k)
         W = pairs.vectors() * np.sqrt(np.maximum(values - noise, FAINT * noise))
-    else:
-        W = to_host(start["weights"])[:, :k]
-    noise = max(variance - np.vdot(W, W) / p, LEAST_NOISE * variance)
+    noise = max(variance - np.vdot(W, W) / p, LEAST * variance)
     return np.append(np.log(noise), np.column_stack([means, W]))
