@@ -7,7 +7,7 @@ solvers from the same random columns. 30 % of the entries of each table are remo
 those that are stored are known. `em` gets 2000 passes; `behind` is where it ends.
 
 seconds: CPU seconds of `ls.IncompletePCA` and of scikit-learn's `IterativeImputer` in turn, one after the other, on
-columns of variance 1. k is the least of a list with which the removed entries are met no worse than by the imputer.
+columns of variance 1, after a first call of both. The tolerance of ours is 0.1: the errors do not fall further. k is the least of a list with which the removed entries are met no worse than by the imputer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from showing import Claim, Report, arguments
 import linspec as ls
 from linspec.rows import Passes
 
-REMOVED, CLOSE, MOST = 0.3, 1e-6, 2000
+REMOVED, CLOSE, MOST, TOL = 0.3, 1e-6, 2000, 0.1
 KS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 25, 30, 40, 50, 60, 80)
 TABLES = {"wine": ("X", 178, 3), "satimage": ("X_train", 4435, 8), "usps": ("X_train_x1000", 2000, 20)}
 
@@ -94,6 +94,9 @@ def seconds(folder: str | None, seeds: int, *, quick: bool) -> Iterator[tuple[An
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401
     from sklearn.impute import IterativeImputer
 
+    first = np.where(np.arange(60) % 7, np.arange(60.0), np.nan).reshape(10, 6) ** 2
+    ls.solve(ls.IncompletePCA(first, 1), rng=0, tol=TOL)  # imports
+    IterativeImputer(max_iter=1).fit_transform(first)
     for name in TABLES:
         for seed in range(seeds):
             X = table(folder, name, quick=quick)
@@ -107,7 +110,7 @@ def seconds(folder: str | None, seeds: int, *, quick: bool) -> Iterator[tuple[An
             error = float(np.sqrt(np.mean((filled - X)[gaps] ** 2)))
             for k in KS:
                 began = time.process_time()
-                answer = ls.solve(ls.IncompletePCA(holed, k), rng=seed, tol=1e-2)
+                answer = ls.solve(ls.IncompletePCA(holed, k), rng=seed, tol=TOL)
                 filled = answer.impute(holed)
                 ours = time.process_time() - began
                 mine = float(np.sqrt(np.mean((filled - X)[gaps] ** 2)))

@@ -247,7 +247,8 @@ def _begun(k: int, moments: KnownEntries, context: Context, start: Any) -> HostA
     """The model of a start, or of the leading eigenvectors of RᵀR, as if what is missing were chosen at random."""
     means, variance = moments.means, moments.variance
     n, p = moments.rows.shape
-    W = to_host(start["weights"]) if start else np.zeros((p, 0))
+    start = start or {}
+    W = to_host(start.get("weights", np.zeros((p, 0))))
     if W.shape[1] != k:
         share = moments.known / (n * p)
         random = context.rng.standard_normal((p, k))
@@ -257,4 +258,5 @@ def _begun(k: int, moments: KnownEntries, context: Context, start: Any) -> HostA
         noise = max(p * variance - values.sum(), variance) / (p - k)
         W = pairs.vectors() * np.sqrt(np.maximum(values - noise, FAINT * noise))
     noise = max(variance - np.vdot(W, W) / p, LEAST * variance)
-    return np.append(np.log(noise), np.column_stack([means, W]))
+    mean, noise = start.get("mean", means), start.get("noise_variance", noise)
+    return np.append(np.log(noise), np.column_stack([mean, W]))
