@@ -115,9 +115,9 @@ class Posterior(Reduction):
         R, mask = known_entries(block, self.mean)
         K = self.full(mask @ self.pairs) + np.eye(self.W.shape[1])
         solved = list(map(dposv, K, R @ self.W / self.noise))
-        C = [dpotri(factor)[0].T[self.i, self.j] for factor, _, _ in solved]  # (1)
-        diagonals = [factor.diagonal() for factor, _, _ in solved]
-        return R, mask, np.array(C), np.array([z for _, z, _ in solved]), np.array(diagonals)
+        L, z, _ = map(np.array, zip(*solved, strict=True))
+        C = np.array([dpotri(factor)[0] for factor, _, _ in solved])  # (1)
+        return R, mask, C[:, self.j, self.i], z, np.diagonal(L, axis1=1, axis2=2)
 
     def zero(self) -> Any:
         shapes = self.pairs.shape, self.W.shape, self.columns, 2
