@@ -21,11 +21,13 @@ then W S^½ and μ + W m have standard normal z again (Liu, Rubin & Wu 1998). An
 the combination whose g is shortest is the next point (Walker & Ni 2011); where f rises, the plain step is taken.
 Source: Tipping & Bishop 1999, J. R. Stat. Soc. B 61:611, appendix B; Ilin & Raiko 2010, JMLR 11:1957, section 4; Liu,
 Rubin & Wu 1998, Biometrika 85:755; Walker & Ni 2011, SIAM J. Numer. Anal. 49(4), doi:10.1137/10078356X, algorithm AA.
-Where we differ: all K are one product, of the mask of known entries with products of columns of W, and so are all Aⱼ.
-[0, W] stands for W: then C has a diagonal entry 1 for the mean, which is left out of Aⱼ. The next model for any m and S
-is [μ, W] times a triangle, with [1, mᵀ; m, S + mmᵀ] the triangle times its transpose. σ² has a lower limit, because f
-has no minimum where W z meets all known entries. Steps are compared in the metric of known entries over σ². Blocks are
-copied to the host, where all is computed.
+Where we differ: all K are one product, of the mask of known entries with products of columns of W, and so are all Aⱼ;
+of both only lower triangles are computed. [0, W] stands for W: then C has a diagonal entry 1 for the mean, which is left
+out of Aⱼ. The next model for any m and S is [μ, W] times a triangle, with [1, mᵀ; m, S + mmᵀ] the triangle times its
+transpose. σ² has a lower limit, because f has no minimum where W z meets all known entries. Steps are compared as they
+change entries, and log σ². The first W has the leading eigenvectors of RᵀR, where R = X − 1μᵀ is 0 at missing entries:
+if a share q of entries is known by chance, its eigenvalues over n q² are too large by (1/q − 1) of the variance only.
+Blocks are copied to the host, where all is computed.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ LEAST_NOISE = (
 )
 RISE = 1e-10  # by which f may rise for each known entry: that is rounding
 PRODUCTS = 4  # with RᵀR, for a start
-LEAST, FAINT = 0.01, 0.1  # its σ², as a share of the variance, and the least square of a column, as a share of σ²
+LEAST = 0.01  # its σ², and the square of a column, as a share of the variance
 
 
 def known_entries(block: Any, mean: HostArray) -> tuple[Any, Any]:
@@ -254,9 +256,8 @@ def _begun(k: int, moments: KnownEntries, context: Context, start: Any) -> HostA
         random = context.rng.standard_normal((p, k))
         krylov = block_krylov(lambda Q: moments.sums(Products(means, Q)), random, k, context.rng)
         *_, pairs = islice(krylov, PRODUCTS)
-        values = np.maximum(pairs.values / (n * share**2) - (1 / share - 1) * variance, 0.0)
-        noise = max(p * variance - values.sum(), variance) / (p - k)
-        W = pairs.vectors() * np.sqrt(np.maximum(values - noise, FAINT * noise))
+        values = pairs.values / (n * share**2) + (1 - 1 / share) * variance
+        W = pairs.vectors() * np.sqrt(np.maximum(values, LEAST * variance))
     noise = max(variance - np.vdot(W, W) / p, LEAST * variance)
     mean, noise = start.get("mean", means), start.get("noise_variance", noise)
     return np.append(np.log(noise), np.column_stack([mean, W]))

@@ -108,7 +108,9 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         array of shape (n, k)
             The fewer entries of a row are known, the larger: 1 if none is.
         """
-        return self._by_rows(X, lambda law, rows: np.sqrt(rows[2][:, law.i == law.j][:, 1:]))
+        return self._by_rows(
+            X, lambda posterior, rows: np.sqrt(rows[2][:, posterior.i == posterior.j][:, 1:])
+        )
 
     @with_device
     def impute(self, X: Any) -> Array:
@@ -123,7 +125,9 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         array of shape (n, p)
             Dense; NaN in a column that had no known entry in training.
         """
-        return self._by_rows(X, lambda law, rows: law.mean + np.where(rows[1], rows[0], rows[3] @ law.W.T))
+        return self._by_rows(
+            X, lambda posterior, rows: posterior.mean + np.where(rows[1], rows[0], rows[3] @ posterior.W.T)
+        )
 
     @with_device
     def score(self, X: Any) -> float:
@@ -140,10 +144,10 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
             1 − Σ (x − E[x | others])² / Σ (x − μ)²: at most 1, and below 0 if means would do better.
         """
 
-        def squares(law: Posterior, rows: Any) -> HostArray:
+        def squares(posterior: Posterior, rows: Any) -> HostArray:
             R, mask, C, z, _ = rows
-            leverages = (C * np.where(law.i == law.j, 1, 2)) @ law.pairs.T
-            errors = mask * (R - z @ law.W.T)
+            leverages = (C * np.where(posterior.i == posterior.j, 1, 2)) @ posterior.pairs.T
+            errors = mask * (R - z @ posterior.W.T)
             errors = errors / np.maximum(1 - leverages, EPS)  # (1)
             return np.array([[np.vdot(errors, errors), np.vdot(R, R)]])
 
@@ -176,10 +180,10 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         parts, height = [], max(2**21 // (p * k), 1)  # rows
         for block in A.in_blocks("X").blocks():
             for start in range(0, block.rows, height):
-                R, mask, *law = posterior.of_rows(block.cut(start, min(start + height, block.rows)))
+                R, mask, *moments = posterior.of_rows(block.cut(start, min(start + height, block.rows)))
                 if A.sparse:
                     R, mask = R.toarray(), mask.toarray()
-                parts.append(make(posterior, (R, mask, *law)))
+                parts.append(make(posterior, (R, mask, *moments)))
         return A.device.asarray(np.concatenate(parts), A.dtype)
 
 
