@@ -7,7 +7,8 @@ solvers from the same random columns. 30 % of the entries of each table are remo
 those that are stored are known. `em` gets 2000 passes; `behind` is where it ends.
 
 seconds: CPU seconds of `ls.IncompletePCA` and of scikit-learn's `IterativeImputer` in turn, one after the other, on
-columns of variance 1, after a first call of both. The tolerance of ours is 0.1: the errors do not fall further. k is the least of a list with which the removed entries are met no worse than by the imputer.
+columns of variance 1, after a first call of both. The tolerance of ours is 0.1: errors hardly fall then. k is the
+least of a list with which the removed entries are met no worse than by the imputer.
 """
 
 from __future__ import annotations

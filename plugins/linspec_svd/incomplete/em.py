@@ -22,8 +22,8 @@ the combination whose g is shortest is the next point (Walker & Ni 2011); where 
 Source: Tipping & Bishop 1999, J. R. Stat. Soc. B 61:611, appendix B; Ilin & Raiko 2010, JMLR 11:1957, section 4; Liu,
 Rubin & Wu 1998, Biometrika 85:755; Walker & Ni 2011, SIAM J. Numer. Anal. 49(4), doi:10.1137/10078356X, algorithm AA.
 Where we differ: all K are one product, of the mask of known entries with products of columns of W, and so are all Aⱼ;
-of both only lower triangles are computed. [0, W] stands for W: then C has a diagonal entry 1 for the mean, which is left
-out of Aⱼ. The next model for any m and S is [μ, W] times a triangle, with [1, mᵀ; m, S + mmᵀ] the triangle times its
+of both only lower triangles are computed. [0, W] stands for W: then C has a diagonal entry 1 for the mean, which Aⱼ
+leaves out. The next model for any m and S is [μ, W] times a triangle, with [1, mᵀ; m, S + mmᵀ] the triangle times its
 transpose. σ² has a lower limit, because f has no minimum where W z meets all known entries. Steps are compared as they
 change entries, and log σ². The first W has the leading eigenvectors of RᵀR, where R = X − 1μᵀ is 0 at missing entries:
 if a share q of entries is known by chance, its eigenvalues over n q² are too large by (1/q − 1) of the variance only.
@@ -163,7 +163,8 @@ class KnownEntries:
         self.known = step.counts.sum()
         if not self.variance > max(100 * EPS * np.square(self.means).max(), 1e-300):
             raise InvalidProblem(
-                "X must have known entries that vary in a column; got none. NaN marks missing ones."
+                f"X must have known entries that vary in a column; got none (n_samples={self.rows.shape[0]}). "
+                "NaN marks missing ones."
             )
 
     def sums(self, sums: Any) -> Any:
