@@ -24,7 +24,12 @@ from linspec.estimators.base import ConvergenceWarning
 from linspec.estimators.components import CCA, PCA, KernelCCA
 from linspec.estimators.discriminant import Discriminant
 from linspec.estimators.generic import of
-from linspec.estimators.multivariate import MultisetCCA, PLSRegression, ReducedRankRegression
+from linspec.estimators.multivariate import (
+    IncompletePCA,
+    MultisetCCA,
+    PLSRegression,
+    ReducedRankRegression,
+)
 from linspec.estimators.ridge import KernelRidge, Ridge, RidgeCV
 
 __all__ = [
@@ -32,6 +37,7 @@ __all__ = [
     "PCA",
     "ConvergenceWarning",
     "Discriminant",
+    "IncompletePCA",
     "KernelCCA",
     "KernelRidge",
     "MultisetCCA",

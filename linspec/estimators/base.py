@@ -144,6 +144,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     """
 
     _weights: ClassVar[str]
+    _gaps: ClassVar[bool] = False  # whether NaN stands for a missing entry
 
     solver: Any
     tol: float | None
@@ -206,7 +207,13 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         X = merged(X)
         with on_device(X):  # scikit-learn makes arrays on the current device of CuPy
             X = validate_data(
-                self, X, reset=fitting, accept_sparse=SPARSE, dtype="numeric", ensure_min_samples=least
+                self,
+                X,
+                reset=fitting,
+                accept_sparse=SPARSE,
+                dtype="numeric",
+                ensure_min_samples=least,
+                ensure_all_finite="allow-nan" if self._gaps else True,
             )
         dtype = host_dtype(X) if is_array(X) else X.dtype
         return X if dtype.kind == "f" else as_operator(X, "X", dtype=np.float64)
@@ -297,6 +304,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._gaps
         tags.array_api_support = True
         if tags.transformer_tags is not None:
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]

@@ -7,7 +7,7 @@ linspec takes them. Or they are columns of one X, as pipelines and cross-validat
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import _safe_indexing
@@ -186,6 +186,100 @@ class ReducedRankRegression(Transformer, LinearPredictor):
         solver_options: dict[str, Any] | None = None,
     ) -> None:
         self._store(locals())
+
+
+class IncompletePCA(Transformer, Scored):
+    """Principal components of rows with missing entries, which are NaN; of sparse rows those that are not stored.
+
+    Parameters
+    ----------
+    n_components : int, default 1
+        The number of components, below n_features.
+    solver : str or linspec.Solver, default "auto"
+        A solver of `linspec.IncompletePCA`, by name.
+    tol : float, optional
+        The residual at which to stop; by default 1e-6. Solvers passed as instances ignore it.
+    max_passes : float, optional
+        The largest number of passes over the data.
+    random_state : None, int, numpy.random.RandomState or numpy.random.Generator
+        Seed of all random numbers.
+    solver_options : dict, optional
+        Options of the solver.
+
+    Attributes
+    ----------
+    weights_, explained_variance_, mean_, total_variance_, log_likelihood_
+        The fields of `linspec.IncompletePCASolution`.
+    n_components_ : int
+    n_features_in_ : int
+    feature_names_in_ : numpy.ndarray of shape (n_features,)
+        Set only if the columns of X have names.
+    solution_ : linspec.IncompletePCASolution
+        The solution, whose method `impute` fills rows, and `score_errors` has the errors of scores.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the residual of the solution is above the tolerance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.estimators import IncompletePCA
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.standard_normal((200, 1)) @ rng.standard_normal((1, 5)) + 0.1 * rng.standard_normal((200, 5))
+    >>> X = np.where(rng.random(rows.shape) < 0.2, np.nan, rows)
+    >>> pca = IncompletePCA(n_components=1, random_state=0).fit(X)
+    >>> bool(np.std(pca.inverse_transform(pca.transform(X)) - rows) < 0.15)
+    True
+    """
+
+    _named = "incomplete-pca"
+    _weights = "weights_"
+    _gaps = True
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        *,
+        solver: Any = "auto",
+        tol: float | None = None,
+        max_passes: float | None = None,
+        random_state: Any = None,
+        solver_options: dict[str, Any] | None = None,
+    ) -> None:
+        self._store(locals())
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]  # no weights of rows
+        """Compute the components of rows.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+            Anything that scikit-learn or `linspec.as_operator` accepts; missing entries are NaN.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        IncompletePCA
+            The estimator itself.
+        """
+        return super().fit(X)
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Compute the rows that have the given scores.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_components_)
+            Scores.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+        """
+        return self.solution_.inverse_transform(X)
 
 
 class MultisetCCA(Transformer, Scored):

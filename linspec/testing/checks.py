@@ -330,7 +330,7 @@ def preprocessing(s: Solver, parameters: Sequence[str], effect: str) -> None:
 def bad_data(s: Solver) -> None:
     """NaN, infinity and negative weights are refused."""
     for position in range(len(s.case.matrices)):
-        for value in (np.nan, np.inf):
+        for value in (np.inf,) if s.reference.gaps else (np.nan, np.inf):
             spoilt = s.case.mapped(np.copy)
             spoilt.matrices[position][7, 1] = value
             for matrices in (None, s.wrapped(aslinearoperator, spoilt)):

@@ -102,6 +102,8 @@ class Reference:
         The positions of the matrices whose columns ``scale=True`` divides.
     pairwise : bool, default False
         Whether the problem is allowed memory in proportion to the square of the number of rows.
+    gaps : bool, default False
+        Whether NaN stands for a missing entry, and is not refused.
     missing : str, default ""
         The reason why no solver can run here, such as a library that is not installed.
 
@@ -124,6 +126,7 @@ class Reference:
     companions: tuple[int, ...] = ()
     scaled: tuple[int, ...] = (0, 1, 2)
     pairwise: bool = False
+    gaps: bool = False
     missing: str = ""
 
 
@@ -324,6 +327,14 @@ def of_targets(X: Array, H: Array, ridge: float = 0.0) -> Pencil:
 
 PAIR = "x_weights", "y_weights"
 SVD = spectral(of_one, cases=cases(8, ridge=0, k=3), values="S", vectors=("Vh.T",), root=True)
+INCOMPLETE_PCA = Reference(  # without missing entries: eigenvalues of the covariance matrix
+    cases=lambda: [case for case in cases(8, center=False, ridge=0, k=3)() if case.gentle],
+    exact=lambda case: {"values": SVD.exact(case.changed(center=True))["S"] ** 2 / len(case.matrices[0])},
+    seen=lambda _, s: {"values": s.explained_variance},
+    arrays="weights",
+    signs=True,
+    gaps=True,
+)
 CCA = spectral(
     second_moments,
     cases=cases(8, 6, k=3),

@@ -1,6 +1,19 @@
-"""The table of contents of the solvers for the truncated singular value decomposition."""
+"""The table of contents of the solvers for the truncated singular value decomposition, and of incomplete rows."""
 
-from linspec import Needs, SolverSpec, hookimpl
+from linspec import Needs, ProblemSpec, SolverSpec, hookimpl
+
+
+@hookimpl
+def linspec_problems() -> tuple[ProblemSpec, ...]:
+    """Principal components of rows with missing entries."""
+    return (
+        ProblemSpec(
+            name="incomplete-pca",
+            target="linspec_svd.incomplete.problem:IncompletePCA",
+            summary="Principal components of rows with missing entries, by maximum likelihood.",
+            testing="linspec.testing.references:INCOMPLETE_PCA",
+        ),
+    )
 
 
 @hookimpl
@@ -55,5 +68,23 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             summary="ARPACK of SciPy on products; it calls back, so no run goes on from a checkpoint.",
             reference="Lehoucq, Sorensen & Yang 1998, ARPACK Users' Guide, doi:10.1137/1.9780898719628",
             traits=("iterative", "randomized"),
+        ),
+        SolverSpec(
+            name="em",
+            problem="incomplete-pca",
+            target="linspec_svd.incomplete.em:EM",
+            summary="Expectation and maximisation in turn: one pass a step, and many steps; the reference.",
+            reference="Tipping & Bishop 1999, J. R. Stat. Soc. B 61:611, doi:10.1111/1467-9868.00196",
+            needs=Needs(adjoint=False, entries=True),
+            traits=("iterative", "randomized", "warm-start", "resumable"),
+        ),
+        SolverSpec(
+            name="anderson-em",
+            problem="incomplete-pca",
+            target="linspec_svd.incomplete.em:AndersonEM",
+            summary="EM with expanded parameters and Anderson's mixing: one pass a step, and few steps.",
+            reference="Liu, Rubin & Wu 1998, Biometrika 85:755; Walker & Ni 2011, doi:10.1137/10078356X",
+            needs=Needs(adjoint=False, entries=True),
+            traits=("iterative", "randomized", "warm-start", "resumable", "automatic"),
         ),
     )

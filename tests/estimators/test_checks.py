@@ -15,6 +15,7 @@ from linspec.estimators import (
     CCA,
     PCA,
     Discriminant,
+    IncompletePCA,
     KernelCCA,
     KernelRidge,
     MultisetCCA,
@@ -71,7 +72,7 @@ def expected(estimator):
 @parametrize_with_checks(
     [
         *(PCA(), Pairs(n_components=1), Ridge(), RidgeCV(), Discriminant(), KernelCCA(), KernelRidge()),
-        *(Latent(n_components=1), ReducedRankRegression(), MultisetCCA(columns=VIEWS)),
+        *(Latent(n_components=1), ReducedRankRegression(), MultisetCCA(columns=VIEWS), IncompletePCA()),
         *(of("svd")(), of("least-squares")(), of("pls")()),
     ],
     expected_failed_checks=expected,

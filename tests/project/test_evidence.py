@@ -56,6 +56,7 @@ RUNS = [
     ("measure_rivals", "digits-PCA ridge-1200x800x1 folds-1200x800 words images pls batches --rounds 1"),
     ("measure_share", "numbers --only wine"),
     *(("measure_standard_errors", ""), ("measure_resampling", "coverage"), ("measure_resampling", "levels")),
+    *[("measure_incomplete", f"{part} --seeds 1") for part in ("passes", "seconds")],
 ]
 
 

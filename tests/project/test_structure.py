@@ -104,7 +104,13 @@ PRIVATE = "adjustment beside found given home law ledger made own sweep told ver
 PUBLIC = {"found", "given"}
 """Parameters of public methods, such as ``start(given)``, in these folders and plugins."""
 WITH_PUBLIC = {"families", "kernels", "solving", "workers"}
-WITH_PUBLIC |= {"linspec_dask", "linspec_kernel", "linspec_many_targets", "linspec_reduced_rank"}
+WITH_PUBLIC |= {
+    "linspec_dask",
+    "linspec_kernel",
+    "linspec_many_targets",
+    "linspec_reduced_rank",
+    "linspec_svd",
+}
 
 KINDS = re.compile(
     r"isinstance\([^)]*\b(?:\w*Block|Dense|Sparse|Slices|ByProducts)\b|hasattr\(|\.nnz\b|\.kind\b"

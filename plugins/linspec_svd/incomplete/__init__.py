@@ -1,0 +1,4 @@
+"""Principal components of rows with missing entries.
+
+Read `problem` first, then `em`.
+"""
