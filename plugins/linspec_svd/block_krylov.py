@@ -31,12 +31,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 
 import linspec as ls
 from linspec import form_option, limit_option, option, part, tol_option
 from linspec.arrays import Array, reciprocal
-from linspec.blocks import Sparse
 from linspec.cost import DENSE_RATE, Estimate, Sizes, sweeps_estimate
 from linspec.iteration import Context, Iterate
 from linspec.linalg import RISK, RitzPairs, block_krylov, orthonormal, search, tall_svd
@@ -154,7 +153,7 @@ def products(moments: Moments, exact: Any, *, rough: bool) -> tuple[Any, ...]:
     A = moments.operators[0]
     if not (
         rough
-        and isinstance(A, Sparse)
+        and issparse(getattr(A, "matrix", None))
         and A.dtype == np.float64
         and not moments.pre.directions
         and A.matrix.nnz >= WORTH
@@ -163,7 +162,7 @@ def products(moments: Moments, exact: Any, *, rough: bool) -> tuple[Any, ...]:
         return (exact,)
     M = A.matrix
     twin = moments.again(moments.passes)
-    twin.operators = [Sparse(csr_array((M.data.astype(np.float32), M.indices, M.indptr), M.shape))]
+    twin.operators = [type(A)(csr_array((M.data.astype(np.float32), M.indices, M.indptr), M.shape))]
     return lambda U: twin.operator().row_product(U) if moments.fitted else exact(U), exact
 
 

@@ -35,7 +35,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -201,34 +201,27 @@ class KnownEntries:
 
 @dataclass(frozen=True, kw_only=True)
 class EM(Solver):
-    """Expectation and maximisation in turn (Tipping & Bishop 1999, appendix B)."""
+    """EM with expanded parameters, and Anderson's mixing (Liu, Rubin & Wu 1998; Walker & Ni 2011)."""
 
     tol: float | None = tol_option()
     max_iterations: int = limit_option(5000)
-    depth: ClassVar[int] = 0
+    depth: int = option(5, "earlier steps that are mixed; 0: plain EM", kind=int, at_least=0)
 
     def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield a model after each pass, but for those after which f has risen."""
-        kind = "expanded" if self.depth else "plain"
         step = moments.step(_begun(problem.k, moments, context, start))
         pairs: list[Any] = []
         while True:
             V = step.theta[1:].reshape(-1, problem.k + 1)
             arrays = {"weights": V[:, 1:], "mean": V[:, 0], "noise_variance": np.exp(step.theta[0])}
             yield Iterate(step.residual, arrays.copy)
-            last, after = step.loss + RISE * moments.known, getattr(step, kind)
+            last = step.loss + RISE * moments.known
+            after = step.expanded if self.depth else step.plain
             pairs = [*pairs, (step.theta, after)][-self.depth - 1 :]
             step = moments.step(_mixed(np.array(pairs), moments.rows.shape[1]))
             if not step.loss <= last:
                 pairs = []
                 step = moments.step(after)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AndersonEM(EM):
-    """EM with expanded parameters, and Anderson's mixing (Liu, Rubin & Wu 1998; Walker & Ni 2011)."""
-
-    depth: int = option(5, "earlier steps that are mixed", at_least=1)  # type: ignore[misc]
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate:
