@@ -21,13 +21,12 @@ large first row costs no digits. Weights of rows break the structure; rows are t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, Device, DType, HostArray, to_host
+from linspec.arrays import Array, Device, HostArray, host_dtype
 from linspec.blocks.base import (
     LARGEST_BLOCK_BYTES,
     LONGEST_STRETCH,
@@ -39,31 +38,12 @@ from linspec.blocks.base import (
 )
 from linspec.blocks.dense import TINY, DenseBlock
 
-__all__ = ["Lagged", "LaggedBlock", "chosen_runs", "cut_runs"]
+__all__ = ["Lagged", "LaggedBlock"]
 
 SHORTEST = 64
 """Rows that a run must have beyond its lags, so that (2) pays."""
 
-
-def cut_runs(runs: HostArray, start: int, stop: int) -> HostArray:
-    """Return the runs of rows `start` to `stop` - 1."""
-    ends = np.cumsum(runs[:, 1] - runs[:, 0])
-    begins = ends - (runs[:, 1] - runs[:, 0])
-    cut = runs.copy()
-    cut[:, 0] += np.maximum(start - begins, 0)
-    cut[:, 1] -= np.maximum(ends - stop, 0)
-    return cut[cut[:, 0] < cut[:, 1]]
-
-
-def chosen_runs(runs: HostArray, numbers: HostArray) -> HostArray:
-    """Return the runs of rows of the given numbers, in that order."""
-    ends = np.cumsum(runs[:, 1] - runs[:, 0])
-    run = np.searchsorted(ends, numbers, "right")
-    rows = numbers - ends[run] + runs[run, 1]
-    follows = (np.diff(rows) == 1) & (np.diff(run) == 0)
-    first = np.flatnonzero(np.append(True, ~follows)[: len(rows)])
-    last = np.append(first[1:], len(rows)) - 1
-    return np.column_stack([rows[first], rows[last[: len(first)]] + 1, runs[run[first], 2:]])
+WIDE = np.dtype(np.float64)
 
 
 class LaggedBlock(Block):
@@ -72,272 +52,165 @@ class LaggedBlock(Block):
     Parameters
     ----------
     array : array of shape (m, p)
-    lags : numpy.ndarray of int, of shape (L,)
-    runs : numpy.ndarray of int, of shape (r, 4)
-        Of each run of neighbouring rows: the first, the one after the last, and those of its epoch.
-    dtype : numpy.dtype
-        The precision of products.
-    device : Device
-    row : array of shape (pL,), optional
+        The rows z of the windows, in the precision of products.
+    first : numpy.ndarray of int, of shape (n,)
+        Where the window of each row begins; rows whose windows begin next to each other are a run.
+    places : list of int, of length L
+        Where in a window the row at each lag is.
+    row : array of shape (pL,), or 0
         What is subtracted from each row.
     """
 
-    def __init__(
-        self,
-        array: Array,
-        lags: HostArray,
-        runs: HostArray,
-        dtype: DType,
-        device: Device,
-        row: Array | None = None,
-    ) -> None:
-        self.array, self.lags, self.runs, self.row = array, lags, runs, row
-        self.dtype, self.device, self.channels = dtype, device, int(array.shape[1])
-        self.lengths = runs[:, 1] - runs[:, 0]
-        self.rows, self.columns = int(self.lengths.sum()), self.channels * len(lags)
+    def __init__(self, array: Array, first: HostArray, places: list[int], row: Any = 0.0) -> None:
+        self.array, self.first, self.places, self.row = array, first, places, row
+        self.device = Device.of(array)
+        self.channels, self.span = array.shape[1], max(places)
+        self.rows, self.columns = len(first), array.shape[1] * len(places)
         self.entries = self.rows * self.columns
-        self.places = lags.max() - lags
-        self.span = int(self.places.max())
-        self.starts = np.cumsum(self.lengths + self.span) - self.lengths - self.span
-
-    def _of(self, runs: HostArray) -> LaggedBlock:
-        return LaggedBlock(self.array, self.lags, runs, self.dtype, self.device, self.row)
-
-    @cached_property
-    def base(self) -> Array:
-        """What is subtracted of each channel: the row at the lag next to 0."""
-        if self.row is None:
-            return self.device.zeros((self.channels,), self.dtype)
-        return self.row[self._columns(int(np.abs(self.lags).argmin()))]
-
-    @cached_property
-    def rest(self) -> Array | None:
-        """What is left to subtract at each lag, as one column; None if that is nothing."""
-        if self.row is None:
-            return None
-        device = self.device.blocks
-        rest = device.asarray(self.row) - device.asarray(self.device.xp.concat([self.base] * len(self.lags)))
-        return rest[:, None] if to_host(rest).any() else None
 
     @property
-    def _meets(self) -> HostArray:
-        """Whether a run meets any row of its epoch at a lag."""
-        first, stop, begin, end = (self.runs[:, k, None] for k in range(4))
-        return (first - self.lags < end) & (stop - self.lags > begin)
+    def subtracts(self) -> bool:  # type: ignore[override]
+        """Whether means are far above deviations."""
+        return self.far
 
-    @cached_property
-    def _met(self) -> Array:
-        """Whether a column has a row of an epoch, as one column; else it is exactly minus the row."""
-        return self.device.blocks.asarray(np.repeat(self._meets.any(axis=0), self.channels))[:, None] > 0
+    def runs(self) -> tuple[HostArray, HostArray]:
+        """Return the number of the first row of each run, and the lengths."""
+        begins = np.flatnonzero(np.diff(self.first, prepend=-2) != 1)
+        return begins, np.diff(begins, append=self.rows)
 
-    def _columns(self, i: int) -> slice:
-        return slice(i * self.channels, (i + 1) * self.channels)
+    def rows_at(self, numbers: HostArray) -> Array:
+        """Take rows of the array by their numbers."""
+        numbers = self.device.xp.asarray(numbers, device=self.device.native)
+        return self.device.xp.take(self.array, numbers, axis=0)
 
-    @cached_property
-    def padded(self) -> Array:
-        """The rows z_s of all runs, one run after the other, less the base, in the precision of products."""
-        lengths = self.lengths + self.span
-        shifts = self.runs[:, 0] - self.lags.max() - self.starts
-        numbers = np.repeat(shifts, lengths) + np.arange(lengths.sum())
-        begin, end = (np.repeat(self.runs[:, k], lengths) for k in (2, 3))
-        rows = self.device.asarray(self._taken(self.array, np.clip(numbers, begin, end - 1)), self.dtype)
-        outside = (numbers < begin) | (numbers >= end)
-        if outside.any():
-            rows[self._numbers(np.flatnonzero(outside)), :] = 0.0
-        if self.row is not None:
-            rows -= self.base
-        return rows
-
-    def _numbers(self, numbers: HostArray) -> Array:
-        return self.device.xp.asarray(numbers, device=self.device.native)
-
-    def _taken(self, rows: Array, numbers: HostArray) -> Array:
-        if isinstance(rows, np.ndarray):
-            return rows[numbers, :]
-        return self.device.xp.take(rows, self._numbers(numbers), axis=0)
-
-    def _at(self, rows: Array, place: int) -> Array:
-        """The rows at a place of the windows: a view of those of one run."""
-        if len(self.runs) == 1:
-            return rows[place : place + self.rows, :]
-        return self._taken(rows, self._first + place)
-
-    @cached_property
-    def _first(self) -> HostArray:
-        """Where the window of each row begins."""
-        return np.repeat(self.starts - np.cumsum(self.lengths) + self.lengths, self.lengths) + np.arange(self.rows)
-
-    def _stretches(self) -> Iterator[tuple[slice, LaggedBlock]]:
-        """Parts that stay in a cache, and whose float32 sums are short."""
-        for a, b in pairwise([*range(0, self.rows, LONGEST_STRETCH), self.rows]):
-            yield slice(a, b), self.cut(a, b)
-
-    def _adjoint(self, rows: Array, U: Array) -> Array:
-        products = [self._at(rows, place).T @ U for place in self.places.tolist()]
-        return self.device.xp.concat(products, axis=0)
+    def _by_lag(self, V: Array) -> Iterator[tuple[Array, Array]]:
+        """The rows at each lag, and the rows of a thin block that belong to it."""
+        together = len(self.runs()[0]) == 1
+        start = 0
+        for place in self.places:
+            numbers = self.first + place
+            rows = self.array[numbers[0] : numbers[-1] + 1, :] if together else self.rows_at(numbers)
+            yield rows, V[start : start + self.channels, :]
+            start += self.channels
 
     def origin(self, w: Array | None) -> Array:
-        shares = first_shares(w, self.rows)
-        head = LaggedBlock(self.array, np.zeros(1, int), self.runs, self.dtype, self.device)
-        some = head.cut(0, len(shares)).padded
-        row = some[0, :] + self.device.asarray(shares, self.dtype) @ (some - some[0, :])
-        met = self.device.asarray(np.repeat(self._meets.any(axis=0), self.channels), self.dtype)
-        return self.device.xp.concat([row] * len(self.lags)) * met
+        shares = self.device.blocks.asarray(first_shares(w, self.rows))
+        return shares @ self.cut(0, shares.shape[0]).dense()
 
-    def about(self, row: Array | None) -> LaggedBlock:
-        return LaggedBlock(self.array, self.lags, self.runs, self.dtype, self.device, row)
-
-    def times(self, V: Array) -> Array:
-        product = self.device.zeros((self.rows, V.shape[1]), self.dtype)
-        for i, place in enumerate(self.places.tolist()):
-            product += self._at(self.padded, place) @ V[self._columns(i), :]
-        return product if self.rest is None else product - self.device.asarray(self.rest, self.dtype).T @ V
-
-    def t_times(self, U: Array, out: Array) -> None:
-        if self.rows > LONGEST_STRETCH:
-            for rows, part in self._stretches():
-                part.t_times(U[rows, :], out)
-            return
-        product, counts = self._adjoint(self.padded, U), self.device.column_sums(U)
-        out += self._less(self.device.blocks.asarray(product), self.device.blocks.asarray(counts))
-
-    def _less(self, product: Array, counts: Array) -> Array:
-        """Products with these rows less what is left to subtract, from those about the base."""
-        if self.rest is None:
-            return product
-        row = self.device.blocks.asarray(self.row)[:, None]
-        return self.device.blocks.xp.where(self._met, product - self.rest * counts, -row * counts)
-
-    def sums(self, w: Array | None, *, squares: bool, exact: bool) -> tuple[Array, Array | None]:
-        device = self.device.blocks
-        if self.rows > LONGEST_STRETCH:
-            parts = [
-                part.sums(None if w is None else w[rows], squares=squares, exact=exact)
-                for rows, part in self._stretches()
-            ]
-            return sum(part[0] for part in parts), sum(part[1] for part in parts) if squares else None
-        counts = device.ones((self.rows, 1)) if w is None else w[:, None]
-        rows, count = device.asarray(self.padded), device.xp.sum(counts)
-        total = self._adjoint(rows, counts)
-        less = self._less(total, count)
-        if not squares:
-            return less[:, 0], None
-        about = self._adjoint(rows * rows, counts)
-        if self.rest is not None:
-            row = device.asarray(self.row)[:, None]
-            about = device.xp.where(self._met, about - self.rest * (total + less), count * row**2)
-        return less[:, 0], self._positive(about[:, 0])
-
-    def gram(self, w: Array | None, other: Block) -> Array:
-        device = self.device.blocks
-        G = device.zeros((self.columns, other.columns))
-        left: LaggedBlock = self
-        right: Any = other if other.subtracts else other.about(None)
-        if isinstance(right, DenseBlock):
-            U = right.dense()
-            self._wide().t_times(U if w is None else U * w[:, None], G)
-            return G
-        if w is None and isinstance(right, LaggedBlock) and np.array_equal(self.lengths, right.lengths):
-            long = self._meets.all(axis=1) & (self.lengths > max(self.span, right.span) + SHORTEST)
-            if long.any():
-                X = self._of(self.runs[long])
-                G += X._by_differences(X if other is self else right._of(right.runs[long]))
-            left = self._of(self.runs[~long])
-            right = left if other is self else right._of(right.runs[~long])
-        for a, b in pairwise(left.edges(0)):
-            part = DenseBlock(left.cut(a, b).dense(), np.dtype(np.float64), device)
-            G += part.gram(None if w is None else w[a:b], part if right is left else right.cut(a, b))
-        if other is self:
-            diagonal = device.xp.linalg.diagonal(G)
-            positive = self._positive(diagonal)
-            G = G if positive is diagonal else G + device.eye(self.columns) * (positive - diagonal)[:, None]
-        return G
+    def about(self, row: Array | None) -> Block:
+        if row is None:
+            return LaggedBlock(self.array, self.first, self.places)
+        if not self.far:
+            return LaggedBlock(self.array, self.first, self.places, row)
+        dtype = host_dtype(self.array)
+        return DenseBlock(self.device.asarray(self.dense(), dtype), dtype, self.device).about(row)
 
     def _wide(self) -> LaggedBlock:
-        return LaggedBlock(
-            self.array, self.lags, self.runs, np.dtype(np.float64), self.device.blocks, self.row
-        )
+        """The same rows in float64, about 0."""
+        return LaggedBlock(self.device.blocks.asarray(self.array), self.first, self.places)
 
-    def _by_differences(self, other: LaggedBlock) -> Array:
-        """The Gram matrix of runs that are longer than the lags, by (2)."""
-        same, device = other is self, self.device.blocks
-        X, Y = device.asarray(self.padded), device.asarray(other.padded)
-        heads = [block._ends(Z, 0 * block.lengths) for block, Z in ((self, X), (other, Y))]
-        tails = [block._ends(Z, block.lengths) for block, Z in ((self, X), (other, Y))]
-        count = len(self.runs)
+    def times(self, V: Array) -> Array:
+        product = self.device.zeros((self.rows, V.shape[1]), host_dtype(V))
+        for rows, part in self._by_lag(V):
+            product += rows @ part
+        return product if isinstance(self.row, float) else product - self.row[None, :] @ V
 
-        def of_ends(ends: list[Array], d: int, a: int, b: int) -> Array:
-            return ends[0][a * count : b * count, :].T @ ends[1][(a + d) * count : (b + d) * count, :]
+    def t_times(self, U: Array, out: Array) -> None:
+        for a, b in pairwise([*range(0, self.rows, LONGEST_STRETCH), self.rows]):
+            for rows, part in self.cut(a, b)._by_lag(out):
+                part += self.device.blocks.asarray(rows.T @ U[a:b, :])
 
-        G = device.zeros((len(self.lags), self.channels, len(other.lags), other.channels))
-        gaps = other.places[None, :] - self.places[:, None]
-        for d in np.unique(gaps[gaps >= 0] if same else gaps).tolist():
-            i, j = np.nonzero(gaps == d)
-            order = np.argsort(self.places[i])
-            pairs = list(zip(i[order].tolist(), j[order].tolist(), strict=True))
-            a = self.places[i[order]].tolist()
-            total = device.zeros((self.channels, other.channels))
-            for s, t, m in zip(self.starts.tolist(), other.starts.tolist(), self.lengths.tolist(), strict=True):
-                total += X[s + a[-1] : s + m + a[0], :].T @ Y[t + d + a[-1] : t + d + m + a[0], :]  # (2)
-            G[pairs[-1][0], :, pairs[-1][1], :] = total
-            for (u, v), (first, last) in zip(pairs[-2::-1], list(pairwise(a))[::-1], strict=True):
-                total = total + of_ends(heads, d, first, last)
-                G[u, :, v, :] = total
-            total = 0.0
-            for (u, v), (first, last) in zip(pairs[1:], pairwise(a), strict=True):
-                total = total + of_ends(tails, d, first, last)
-                G[u, :, v, :] += total
-            for u, v in pairs if same and d > 0 else ():
-                G[v, :, u, :] = G[u, :, v, :].T
-        return self._about(other, device.xp.reshape(G, (self.columns, other.columns)))
+    def sums(self, w: Array | None, *, squares: bool, exact: bool) -> tuple[Array, Array | None]:
+        device, wide = self.device.blocks, self._wide()
+        ones = DenseBlock(device.ones((self.rows, 1)), WIDE, device)
+        total = wide.gram(w, ones)[:, 0]
+        row = device.asarray(self.row + 0 * total)
+        less = total - row * (self.rows if w is None else device.xp.sum(w))
+        if not squares:
+            return less, None
+        about = LaggedBlock(wide.array**2, self.first, self.places).gram(w, ones)[:, 0]
+        about = about - row * (total + less)
+        return less, device.xp.maximum(about, TINY * device.xp.astype(total != 0, about.dtype))
 
-    def _ends(self, rows: Array, after: HostArray) -> Array:
-        """As many rows as the lags span, from the first of each run or from after its last, by their distance."""
-        return self._taken(rows, (np.arange(self.span)[:, None] + self.starts + after).ravel())
-
-    def _about(self, other: LaggedBlock, G: Array) -> Array:
-        """A Gram matrix about the rows, from that about the bases."""
-        if self.rest is None and other.rest is None:
+    def gram(self, w: Array | None, other: Block) -> Array:
+        left = self._wide()
+        right: Any = other if other.subtracts else other.about(None)
+        G = left.device.zeros((self.columns, other.columns))
+        if isinstance(right, DenseBlock):
+            U = right.dense()
+            left.t_times(U if w is None else U * w[:, None], G)
             return G
-        x, y = self._halfway(), other._halfway()
-        G -= x[0] * y[1].T + x[1] * y[0].T
+        begins, lengths = self.runs()
+        if w is None and isinstance(right, LaggedBlock) and np.array_equal(begins, right.runs()[0]):
+            long = np.repeat(lengths > max(self.span, right.span) + SHORTEST, lengths)
+            some = left.take(long)
+            G = by_differences(some, some if other is self else right._wide().take(long))
+            left, right = left.take(~long), right.take(~long)
+        for a, b in pairwise(left.edges(0)):
+            part = DenseBlock(left.cut(a, b).dense(), WIDE, left.device)
+            G += part.gram(None if w is None else w[a:b], part if other is self else right.cut(a, b))
         return G
 
-    def _halfway(self) -> tuple[Array, Array]:
-        """What is left to subtract, and the sums of columns after half of it is subtracted."""
-        total = self._wide().sums(None, squares=False, exact=False)[0][:, None]
-        rest = 0 * total if self.rest is None else self.rest
-        return rest, total + self.rows / 2 * rest
-
-    def _positive(self, squares: Array) -> Array:
-        """Squares of columns, with a positive number where they underflow."""
-        xp = self.device.blocks.xp
-        if to_host(xp.all(squares != 0)):
-            return squares
-        met = xp.concat([xp.any(self.device.blocks.asarray(self.padded) != 0, axis=0)] * len(self.lags))
-        return xp.where(squares == 0, xp.astype(met & self._met[:, 0], squares.dtype) * TINY, squares)
-
     def cut(self, start: int, stop: int) -> LaggedBlock:
-        return self._of(cut_runs(self.runs, start, stop))
+        return self.take(slice(start, stop))
 
-    def take(self, rows: HostArray) -> LaggedBlock:
-        return self._of(chosen_runs(self.runs, rows))
+    def take(self, rows: Any) -> LaggedBlock:
+        first = self.first[rows]
+        low = first.min(initial=self.array.shape[0])
+        stop = first.max(initial=-1) + self.span + 1
+        block = LaggedBlock(self.array[low:stop, :], first - low, self.places, self.row)
+        block.far = self.far
+        return block
 
     def edges(self, sum_bytes: int) -> list[int]:
-        height = rows_per_block(self.channels * self.dtype.itemsize, sum_bytes)
-        height = min(height, max(LARGEST_BLOCK_BYTES // (8 * self.columns), 1))
-        if sum_bytes >= 8 * self.columns**2:  # sums as large as a Gram matrix
-            height = max(LARGEST_BLOCK_BYTES // (8 * self.channels), 1)
-        return [*range(0, self.rows, height), self.rows]
+        height = LARGEST_BLOCK_BYTES // (8 * self.channels)
+        if self.far or sum_bytes < 8 * self.columns**2:  # not sums as large as a Gram matrix
+            height = rows_per_block(8 * self.channels, sum_bytes)
+            height = min(height, LARGEST_BLOCK_BYTES // (8 * self.columns))
+        return [*range(0, self.rows, max(height, 1)), self.rows]
 
     def dense(self) -> Array:
-        asarray = self.device.blocks.asarray
-        rows = self.device.blocks.concat([asarray(self._at(self.padded, a)) for a in self.places.tolist()])
-        return rows if self.rest is None else rows - self.rest.T
+        rows = self.device.concat([rows for rows, _ in self._by_lag(self.array)])
+        return self.device.blocks.asarray(rows) - self.row
+
+
+def by_differences(X: LaggedBlock, Y: LaggedBlock) -> Array:
+    """Compute the Gram matrix of runs that are longer than the lags, about 0, by (2).
+
+    Parameters
+    ----------
+    X, Y : LaggedBlock
+        In float64, with the same runs.
+    """
+    begins, m = X.runs()
+    s, t = X.first[begins], Y.first[begins]
+    G = X.device.zeros((len(X.places), X.channels, len(Y.places), Y.channels))
+
+    def of_ends(s: HostArray, t: HostArray, a: int, b: int) -> Array:
+        """Σ z_s z_tᵀ over rows a to b - 1 from places of all runs on."""
+        steps = np.arange(a, b)[:, None]
+        return X.rows_at((s + steps).ravel()).T @ Y.rows_at((t + steps).ravel())
+
+    gaps = np.array(Y.places) - np.array(X.places)[:, None]
+    for d in np.unique(gaps[gaps >= 0] if X is Y else gaps).tolist():
+        pairs = sorted((X.places[i], i, j) for i, j in np.argwhere(gaps == d).tolist())
+        steps = list(pairwise(place for place, _, _ in pairs))
+        low, high = pairs[0][0], pairs[-1][0]
+        core = X.device.zeros((X.channels, Y.channels))
+        for i, j, length in zip(s, t + d, m, strict=True):
+            rows = X.array[i + high : i + low + length, :]
+            core += rows.T @ Y.array[j + high : j + low + length, :]  # (2), the first sum
+        heads = accumulate([core, *(of_ends(s, t + d, *step) for step in steps[::-1])])  # (2), the second
+        tails = accumulate([0 * core, *(of_ends(s + m, t + d + m, *step) for step in steps)])  # (2), the third
+        for (_, i, j), head, tail in zip(pairs, [*heads][::-1], tails, strict=True):
+            G[i, :, j, :] = head + tail
+            if X is Y:
+                G[j, :, i, :] = (head + tail).T
+    return X.device.xp.reshape(G, (X.columns, Y.columns))
 
 
 class Lagged(Rows):
-    """The rows of `linspec.operators.lagged_rows.LaggedOperator`.
+    """The rows of a `linspec.operators.lagged_rows.LaggedOperator`.
 
     Parameters
     ----------
@@ -355,21 +228,18 @@ class Lagged(Rows):
         return super().widen()
 
     def gram_seconds(self) -> float:
-        n, p = self.A.operator.shape
         lags = self.A.lags
-        differences = len(np.unique(lags[:, None] - lags[None, :]))
-        return float(n * p**2 * differences / MULTIPLY_RATE)
+        return super().gram_seconds() * len(np.unique(lags[:, None] - lags)) / len(lags) ** 2
 
     def blocks(self) -> Iterator[Block]:
-        p = self.A.operator.shape[1]
-        height = max(int(self.shape[0]) if self.resident else LARGEST_BLOCK_BYTES // (8 * p), 1)
+        height = LARGEST_BLOCK_BYTES * len(self.A.lags) // (8 * self.shape[1] + 8) + 1
         for start in range(0, int(self.shape[0]), height):
-            yield self._block(cut_runs(self.A.runs, start, start + height))
+            yield self.take(slice(start, start + height))
             self.A.release()
 
-    def take(self, rows: HostArray) -> Block:
-        return self._block(chosen_runs(self.A.runs, rows))
-
-    def _block(self, runs: HostArray) -> LaggedBlock:
-        array, runs = self.A.needed(runs)
-        return LaggedBlock(array, self.A.lags, runs, self.dtype, self.device)
+    def take(self, rows: Any) -> Block:
+        array, first = self.A.windows(self.A.numbers[rows])
+        places = (self.A.lags.max() - self.A.lags).tolist()
+        block = LaggedBlock(self.device.asarray(array, self.dtype), first, places)
+        block.far = self.far
+        return block

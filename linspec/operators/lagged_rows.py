@@ -18,10 +18,9 @@ import numpy as np
 
 from linspec.arrays import Array, HostArray, to_host
 from linspec.blocks import Rows
-from linspec.blocks.lagged import Lagged, chosen_runs, cut_runs
+from linspec.blocks.lagged import Lagged
 from linspec.errors import InvalidProblem, UnsupportedData, shown
 from linspec.operators.base import Derived, LinearOperator, Selection
-from linspec.operators.dense import DenseOperator
 from linspec.operators.opening import as_operator
 
 __all__ = ["LaggedOperator", "lagged"]
@@ -34,51 +33,46 @@ class LaggedOperator(Derived):
     ----------
     operator : LinearOperator of shape (m, p)
     lags : numpy.ndarray of int, of shape (L,)
-    runs : numpy.ndarray of int, of shape (r, 4)
-        As for `linspec.blocks.lagged.LaggedBlock`.
+    edges : numpy.ndarray of int, of shape (e + 1,)
+        The first row of each epoch, and m.
+    numbers : numpy.ndarray of int, of shape (n,)
+        The rows at lag 0.
     """
 
-    def __init__(self, operator: LinearOperator, lags: HostArray, runs: HostArray) -> None:
-        rows = int((runs[:, 1] - runs[:, 0]).sum())
-        super().__init__(operator, (rows, operator.shape[1] * len(lags)))
-        self.lags, self.runs, self.resident = lags, runs, operator.resident
-        self.rows_together, self.buffer_bytes = operator.rows_together, operator.buffer_bytes
+    def __init__(
+        self, operator: LinearOperator, lags: HostArray, edges: HostArray, numbers: HostArray
+    ) -> None:
+        super().__init__(operator, (len(numbers), operator.shape[1] * len(lags)))
+        self.lags, self.edges, self.numbers, self.resident = lags, edges, numbers, operator.resident
 
-    def needed(self, runs: HostArray) -> tuple[Array, HostArray]:
-        """The rows of the source that windows of some runs meet, and the runs by their numbers among these."""
-        A = self.operator
-        if self.resident:
-            return (A.dense() if A.stored_array is None else A.stored_array), runs
-        first = np.clip(runs[:, 0] - max(self.lags.max(), 0), runs[:, 2], runs[:, 3])
-        last = np.clip(runs[:, 1] - min(self.lags.min(), 0), runs[:, 2], runs[:, 3])
-        ranges = [np.arange(a, b) for a, b in zip(first, last, strict=True)]
-        numbers = np.unique(np.concatenate([np.arange(0), *ranges]))
-        together = len(numbers) == int(numbers.max(initial=-1)) - int(numbers.min(initial=0)) + 1
-        chosen: Any = slice(numbers[0], numbers[-1] + 1) if together and len(numbers) else numbers
-        shift = np.searchsorted(numbers, first) - first
-        moved = np.column_stack([runs[:, 0], runs[:, 1], first, last]) + shift[:, None]
-        return A.rows(chosen).dense(), moved
+    def windows(self, numbers: HostArray) -> tuple[Array, HostArray]:
+        """The rows of the windows of some rows, with zeros outside of their epochs, and where each window begins."""
+        span = int(np.ptp(self.lags))
+        epoch = np.searchsorted(self.edges, numbers, "right")
+        begins = np.flatnonzero(np.diff(numbers + epoch, prepend=-1) != 1)  # of runs of neighbours in one epoch
+        lengths = np.diff(begins, append=len(numbers))
+        first = np.arange(len(numbers)) + np.repeat(span * np.arange(len(begins)), lengths)
+        start = numbers[begins] - self.lags.max() - first[begins]
+        ends = [start, self.edges[epoch[begins] - 1], self.edges[epoch[begins]]]
+        start, begin, end = np.repeat(ends, lengths + span, axis=1)
+        wanted = start + np.arange(len(start))
+        rows = self.operator.rows(np.clip(wanted, begin, end - 1)).dense()
+        inside = (wanted >= begin) & (wanted < end)
+        xp, zero = self.device.xp, self.device.zeros((1, 1), self.operator.dtype)
+        return xp.where(xp.asarray(inside[:, None], device=self.device.native), rows, zero), first
 
     def in_blocks(self, name: str = "data") -> Rows:
-        return self._facts(Lagged(self, name))
+        return self.loaded(name)
 
     def _loaded(self, name: str) -> Rows:
-        array, runs = self.needed(self.runs)
-        return Lagged(LaggedOperator(DenseOperator(array, dtype=self.dtype), self.lags, runs), name)
+        return Lagged(self, name)
 
     def _rows(self, selection: Selection) -> LinearOperator:
-        if isinstance(selection, slice):
-            runs = cut_runs(self.runs, selection.start, selection.stop)
-        else:
-            runs = chosen_runs(self.runs, selection)
-        twin = LaggedOperator(self.operator, self.lags, runs)
-        twin.dtype = self.dtype
-        return twin
+        return LaggedOperator(self.operator, self.lags, self.edges, self.numbers[selection])
 
     def _dense(self) -> Array:
-        pieces = [block.dense() for block in self.loaded().pieces()]
-        empty = self.device.zeros((0, self.shape[1]), self.dtype)
-        return self.device.xp.concat([empty, *(self.device.asarray(X, self.dtype) for X in pieces)], axis=0)
+        entries = self.loaded().take(np.arange(self.shape[0])).dense()
+        return self.device.asarray(entries, self.dtype)
 
 
 def lagged(X: Any, lags: Any, epochs: Any = None) -> LaggedOperator:
@@ -144,16 +138,16 @@ def lagged(X: Any, lags: Any, epochs: Any = None) -> LaggedOperator:
             "a file by linspec.open_rows."
         )
     n = A.shape[0]
-    numbers = np.atleast_1d(np.asarray(list(lags) if hasattr(lags, "__iter__") else lags))
-    if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or len({*numbers.tolist()}) < max(len(numbers), 1):
+    numbers = np.asarray(lags)
+    integers = numbers.ndim == 1 and numbers.dtype.kind in "iu"
+    if not integers or not numbers.size or len(np.unique(numbers)) < numbers.size:
         raise InvalidProblem(f"lags must be different integers, in rows; got {shown(lags)}. Pass range(50), or a list.")
     labels = np.zeros(n, int) if epochs is None else to_host(epochs)
     if labels.shape != (n,):
         raise InvalidProblem(f"epochs must have a label for each of the {n} rows; got shape {labels.shape}.")
-    edges = np.concatenate([np.arange(min(n, 1)) * 0, np.flatnonzero(labels[1:] != labels[:-1]) + 1, [n]])
-    begin, end = edges[:-1], edges[1:]
-    windows = LaggedOperator(A, numbers.astype(np.int64), np.column_stack([begin, end, begin, end]))
-    windows.with_names_of(A).column_names = None
-    if A.column_names is not None:
-        windows.column_names = tuple(f"{name}@{lag}" for lag in numbers.tolist() for name in A.column_names)
+    edges = np.array([0, *np.flatnonzero(labels[1:] != labels[:-1]) + 1, n])
+    windows = LaggedOperator(A, numbers.astype(np.int64), edges, np.arange(n)).with_names_of(A)
+    names = A.column_names or ()
+    named = [f"{name}@{lag}" for lag in numbers.tolist() for name in names]
+    windows.column_names = tuple(named) or None
     return windows
