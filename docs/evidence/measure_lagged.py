@@ -70,7 +70,9 @@ def apart(found: Any, exact: Any) -> float:
 def cost(report: Report) -> None:
     given = report.given
     n, p, lags = (4000, 8, range(10)) if given.quick else (given.rows, 64, range(50))
-    table = report.table("epoch", "rows", "CPU s::.1f", "NumPy's::.1f", "median::.1f", "worst::.1f", "error::.0e")
+    table = report.table(
+        "epoch", "rows", "CPU s::.1f", "NumPy's::.1f", "median::.1f", "worst::.1f", "error::.0e"
+    )
     ratios, errors = [], []
     for length in (1000, 10000):
         X, Y = recording(n, p, length)

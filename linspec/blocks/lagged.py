@@ -201,7 +201,9 @@ def by_differences(X: LaggedBlock, Y: LaggedBlock) -> Array:
             rows = X.array[i + high : i + low + length, :]
             core += rows.T @ Y.array[j + high : j + low + length, :]  # (2), the first sum
         heads = accumulate([core, *(of_ends(s, t + d, *step) for step in steps[::-1])])  # (2), the second
-        tails = accumulate([0 * core, *(of_ends(s + m, t + d + m, *step) for step in steps)])  # (2), the third
+        tails = accumulate(
+            [0 * core, *(of_ends(s + m, t + d + m, *step) for step in steps)]
+        )  # (2), the third
         for (_, i, j), head, tail in zip(pairs, [*heads][::-1], tails, strict=True):
             G[i, :, j, :] = head + tail
             if X is Y:

@@ -49,7 +49,9 @@ class LaggedOperator(Derived):
         """The rows of the windows of some rows, with zeros outside of their epochs, and where each window begins."""
         span = int(np.ptp(self.lags))
         epoch = np.searchsorted(self.edges, numbers, "right")
-        begins = np.flatnonzero(np.diff(numbers + epoch, prepend=-1) != 1)  # of runs of neighbours in one epoch
+        begins = np.flatnonzero(
+            np.diff(numbers + epoch, prepend=-1) != 1
+        )  # of runs of neighbours in one epoch
         lengths = np.diff(begins, append=len(numbers))
         first = np.arange(len(numbers)) + np.repeat(span * np.arange(len(begins)), lengths)
         start = numbers[begins] - self.lags.max() - first[begins]
@@ -141,7 +143,9 @@ def lagged(X: Any, lags: Any, epochs: Any = None) -> LaggedOperator:
     numbers = np.asarray(lags)
     integers = numbers.ndim == 1 and numbers.dtype.kind in "iu"
     if not integers or not numbers.size or len(np.unique(numbers)) < numbers.size:
-        raise InvalidProblem(f"lags must be different integers, in rows; got {shown(lags)}. Pass range(50), or a list.")
+        raise InvalidProblem(
+            f"lags must be different integers, in rows; got {shown(lags)}. Pass range(50), or a list."
+        )
     labels = np.zeros(n, int) if epochs is None else to_host(epochs)
     if labels.shape != (n,):
         raise InvalidProblem(f"epochs must have a label for each of the {n} rows; got shape {labels.shape}.")
