@@ -30,11 +30,9 @@ from linspec.arrays import Array, Device, HostArray, host_dtype
 from linspec.blocks.base import (
     LARGEST_BLOCK_BYTES,
     LONGEST_STRETCH,
-    MULTIPLY_RATE,
     Block,
     Rows,
     first_shares,
-    rows_per_block,
 )
 from linspec.blocks.dense import TINY, DenseBlock
 
@@ -57,15 +55,16 @@ class LaggedBlock(Block):
         Where the window of each row begins; rows whose windows begin next to each other are a run.
     places : list of int, of length L
         Where in a window the row at each lag is.
-    row : array of shape (pL,), or 0
-        What is subtracted from each row.
     """
 
-    def __init__(self, array: Array, first: HostArray, places: list[int], row: Any = 0.0) -> None:
-        self.array, self.first, self.places, self.row = array, first, places, row
+    row: Any = 0.0
+    """What is subtracted from each row."""
+
+    def __init__(self, array: Array, first: HostArray, places: list[int]) -> None:
+        self.array, self.first, self.places = array, first, places
         self.device = Device.of(array)
-        self.channels, self.span = array.shape[1], max(places)
-        self.rows, self.columns = len(first), array.shape[1] * len(places)
+        self.rows, self.channels = len(first), array.shape[1]
+        self.columns = len(places) * array.shape[1]
         self.entries = self.rows * self.columns
 
     @property
@@ -73,82 +72,80 @@ class LaggedBlock(Block):
         """Whether means are far above deviations."""
         return self.far
 
-    def runs(self) -> tuple[HostArray, HostArray]:
-        """Return the number of the first row of each run, and the lengths."""
+    def _runs(self) -> tuple[Any, Any]:
+        """The number of the first row of each run, and the lengths."""
         begins = np.flatnonzero(np.diff(self.first, prepend=-2) != 1)
         return begins, np.diff(begins, append=self.rows)
 
-    def rows_at(self, numbers: HostArray) -> Array:
-        """Take rows of the array by their numbers."""
+    def _taken(self, numbers: HostArray) -> Array:
         numbers = self.device.xp.asarray(numbers, device=self.device.native)
         return self.device.xp.take(self.array, numbers, axis=0)
 
-    def _by_lag(self, V: Array) -> Iterator[tuple[Array, Array]]:
-        """The rows at each lag, and the rows of a thin block that belong to it."""
-        together = len(self.runs()[0]) == 1
-        start = 0
+    def _at_lags(self) -> Iterator[Array]:
+        """The rows at each lag; those of one run are a view."""
+        begins, _ = self._runs()
         for place in self.places:
             numbers = self.first + place
-            rows = self.array[numbers[0] : numbers[-1] + 1, :] if together else self.rows_at(numbers)
-            yield rows, V[start : start + self.channels, :]
-            start += self.channels
+            if len(begins) == 1:
+                yield self.array[numbers[0] : numbers[-1] + 1, :]
+            else:
+                yield self._taken(numbers)
 
     def origin(self, w: Array | None) -> Array:
         shares = self.device.blocks.asarray(first_shares(w, self.rows))
         return shares @ self.cut(0, shares.shape[0]).dense()
 
     def about(self, row: Array | None) -> Block:
-        if row is None:
-            return LaggedBlock(self.array, self.first, self.places)
-        if not self.far:
-            return LaggedBlock(self.array, self.first, self.places, row)
-        dtype = host_dtype(self.array)
-        return DenseBlock(self.device.asarray(self.dense(), dtype), dtype, self.device).about(row)
+        if self.far and row is not None:
+            return DenseBlock(self.dense(), host_dtype(self.array), self.device).about(row)
+        block = LaggedBlock(self.array, self.first, self.places)
+        block.row = 0.0 if row is None else row
+        return block
 
     def _wide(self) -> LaggedBlock:
         """The same rows in float64, about 0."""
         return LaggedBlock(self.device.blocks.asarray(self.array), self.first, self.places)
 
     def times(self, V: Array) -> Array:
-        product = self.device.zeros((self.rows, V.shape[1]), host_dtype(V))
-        for rows, part in self._by_lag(V):
-            product += rows @ part
-        return product if isinstance(self.row, float) else product - self.row[None, :] @ V
+        product: Any = -(self.row + 0 * V[:, 0]) @ V
+        for i, rows in enumerate(self._at_lags()):
+            product = product + rows @ V[i * self.channels : (i + 1) * self.channels, :]
+        return product
 
     def t_times(self, U: Array, out: Array) -> None:
         for a, b in pairwise([*range(0, self.rows, LONGEST_STRETCH), self.rows]):
-            for rows, part in self.cut(a, b)._by_lag(out):
-                part += self.device.blocks.asarray(rows.T @ U[a:b, :])
+            some = U[a:b, :]
+            products = [rows.T @ some for rows in self.cut(a, b)._at_lags()]
+            out += self.device.blocks.asarray(self.device.xp.concat(products))
 
-    def sums(self, w: Array | None, *, squares: bool, exact: bool) -> tuple[Array, Array | None]:
+    def sums(self, w: Array | None, *, squares: bool, exact: bool) -> tuple[Any, Any]:
         device, wide = self.device.blocks, self._wide()
         ones = DenseBlock(device.ones((self.rows, 1)), WIDE, device)
         total = wide.gram(w, ones)[:, 0]
         row = device.asarray(self.row + 0 * total)
-        less = total - row * (self.rows if w is None else device.xp.sum(w))
+        less = total - row * ones.gram(w, ones)[0, 0]
         if not squares:
             return less, None
-        about = LaggedBlock(wide.array**2, self.first, self.places).gram(w, ones)[:, 0]
-        about = about - row * (total + less)
-        return less, device.xp.maximum(about, TINY * device.xp.astype(total != 0, about.dtype))
+        wide.array = wide.array**2
+        about = wide.gram(w, ones)[:, 0] - row * (total + less)
+        return less, device.xp.maximum(about, TINY * device.asarray(total != 0))
 
     def gram(self, w: Array | None, other: Block) -> Array:
-        left = self._wide()
+        left, same = self._wide(), other is self
         right: Any = other if other.subtracts else other.about(None)
         G = left.device.zeros((self.columns, other.columns))
         if isinstance(right, DenseBlock):
             U = right.dense()
             left.t_times(U if w is None else U * w[:, None], G)
             return G
-        begins, lengths = self.runs()
-        if w is None and isinstance(right, LaggedBlock) and np.array_equal(begins, right.runs()[0]):
-            long = np.repeat(lengths > max(self.span, right.span) + SHORTEST, lengths)
-            some = left.take(long)
-            G = by_differences(some, some if other is self else right._wide().take(long))
+        begins, lengths = self._runs()
+        if w is None and isinstance(right, LaggedBlock) and np.array_equal(begins, right._runs()[0]):
+            long = np.repeat(lengths > max(*self.places, *right.places) + SHORTEST, lengths)
+            G = by_differences(left.take(long), right._wide().take(long), same=same)
             left, right = left.take(~long), right.take(~long)
         for a, b in pairwise(left.edges(0)):
             part = DenseBlock(left.cut(a, b).dense(), WIDE, left.device)
-            G += part.gram(None if w is None else w[a:b], part if other is self else right.cut(a, b))
+            G += part.gram(None if w is None else w[a:b], part if same else right.cut(a, b))
         return G
 
     def cut(self, start: int, stop: int) -> LaggedBlock:
@@ -157,57 +154,56 @@ class LaggedBlock(Block):
     def take(self, rows: Any) -> LaggedBlock:
         first = self.first[rows]
         low = first.min(initial=self.array.shape[0])
-        stop = first.max(initial=-1) + self.span + 1
-        block = LaggedBlock(self.array[low:stop, :], first - low, self.places, self.row)
-        block.far = self.far
+        stop = first.max(initial=-1) + max(self.places) + 1
+        block = LaggedBlock(self.array[low:stop, :], first - low, self.places)
+        block.row, block.far = self.row, self.far
         return block
 
     def edges(self, sum_bytes: int) -> list[int]:
-        height = LARGEST_BLOCK_BYTES // (8 * self.channels)
-        if self.far or sum_bytes < 8 * self.columns**2:  # not sums as large as a Gram matrix
-            height = rows_per_block(8 * self.channels, sum_bytes)
-            height = min(height, LARGEST_BLOCK_BYTES // (8 * self.columns))
-        return [*range(0, self.rows, max(height, 1)), self.rows]
+        if self.far or sum_bytes < 8 * self.columns**2:
+            return super().edges(sum_bytes)
+        height = LARGEST_BLOCK_BYTES // (8 * self.channels)  # for sums as large as a Gram matrix
+        return [*range(0, self.rows, height + 1), self.rows]
 
     def dense(self) -> Array:
-        rows = self.device.concat([rows for rows, _ in self._by_lag(self.array)])
+        rows = self.device.concat([*self._at_lags()])
         return self.device.blocks.asarray(rows) - self.row
 
 
-def by_differences(X: LaggedBlock, Y: LaggedBlock) -> Array:
+def by_differences(X: LaggedBlock, Y: LaggedBlock, *, same: bool) -> Array:
     """Compute the Gram matrix of runs that are longer than the lags, about 0, by (2).
 
     Parameters
     ----------
     X, Y : LaggedBlock
         In float64, with the same runs.
+    same : bool
+        Whether they are the same.
     """
-    begins, m = X.runs()
-    s, t = X.first[begins], Y.first[begins]
+    begins, lengths = X._runs()
     G = X.device.zeros((len(X.places), X.channels, len(Y.places), Y.channels))
 
-    def of_ends(s: HostArray, t: HostArray, a: int, b: int) -> Array:
-        """Σ z_s z_tᵀ over rows a to b - 1 from places of all runs on."""
-        steps = np.arange(a, b)[:, None]
-        return X.rows_at((s + steps).ravel()).T @ Y.rows_at((t + steps).ravel())
+    def product(s: HostArray, t: HostArray, step: Any) -> Array:
+        """Σ z_s z_tᵀ over some rows from places of all runs on."""
+        rows = np.arange(*step)[:, None]
+        return X._taken((s + rows).ravel()).T @ Y._taken((t + rows).ravel())
 
     gaps = np.array(Y.places) - np.array(X.places)[:, None]
-    for d in np.unique(gaps[gaps >= 0] if X is Y else gaps).tolist():
-        pairs = sorted((X.places[i], i, j) for i, j in np.argwhere(gaps == d).tolist())
-        steps = list(pairwise(place for place, _, _ in pairs))
+    for d in np.unique(gaps[gaps >= 0] if same else gaps):
+        pairs = sorted((X.places[i], i, j) for i, j in np.argwhere(gaps == d))
         low, high = pairs[0][0], pairs[-1][0]
+        steps = [*pairwise(a for a, _, _ in pairs)]
+        s, t = X.first[begins], Y.first[begins] + d
         core = X.device.zeros((X.channels, Y.channels))
-        for i, j, length in zip(s, t + d, m, strict=True):
-            rows = X.array[i + high : i + low + length, :]
-            core += rows.T @ Y.array[j + high : j + low + length, :]  # (2), the first sum
-        heads = accumulate([core, *(of_ends(s, t + d, *step) for step in steps[::-1])])  # (2), the second
-        tails = accumulate(
-            [0 * core, *(of_ends(s + m, t + d + m, *step) for step in steps)]
-        )  # (2), the third
-        for (_, i, j), head, tail in zip(pairs, [*heads][::-1], tails, strict=True):
+        for i, j, length in zip(s + high, t + high, lengths + low - high, strict=True):
+            core += X.array[i : i + length, :].T @ Y.array[j : j + length, :]  # (2), the first sum
+        heads = [*accumulate([core, *(product(s, t, step) for step in steps[::-1])])]  # (2), the second
+        s, t = s + lengths, t + lengths
+        tails = accumulate([0 * core, *(product(s, t, step) for step in steps)])  # (2), the third
+        for (_, i, j), head, tail in zip(pairs, heads[::-1], tails, strict=True):
             G[i, :, j, :] = head + tail
-            if X is Y:
-                G[j, :, i, :] = (head + tail).T
+            if same:
+                G[j, :, i, :] = G[i, :, j, :].T
     return X.device.xp.reshape(G, (X.columns, Y.columns))
 
 
@@ -230,18 +226,22 @@ class Lagged(Rows):
         return super().widen()
 
     def gram_seconds(self) -> float:
-        lags = self.A.lags
-        return super().gram_seconds() * len(np.unique(lags[:, None] - lags)) / len(lags) ** 2
+        return super().gram_seconds() * 2 / len(self.A.places)
 
     def blocks(self) -> Iterator[Block]:
-        height = LARGEST_BLOCK_BYTES * len(self.A.lags) // (8 * self.shape[1] + 8) + 1
-        for start in range(0, int(self.shape[0]), height):
-            yield self.take(slice(start, start + height))
+        whole = LaggedBlock(self.A.numbers[:, None], self.A.first, self.A.places)
+        height = LARGEST_BLOCK_BYTES // (8 * self.A.operator.shape[1])
+        for start in range(0, whole.rows, height + 1):
+            part = whole.cut(start, start + height + 1)
+            yield self._block(part.array[:, 0], part.first)
             self.A.release()
 
-    def take(self, rows: Any) -> Block:
-        array, first = self.A.windows(self.A.numbers[rows])
-        places = (self.A.lags.max() - self.A.lags).tolist()
-        block = LaggedBlock(self.device.asarray(array, self.dtype), first, places)
+    def take(self, rows: HostArray) -> Block:
+        windows = self.A.first[rows, None] + np.arange(max(self.A.places) + 1)
+        return self._block(self.A.numbers[windows.ravel()], np.arange(len(rows)) * windows.shape[1])
+
+    def _block(self, numbers: HostArray, first: HostArray) -> LaggedBlock:
+        array = self.device.asarray(self.A.rows_or_zeros(numbers), self.dtype)
+        block = LaggedBlock(array, first, self.A.places)
         block.far = self.far
         return block

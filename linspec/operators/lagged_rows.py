@@ -32,36 +32,26 @@ class LaggedOperator(Derived):
     Parameters
     ----------
     operator : LinearOperator of shape (m, p)
-    lags : numpy.ndarray of int, of shape (L,)
-    edges : numpy.ndarray of int, of shape (e + 1,)
-        The first row of each epoch, and m.
-    numbers : numpy.ndarray of int, of shape (n,)
-        The rows at lag 0.
+    places : list of int, of length L
+        Where in a window the row at each lag is.
+    numbers : numpy.ndarray of int
+        Rows of the operator, with -1 for zeros before and after each epoch.
+    first : numpy.ndarray of int, of shape (n,)
+        Where among the numbers the window of each row begins.
     """
 
     def __init__(
-        self, operator: LinearOperator, lags: HostArray, edges: HostArray, numbers: HostArray
+        self, operator: LinearOperator, places: list[int], numbers: HostArray, first: HostArray
     ) -> None:
-        super().__init__(operator, (len(numbers), operator.shape[1] * len(lags)))
-        self.lags, self.edges, self.numbers, self.resident = lags, edges, numbers, operator.resident
+        super().__init__(operator, (len(first), operator.shape[1] * len(places)))
+        self.places, self.numbers, self.first = places, numbers, first
+        self.resident = operator.resident
 
-    def windows(self, numbers: HostArray) -> tuple[Array, HostArray]:
-        """The rows of the windows of some rows, with zeros outside of their epochs, and where each window begins."""
-        span = int(np.ptp(self.lags))
-        epoch = np.searchsorted(self.edges, numbers, "right")
-        begins = np.flatnonzero(
-            np.diff(numbers + epoch, prepend=-1) != 1
-        )  # of runs of neighbours in one epoch
-        lengths = np.diff(begins, append=len(numbers))
-        first = np.arange(len(numbers)) + np.repeat(span * np.arange(len(begins)), lengths)
-        start = numbers[begins] - self.lags.max() - first[begins]
-        ends = [start, self.edges[epoch[begins] - 1], self.edges[epoch[begins]]]
-        start, begin, end = np.repeat(ends, lengths + span, axis=1)
-        wanted = start + np.arange(len(start))
-        rows = self.operator.rows(np.clip(wanted, begin, end - 1)).dense()
-        inside = (wanted >= begin) & (wanted < end)
-        xp, zero = self.device.xp, self.device.zeros((1, 1), self.operator.dtype)
-        return xp.where(xp.asarray(inside[:, None], device=self.device.native), rows, zero), first
+    def rows_or_zeros(self, numbers: HostArray) -> Array:
+        """The rows of the operator by their numbers, and zeros for -1."""
+        rows = self.operator.rows(np.maximum(numbers, 0)).dense()
+        there = self.device.xp.asarray(numbers[:, None] >= 0, device=self.device.native)
+        return self.device.xp.where(there, rows, self.device.zeros((1, 1), self.operator.dtype))
 
     def in_blocks(self, name: str = "data") -> Rows:
         return self.loaded(name)
@@ -70,11 +60,12 @@ class LaggedOperator(Derived):
         return Lagged(self, name)
 
     def _rows(self, selection: Selection) -> LinearOperator:
-        return LaggedOperator(self.operator, self.lags, self.edges, self.numbers[selection])
+        return LaggedOperator(self.operator, self.places, self.numbers, self.first[selection])
 
     def _dense(self) -> Array:
-        entries = self.loaded().take(np.arange(self.shape[0])).dense()
-        return self.device.asarray(entries, self.dtype)
+        parts = [block.dense() for block in self.loaded().pieces()]
+        empty = self.device.blocks.zeros((0, self.shape[1]))
+        return self.device.asarray(self.device.blocks.xp.concat([empty, *parts], axis=0), self.dtype)
 
 
 def lagged(X: Any, lags: Any, epochs: Any = None) -> LaggedOperator:
@@ -136,22 +127,26 @@ def lagged(X: Any, lags: Any, epochs: Any = None) -> LaggedOperator:
     A = as_operator(X, "X")
     if A.access != "rows" or not A.readable or A.sparse:
         raise UnsupportedData(
-            f"lagged rows are made of dense rows that can be read by number; got {A!r}. Pass an array, a memory map, or "
-            "a file by linspec.open_rows."
+            f"lagged rows are made of dense rows that can be read by number; got {A!r}. Pass an array, a memory map, "
+            "or a file by linspec.open_rows."
         )
     n = A.shape[0]
     numbers = np.asarray(lags)
     integers = numbers.ndim == 1 and numbers.dtype.kind in "iu"
-    if not integers or not numbers.size or len(np.unique(numbers)) < numbers.size:
+    if not integers or not 0 < len(np.unique(numbers)) == numbers.size:
         raise InvalidProblem(
             f"lags must be different integers, in rows; got {shown(lags)}. Pass range(50), or a list."
         )
     labels = np.zeros(n, int) if epochs is None else to_host(epochs)
     if labels.shape != (n,):
         raise InvalidProblem(f"epochs must have a label for each of the {n} rows; got shape {labels.shape}.")
-    edges = np.array([0, *np.flatnonzero(labels[1:] != labels[:-1]) + 1, n])
-    windows = LaggedOperator(A, numbers.astype(np.int64), edges, np.arange(n)).with_names_of(A)
-    names = A.column_names or ()
-    named = [f"{name}@{lag}" for lag in numbers.tolist() for name in names]
-    windows.column_names = tuple(named) or None
+    high = numbers.max()
+    gap = max(high, -numbers.min(), 0)
+    epoch = np.cumsum(np.append(True, labels[1:] != labels[:-1]))[:n]
+    places = np.arange(n) + gap * epoch
+    rows = np.full(n + gap * (1 + epoch.max(initial=0)), -1)
+    rows[places] = np.arange(n)
+    windows = LaggedOperator(A, (high - numbers).tolist(), rows, places - high).with_names_of(A)
+    if A.column_names is not None:
+        windows.column_names = tuple(f"{name}@{lag}" for lag in numbers for name in A.column_names)
     return windows
