@@ -41,8 +41,6 @@ __all__ = ["Lagged", "LaggedBlock"]
 SHORTEST = 64
 """Rows that a run must have beyond its lags, so that (2) pays."""
 
-WIDE = np.dtype(np.float64)
-
 
 class LaggedBlock(Block):
     """Some windows of the rows of an array.
@@ -72,10 +70,11 @@ class LaggedBlock(Block):
         """Whether means are far above deviations."""
         return self.far
 
-    def _runs(self) -> tuple[Any, Any]:
-        """The number of the first row of each run, and the lengths."""
+    @property
+    def lengths(self) -> HostArray:
+        """The numbers of rows of the runs."""
         begins = np.flatnonzero(np.diff(self.first, prepend=-2) != 1)
-        return begins, np.diff(begins, append=self.rows)
+        return np.diff(begins, append=self.rows)
 
     def _taken(self, numbers: HostArray) -> Array:
         numbers = self.device.xp.asarray(numbers, device=self.device.native)
@@ -83,10 +82,10 @@ class LaggedBlock(Block):
 
     def _at_lags(self) -> Iterator[Array]:
         """The rows at each lag; those of one run are a view."""
-        begins, _ = self._runs()
+        together = len(self.lengths) == 1
         for place in self.places:
             numbers = self.first + place
-            if len(begins) == 1:
+            if together:
                 yield self.array[numbers[0] : numbers[-1] + 1, :]
             else:
                 yield self._taken(numbers)
@@ -114,13 +113,12 @@ class LaggedBlock(Block):
 
     def t_times(self, U: Array, out: Array) -> None:
         for a, b in pairwise([*range(0, self.rows, LONGEST_STRETCH), self.rows]):
-            some = U[a:b, :]
-            products = [rows.T @ some for rows in self.cut(a, b)._at_lags()]
+            products = [rows.T @ U[a:b, :] for rows in self.cut(a, b)._at_lags()]
             out += self.device.blocks.asarray(self.device.xp.concat(products))
 
     def sums(self, w: Array | None, *, squares: bool, exact: bool) -> tuple[Any, Any]:
         device, wide = self.device.blocks, self._wide()
-        ones = DenseBlock(device.ones((self.rows, 1)), WIDE, device)
+        ones = DenseBlock(device.ones((self.rows, 1)), np.dtype(np.float64), device)
         total = wide.gram(w, ones)[:, 0]
         row = device.asarray(self.row + 0 * total)
         less = total - row * ones.gram(w, ones)[0, 0]
@@ -138,13 +136,13 @@ class LaggedBlock(Block):
             U = right.dense()
             left.t_times(U if w is None else U * w[:, None], G)
             return G
-        begins, lengths = self._runs()
-        if w is None and isinstance(right, LaggedBlock) and np.array_equal(begins, right._runs()[0]):
+        lengths = self.lengths
+        if w is None and isinstance(right, LaggedBlock) and np.array_equal(lengths, right.lengths):
             long = np.repeat(lengths > max(*self.places, *right.places) + SHORTEST, lengths)
             G = by_differences(left.take(long), right._wide().take(long), same=same)
             left, right = left.take(~long), right.take(~long)
         for a, b in pairwise(left.edges(0)):
-            part = DenseBlock(left.cut(a, b).dense(), WIDE, left.device)
+            part = DenseBlock(left.cut(a, b).dense(), np.dtype(np.float64), left.device)
             G += part.gram(None if w is None else w[a:b], part if same else right.cut(a, b))
         return G
 
@@ -162,12 +160,11 @@ class LaggedBlock(Block):
     def edges(self, sum_bytes: int) -> list[int]:
         if self.far or sum_bytes < 8 * self.columns**2:
             return super().edges(sum_bytes)
-        height = LARGEST_BLOCK_BYTES // (8 * self.channels)  # for sums as large as a Gram matrix
-        return [*range(0, self.rows, height + 1), self.rows]
+        height = LARGEST_BLOCK_BYTES // (8 * self.channels) + 1  # for sums as large as a Gram matrix
+        return [*range(0, self.rows, height), self.rows]
 
     def dense(self) -> Array:
-        rows = self.device.concat([*self._at_lags()])
-        return self.device.blocks.asarray(rows) - self.row
+        return self.device.blocks.asarray(self.device.concat([*self._at_lags()])) - self.row
 
 
 def by_differences(X: LaggedBlock, Y: LaggedBlock, *, same: bool) -> Array:
@@ -180,7 +177,8 @@ def by_differences(X: LaggedBlock, Y: LaggedBlock, *, same: bool) -> Array:
     same : bool
         Whether they are the same.
     """
-    begins, lengths = X._runs()
+    lengths = X.lengths
+    begins = np.cumsum(lengths) - lengths
     G = X.device.zeros((len(X.places), X.channels, len(Y.places), Y.channels))
 
     def product(s: HostArray, t: HostArray, step: Any) -> Array:

@@ -63,9 +63,8 @@ class LaggedOperator(Derived):
         return LaggedOperator(self.operator, self.places, self.numbers, self.first[selection])
 
     def _dense(self) -> Array:
-        parts = [block.dense() for block in self.loaded().pieces()]
-        empty = self.device.blocks.zeros((0, self.shape[1]))
-        return self.device.asarray(self.device.blocks.xp.concat([empty, *parts], axis=0), self.dtype)
+        columns = [self.rows_or_zeros(self.numbers[self.first + place]) for place in self.places]
+        return self.device.asarray(self.device.concat(columns), self.dtype)
 
 
 def lagged(X: Any, lags: Any, epochs: Any = None) -> LaggedOperator:
