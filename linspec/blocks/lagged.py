@@ -141,7 +141,7 @@ class LaggedBlock(Block):
             long = np.repeat(lengths > max(*self.places, *right.places) + SHORTEST, lengths)
             G = by_differences(left.take(long), right._wide().take(long), same=same)
             left, right = left.take(~long), right.take(~long)
-        for a, b in pairwise(left.edges(0)):
+        for a, b in pairwise(left.edges(0) if right.divisible else [0, self.rows]):
             part = DenseBlock(left.cut(a, b).dense(), np.dtype(np.float64), left.device)
             G += part.gram(None if w is None else w[a:b], part if same else right.cut(a, b))
         return G
@@ -158,10 +158,9 @@ class LaggedBlock(Block):
         return block
 
     def edges(self, sum_bytes: int) -> list[int]:
-        if self.far or sum_bytes < 8 * self.columns**2:
+        if self.far or sum_bytes < 8 * self.columns**2:  # sums are smaller than a Gram matrix
             return super().edges(sum_bytes)
-        height = LARGEST_BLOCK_BYTES // (8 * self.channels) + 1  # for sums as large as a Gram matrix
-        return [*range(0, self.rows, height), self.rows]
+        return [*range(0, self.rows, LARGEST_BLOCK_BYTES // (8 * self.channels) + 1), self.rows]
 
     def dense(self) -> Array:
         return self.device.blocks.asarray(self.device.concat([*self._at_lags()])) - self.row
@@ -228,7 +227,7 @@ class Lagged(Rows):
 
     def blocks(self) -> Iterator[Block]:
         whole = LaggedBlock(self.A.numbers[:, None], self.A.first, self.A.places)
-        height = LARGEST_BLOCK_BYTES // (8 * self.A.operator.shape[1])
+        height = LARGEST_BLOCK_BYTES * whole.rows // (8 * self.A.operator.shape[1] * len(self.A.numbers) + 1)
         for start in range(0, whole.rows, height + 1):
             part = whole.cut(start, start + height + 1)
             yield self._block(part.array[:, 0], part.first)

@@ -22,6 +22,7 @@ from linspec.blocks.lagged import Lagged
 from linspec.errors import InvalidProblem, UnsupportedData, shown
 from linspec.operators.base import Derived, LinearOperator, Selection
 from linspec.operators.opening import as_operator
+from linspec.process import check_memory
 
 __all__ = ["LaggedOperator", "lagged"]
 
@@ -131,21 +132,28 @@ def lagged(X: Any, lags: Any, epochs: Any = None) -> LaggedOperator:
         )
     n = A.shape[0]
     numbers = np.asarray(lags)
-    integers = numbers.ndim == 1 and numbers.dtype.kind in "iu"
-    if not integers or not 0 < len(np.unique(numbers)) == numbers.size:
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or not 0 < len({*numbers}) == numbers.size:
         raise InvalidProblem(
             f"lags must be different integers, in rows; got {shown(lags)}. Pass range(50), or a list."
         )
     labels = np.zeros(n, int) if epochs is None else to_host(epochs)
-    if labels.shape != (n,):
-        raise InvalidProblem(f"epochs must have a label for each of the {n} rows; got shape {labels.shape}.")
-    high = numbers.max()
-    gap = max(high, -numbers.min(), 0)
+    if labels.shape != (n,) or np.any(labels != labels):  # noqa: PLR0124 (NaN)
+        raise InvalidProblem(
+            f"epochs must have a label for each of the {n} rows, and none missing; got {shown(epochs)}."
+        )
+    high = int(numbers.max())
+    gap = max(high, -int(numbers.min()), 0)
     epoch = np.cumsum(np.append(True, labels[1:] != labels[:-1]))[:n]
     places = np.arange(n) + gap * epoch
-    rows = np.full(n + gap * (1 + epoch.max(initial=0)), -1)
+    count = n + gap * (1 + int(epoch.max(initial=0)))
+    check_memory(
+        "X", 8 * count, "the numbers of its rows, and of zeros around each epoch", "Take shorter lags."
+    )
+    rows = np.full(count, -1)
     rows[places] = np.arange(n)
-    windows = LaggedOperator(A, (high - numbers).tolist(), rows, places - high).with_names_of(A)
+    windows = LaggedOperator(A, [high - lag for lag in numbers.tolist()], rows, places - high).with_names_of(
+        A
+    )
     if A.column_names is not None:
         windows.column_names = tuple(f"{name}@{lag}" for lag in numbers for name in A.column_names)
     return windows
