@@ -106,7 +106,7 @@ class LaggedBlock(Block):
         return LaggedBlock(self.device.blocks.asarray(self.array), self.first, self.places)
 
     def times(self, V: Array) -> Array:
-        product: Any = -(self.row + 0 * V[:, 0]) @ V
+        product: Any = -(self.row + self.device.zeros((self.columns,), host_dtype(V))) @ V
         for i, rows in enumerate(self._at_lags()):
             product = product + rows @ V[i * self.channels : (i + 1) * self.channels, :]
         return product

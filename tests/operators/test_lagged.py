@@ -60,6 +60,7 @@ def test_entries_products_and_moments_are_those_of_the_matrix_of_all_lags() -> N
         beside = ls.lagged(rows[:, :1], [-1, 2], epochs), explicit(rows[:, :1], [-1, 2], epochs)
         held = Moments([view.in_blocks() for view in (A, beside[0])]).gram()
         U = np.random.default_rng(3).standard_normal((len(B), 2))
+        assert A.matmat(B[:0].T).shape == (len(B), 0)
         pairs = [(A.matmat(B[:2].T), B @ B[:2].T), (A.rmatmat(U), B.T @ U)]
         pairs += [(held[0][0], B.T @ B), (held[0][1], B.T @ beside[1])]
         sizes = np.linalg.norm(B) * np.array([1, 0, 1, 0]) + np.linalg.norm(rows) * np.array([0, 1, 0, 1])
