@@ -223,7 +223,7 @@ class Lagged(Rows):
         return super().widen()
 
     def gram_seconds(self) -> float:
-        return super().gram_seconds() * 2 / len(self.A.places)
+        return super().gram_seconds() * float(self.A.gram_share)
 
     def blocks(self) -> Iterator[Block]:
         whole = LaggedBlock(self.A.numbers[:, None], self.A.first, self.A.places)

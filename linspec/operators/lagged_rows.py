@@ -22,7 +22,6 @@ from linspec.blocks.lagged import Lagged
 from linspec.errors import InvalidProblem, UnsupportedData, shown
 from linspec.operators.base import Derived, LinearOperator, Selection
 from linspec.operators.opening import as_operator
-from linspec.process import check_memory
 
 __all__ = ["LaggedOperator", "lagged"]
 
@@ -47,6 +46,7 @@ class LaggedOperator(Derived):
         super().__init__(operator, (len(first), operator.shape[1] * len(places)))
         self.places, self.numbers, self.first = places, numbers, first
         self.resident = operator.resident
+        self.gram_share = min(2 / len(places), 1.0)
 
     def rows_or_zeros(self, numbers: HostArray) -> Array:
         """The rows of the operator by their numbers, and zeros for -1."""
@@ -145,11 +145,7 @@ def lagged(X: Any, lags: Any, epochs: Any = None) -> LaggedOperator:
     gap = max(high, -int(numbers.min()), 0)
     epoch = np.cumsum(np.append(True, labels[1:] != labels[:-1]))[:n]
     places = np.arange(n) + gap * epoch
-    count = n + gap * (1 + int(epoch.max(initial=0)))
-    check_memory(
-        "X", 8 * count, "the numbers of its rows, and of zeros around each epoch", "Take shorter lags."
-    )
-    rows = np.full(count, -1)
+    rows = np.full(n + gap * (1 + int(epoch.max(initial=0))), -1)
     rows[places] = np.arange(n)
     windows = LaggedOperator(A, [high - lag for lag in numbers.tolist()], rows, places - high).with_names_of(
         A
