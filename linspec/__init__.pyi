@@ -22,6 +22,8 @@ from linspec.families.least_squares.problem import LeastSquares as LeastSquares
 from linspec.families.least_squares.problem import LeastSquaresSolution as LeastSquaresSolution
 from linspec.families.least_squares.standard_errors import StandardErrors as StandardErrors
 from linspec.families.least_squares.standard_errors import standard_errors as standard_errors
+from linspec.families.rotation import Rotation as Rotation
+from linspec.families.rotation import rotate as rotate
 from linspec.families.svd.problem import SVD as SVD
 from linspec.families.svd.problem import SVDSolution as SVDSolution
 from linspec.iteration import Certificate as Certificate
@@ -83,6 +85,8 @@ from linspec.studies.held_out.scores import HeldOutScore as HeldOutScore
 from linspec.studies.held_out.validation import CrossValidation as CrossValidation
 from linspec.studies.held_out.validation import cross_validate as cross_validate
 from linspec.studies.ridge_path import ridge_path as ridge_path
+from linspec.studies.similarity import Similarity as Similarity
+from linspec.studies.similarity import similarity as similarity
 
 __version__: str
 

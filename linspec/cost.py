@@ -16,6 +16,8 @@ from itertools import combinations, combinations_with_replacement
 from typing import Any
 
 from linspec.arrays import HOST, Device
+from linspec.blocks.base import ASSUMED_ROWS, DENSE_RATE, SPARSE_RATE
+from linspec.blocks.sparse import PAIR_RATE
 from linspec.blocks.sparse_loops import gram_entries, pair_count
 from linspec.operators import LinearOperator, SparseOperator, StreamedOperator
 
@@ -38,20 +40,11 @@ __all__ = [
     "sweeps_estimate",
 ]
 
-DENSE_RATE = 2e10
-"""Operations (multiplications and additions) per second in dense matrix products."""
-
 FACTOR_RATE = 5e9
 """Operations per second in QR factorisations and eigen-decompositions."""
 
 CHOLESKY_RATE = 1.5e10
 """Operations per second in Cholesky factorisations, which consist mostly of matrix products."""
-
-SPARSE_RATE = 1.5e9
-"""Operations per second in products of a sparse matrix with a thin block."""
-
-PAIR_RATE = 1e8
-"""Pairs of entries per second when a sparse Gram matrix is formed."""
 
 READING = 16
 """Cost of reading one stored entry, in operations at the rate of the product (`SPARSE_RATE` or `DENSE_RATE`).
@@ -64,9 +57,6 @@ DECODING = 2e-9
 
 Measured: 2.2 for compressed zarr, 3.6 for Parquet, 1.6 for random numbers, in nanoseconds a byte of float64.
 """
-
-ASSUMED_ROWS = 10**6
-"""The assumed number of rows of a stream until its rows have been counted."""
 
 WORTH_SAMPLING = 2**22
 """Upper limit of the entries of the sparse Gram matrices above which their number is estimated from samples."""
@@ -133,7 +123,8 @@ class Sizes:
     pairs : int or None
         The number of multiply-adds that form the Gram matrix of each view and the cross matrix of each two views as
         sparse matrices. A multiply-add belongs to a pair of stored entries in the same row. The number is also an upper
-        limit of the number of entries of these matrices. None if a view is not sparse.
+        limit of the number of entries of these matrices. None if a view is not sparse, but for few dense columns beside
+        a sparse first view.
     k : int
         The number of columns of the blocks.
     readable : bool
@@ -154,7 +145,7 @@ class Sizes:
     views : tuple of SparseOperator, default ()
         The views, if all are sparse: the entries of their Gram matrices are estimated from them.
     gram_share : float, default 1
-        The share of the operations of dense Gram matrices that those of the views take: the largest `gram_share`.
+        The share of the operations of dense Gram matrices that those of the views take: that of the widest view.
 
     Examples
     --------
@@ -223,17 +214,12 @@ class Sizes:
         return min(sum(A.gram_entries for A in self.views) + sum(crossed), most)
 
     @property
-    def sparse(self) -> bool:
-        """Whether every view is a sparse matrix."""
-        return self.pairs is not None
-
-    @property
     def scattered(self) -> bool:
         """Whether every view is sparse, or all views together have fewer stored entries than n p.
 
         True for sparse views even if they store every entry.
         """
-        return self.sparse or self.nnz < self.n * self.p
+        return self.pairs is not None or self.nnz < self.n * self.p
 
 
 def sizes_of(matrices: Sequence[LinearOperator], k: int) -> Sizes:
@@ -261,12 +247,14 @@ def sizes_of(matrices: Sequence[LinearOperator], k: int) -> Sizes:
     views = list(matrices)
     pairs: int | None = None
     sparse = [view for view in views if isinstance(view, SparseOperator)]
-    if len(sparse) == len(views):
-        pairs = sum(view.pairs for view in sparse)
-        pairs += sum(pair_count(A.matrix, B.matrix) for A, B in combinations(sparse, 2))
-    one_entry = len(sparse) == len(views) and all(view.one_entry for view in sparse)
     n = min(view.shape[0] for view in views)
     n = ASSUMED_ROWS if math.isinf(n) else n
+    stored = sum(view.nnz for view in sparse)
+    dense = sum(view.shape[1] for view in views if view not in sparse)
+    if n * dense < stored and views[0] in sparse:  # few entries beside sparse rows
+        crossed = sum(pair_count(A.matrix, B.matrix) for A, B in combinations(sparse, 2))
+        pairs = sum(view.pairs for view in sparse) + crossed + dense * (stored + n * dense)
+    one_entry = dense == 0 and all(view.one_entry for view in sparse)
     there: list[Any] = [view for view in views if view.access == "blocks"]
     if len(there) == len(views) and all(view.sparse for view in there):
         both = combinations_with_replacement(there, 2)
@@ -286,9 +274,8 @@ def sizes_of(matrices: Sequence[LinearOperator], k: int) -> Sizes:
         round_seconds=0.0 if leader is None else leader.round_seconds,
         buffers=sum(view.buffer_bytes for view in views),
         decoded=sum(_decoded(view, n) for view in views),
-        views=tuple(sparse) if len(sparse) == len(views) else (),
-        gram_share=max(view.gram_share * view.shape[1] for view in views)
-        / max(view.shape[1] for view in views),
+        views=() if dense else tuple(sparse),
+        gram_share=max(views, key=lambda view: view.shape[1]).gram_share,
     )
 
 

@@ -54,7 +54,7 @@ def sizes(problem: Any, layout: str) -> cost.Sizes:
         return of
     each = [min(EACH, max(width // 10, 1)) for width in (of.p, of.q) if width]
     if of.q == 1:  # a sparse matrix beside a dense target
-        return replace(of, nnz=of.n * (each[0] + 1))
+        return replace(of, nnz=of.n * (each[0] + 1), pairs=of.n * (each[0] ** 2 + each[0] + 1))
     pairs = sum(e**2 for e in each) + (each[0] * each[1] if len(each) == 2 else 0)
     return replace(of, nnz=of.n * sum(each), pairs=of.n * pairs)
 

@@ -210,7 +210,7 @@ PROBLEMS: dict[str, Any] = {
 def generated(family: str, k: int, n: int, p: int, each: int = 0) -> tuple[Any, ...]:
     """Data for a family: rows with a falling spectrum and noise, or sparse ones with this many entries each.
 
-    Of CCA the second view has three quarters of the columns; of LDA k is the number of classes.
+    Of CCA the second view has three quarters of the columns; k is the number of classes of LDA, of targets of ridge.
     """
     q = 3 * p // 4 if family == "CCA" else 0
     A = _falling(n, p + q) if not each else _skewed(n, p, each)
@@ -223,7 +223,7 @@ def generated(family: str, k: int, n: int, p: int, each: int = 0) -> tuple[Any, 
     rng = np.random.default_rng(1)
     if family == "LDA":
         return A, np.argmax(A @ rng.standard_normal((p, k)), axis=1)
-    return A, A @ rng.standard_normal((p, 1)) / np.sqrt(p) + rng.standard_normal((n, 1))
+    return A, A @ rng.standard_normal((p, k)) / np.sqrt(p) + rng.standard_normal((n, k))
 
 
 def _falling(n: int, p: int) -> np.ndarray:

@@ -64,10 +64,11 @@ Who only solves problems needs :doc:`the names of users <index>`.
 
 TOPICS = {
     "problems/cca": "CCA CCASolution significance permutation_test null_correlations bootstrap",
-    "problems/svd": "SVD SVDSolution project",
+    "problems/svd": "SVD SVDSolution rotate Rotation project",
     "problems/least-squares": "LeastSquares LeastSquaresSolution standard_errors StandardErrors",
     "problems/supervised": "Discriminant DiscriminantSolution LinearClassifier targets",
     "problems/kernel-cca": "kernels features KernelOperator get_problem",
+    "problems/similarity": "similarity Similarity",
     "guide/choose-a-solver": "solve select Selection solvers describe get_solver",
     "guide/choosing": "cross_validate CrossValidation HeldOutScore ridge_path",
     "guide/compare": "compare Comparison",

@@ -36,7 +36,7 @@ FEWEST_ROWS = 256
 """Fewest rows of a block: to add a product of fewer to the sum costs as much as the product."""
 
 
-MULTIPLY_RATE, STORED_RATE, READING_RATE, ASSUMED_ROWS = 2e10, 1.5e9, 1e9, 10**6
+DENSE_RATE, SPARSE_RATE, READING_RATE, ASSUMED_ROWS = 2e10, 5e9, 1e9, 10**6
 """Operations a second of dense and of sparse products, bytes a second of files, and rows of what has not been counted
 yet."""
 
@@ -105,7 +105,7 @@ class LinearOperator(ABC):
         """About the time of AᵀA V for so many columns, with that of reading what is not in memory."""
         entries = min(self.shape[0], ASSUMED_ROWS) * self.shape[1]
         reading = 0.0 if self.resident else 8 * entries / READING_RATE
-        return 4 * entries * max(columns, self.cheap_columns / 4) / MULTIPLY_RATE + reading
+        return 4 * entries * max(columns, self.cheap_columns / 4) / DENSE_RATE + reading
 
     def gram_entries(self, other: LinearOperator) -> float:
         """About the entries of AᵀB that are stored."""
@@ -114,7 +114,7 @@ class LinearOperator(ABC):
     def gram_seconds(self) -> float:
         """About the time of AᵀA."""
         n, p = min(self.shape[0], ASSUMED_ROWS), self.shape[1]
-        return n * float(p) ** 2 / MULTIPLY_RATE + (0.0 if self.resident else 8 * n * p / READING_RATE)
+        return n * float(p) ** 2 / DENSE_RATE + (0.0 if self.resident else 8 * n * p / READING_RATE)
 
     def thin(self, V: Array) -> Array:
         """Return a thin block in the precision and at the place in which the data are multiplied."""

@@ -17,8 +17,8 @@ import scipy.sparse
 
 from linspec.arrays import Array, DType, HostArray, working_dtype
 from linspec.blocks.base import (
-    MULTIPLY_RATE,
-    STORED_RATE,
+    DENSE_RATE,
+    SPARSE_RATE,
     Block,
     LinearOperator,
     Rows,
@@ -246,7 +246,7 @@ class Sparse(Rows):
         self.shape, self.resident = self.matrix.shape, True
 
     def product_seconds(self, columns: int) -> float:
-        return 4 * int(self.matrix.indptr[-1]) * max(columns, 2) / STORED_RATE
+        return 4 * int(self.matrix.indptr[-1]) * (columns + 4) / SPARSE_RATE
 
     def gram_entries(self, other: LinearOperator) -> float:
         if not isinstance(other, Sparse):
@@ -255,7 +255,7 @@ class Sparse(Rows):
 
     def gram_seconds(self) -> float:
         pairs = pair_count(self.matrix) / PAIR_RATE
-        return float(min(pairs, 2 * self.shape[0] * float(self.shape[1]) ** 2 / MULTIPLY_RATE))
+        return float(min(pairs, 2 * self.shape[0] * float(self.shape[1]) ** 2 / DENSE_RATE))
 
     def blocks(self) -> Iterator[Block]:
         yield SparseBlock(self.matrix, self.dtype, 0, int(self.shape[0]), far=self.far)

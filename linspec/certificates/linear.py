@@ -34,7 +34,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray, is_array, to_host
+from linspec.arrays import Array, HostArray, to_host
 from linspec.certificates.metric import SKETCH_ROWS, SQUARED, Metric
 from linspec.linalg import EPS, cg_steps, driven, lengths_of
 from linspec.rows.moments import Moments
@@ -152,17 +152,17 @@ def certify_linear(
         What is left of planted columns for the smallest ridge.
     """
     path = np.array(ridges, dtype=np.float64, ndmin=1).tolist()
-    x, m = to_host(x), moments.widths[1]
+    x = to_host(x)
+    m = moments.widths[1]
     products = _Residual(
-        moments, x, _left_of_planted(moments, min(path), tol, planted), m, planted is not None
+        moments, x, path, _left_of_planted(moments, min(path), tol, planted), planted is not None
     )
     metrics = _metrics(moments, path, rounding, products, tol)
-    columns = [slice(i * m, (i + 1) * m) for i in range(len(path))]
-    g = products.g - np.repeat(path, m) * x
     r = products.lengths
+    columns = (np.split(M, len(path), axis=-1) for M in (x, products.g, r))
     by_ridge = [
-        _certified(moments, S, x[:, at], g[:, at], r[at], ridge, rounding, products)
-        for S, ridge, at in zip(metrics, path, columns, strict=True)
+        _certified(moments, S, ridge, x_r, g_r, r_r, rounding, products)
+        for S, ridge, x_r, g_r, r_r in zip(metrics, path, *columns, strict=True)
     ]
     length, floor, coefficients = np.concatenate(by_ridge, axis=1)
     nb = np.tile(products.b_lengths, len(path))
@@ -171,7 +171,7 @@ def certify_linear(
     free = moments.fitted[0].total - np.repeat(ranks, m) - moments.pre.directions
     sigma = np.where(free > 0, r / np.sqrt(np.maximum(free, 1)), 0.0)
     share = _over(fitted, sigma)  # 4
-    residual = _over(lengths_of(g), np.tile(products.scales, len(path)))
+    residual = products.relative()
     rounded = length <= 2 * floor
     open_ = (coefficients > OPEN) & ~(share <= OPEN)
     rank = min([rank for rank, ridge in zip(ranks, path, strict=True) if ridge == 0], default=len(x))
@@ -217,13 +217,15 @@ def _left_of_planted(moments: Moments, ridge: float, tol: float, planted: Array 
 
 
 class _Residual:
-    """AᵀD(b - Ax), AᵀDA times planted columns, and the lengths of b - Ax, b and AᵀDb: by `read`, or what is held."""
+    """g, AᵀDA times planted columns, and the lengths of b - Ax, b and AᵀDb: by `read`, or what is held."""
 
-    def __init__(self, moments: Moments, x: HostArray, D: HostArray, m: int, by_solver: bool) -> None:
+    def __init__(
+        self, moments: Moments, x: HostArray, ridges: Sequence[float], D: HostArray, by_solver: bool
+    ) -> None:
         self.moments = moments
         self.x = x
+        self.ridges = ridges
         self.D = D
-        self.m = m
         self.by_solver = by_solver
         self.source = "recomputed"
 
@@ -231,7 +233,7 @@ class _Residual:
         """Compute all from rows, which may give a Gram matrix too, or from what is held."""
         A, b = self.moments.operators
         w = self.x.shape[1]
-        m = self.m
+        m = self.moments.widths[1]
         t = self.D.shape[1]
         V = np.hstack([self.x, np.zeros((len(self.x), m)), self.D])
         unit = np.hstack([-np.eye(m)] * (w // m + 1) + [np.zeros((m, t))])
@@ -245,11 +247,15 @@ class _Residual:
             (P, _), squares = self.moments.residual(*places, gram=gram)
         AtU = to_host(P)
         lengths = np.sqrt(np.maximum(squares, 0.0))
-        self.g = -AtU[:, :w]
+        self.g = -AtU[:, :w] - np.repeat(self.ridges, m) * self.x
         self.SD = AtU[:, w + m :]
         self.lengths = lengths[:w]
         self.b_lengths = lengths[w : w + m]
         self.scales = lengths_of(AtU[:, w : w + m])
+
+    def relative(self) -> HostArray:
+        """‖g‖ / ‖AᵀDb‖ of every column."""
+        return _over(lengths_of(self.g), np.tile(self.scales, len(self.ridges)))
 
 
 def _metrics(
@@ -262,12 +268,15 @@ def _metrics(
     if moments.root is not None:
         products.read()
         return _by_triangle(moments, to_host(moments.root[0]), ridges, rounding)
+    needs = needs_metric(moments, ridges, tol)
     if moments.held is not None:
-        metrics = _by_gram(moments, ridges, rounding)
-        if _enough(metrics) or not allows:
-            products.read(held=True)
+        products.read(held=True)
+        if p > NARROW and not needs and (products.relative() <= tol).all():
+            return [None] * len(ridges)
+        metrics = _by_gram(moments, ridges)
+        if _enough(moments, metrics) or not allows:
             return list(metrics)
-    needs = moments.held is None and needs_metric(moments, ridges, tol)
+    needs = needs and moments.held is None
     dear = p > WIDEST or (products.D.shape[1] > 0 and not metric_pays(moments))
     if needs and not dear and _is_wide(moments):
         R = moments.triangle()[:, :p]
@@ -278,8 +287,8 @@ def _metrics(
     singular = n < p and min(ridges) <= 0
     if needs and not dear and not moments.sketch_rows and gram < sketch and not singular:
         products.read(gram=True)
-        metrics = _by_gram(moments, ridges, rounding)
-        if _enough(metrics) or not (allows and moments.passes.allows(1)):
+        metrics = _by_gram(moments, ridges)
+        if _enough(moments, metrics) or not (allows and moments.passes.allows(1)):
             return list(metrics)
         moments.sketch_rows = SKETCH_ROWS * p
         return _by_sketch(moments, ridges, rounding)
@@ -297,11 +306,9 @@ def _by_triangle(
     return [Metric.of_rows(R, ridge, squares, rounding, exact=True) for ridge in ridges]
 
 
-def _by_gram(moments: Moments, ridges: Sequence[float], rounding: float) -> list[Metric]:
+def _by_gram(moments: Moments, ridges: Sequence[float]) -> list[Metric]:
     """The metrics of the held Gram matrix."""
-    G = moments.gram()[0][0]
-    G = to_host(G) if is_array(G) else G.toarray()
-    return [Metric.of_gram(G, ridge, rounding) for ridge in ridges]
+    return [Metric.of_held(moments, 0, ridge) for ridge in ridges]
 
 
 def _by_sketch(moments: Moments, ridges: Sequence[float], rounding: float) -> list[Metric | None]:
@@ -311,9 +318,11 @@ def _by_sketch(moments: Moments, ridges: Sequence[float], rounding: float) -> li
     return [Metric.of_rows(SA, ridge, squares, rounding, exact=False) for ridge in ridges]
 
 
-def _enough(metrics: Sequence[Metric]) -> bool:
+def _enough(moments: Moments, metrics: Sequence[Metric]) -> bool:
     """Whether the Gram matrix has digits enough for the metrics."""
-    return all(S.rank == len(S.D) and S.least > SQUARED for S in metrics)
+    lost = moments.error_of_means() / EPS if moments.operators[0].readable else 1.0
+    least = SQUARED * np.sqrt(max(lost, 1.0))
+    return all(S.rank == len(S.D) and S.least > least for S in metrics)
 
 
 def _seconds(moments: Moments) -> tuple[float, float]:
@@ -369,10 +378,10 @@ def needs_metric(moments: Moments, ridges: Sequence[float], tol: float) -> bool:
 def _certified(
     moments: Moments,
     S: Metric | None,
+    ridge: float,
     x: HostArray,
     g: HostArray,
     r: HostArray,
-    ridge: float,
     rounding: float,
     products: _Residual,
 ) -> tuple[HostArray, HostArray, HostArray]:
@@ -384,9 +393,8 @@ def _certified(
     size = lengths_of(x * S.D[:, None])
     floor = 2 * rounding * size + 2 * EPS * r / S.least  # 2
     if products.source == "from-gram":  # rounding of the Gram matrix, or of the products that have formed it
-        A = moments.operators[0]
-        unit = EPS if A.readable else float(np.finfo(A.dtype).eps)
-        floor = floor + 2 * unit * (size + products.b_lengths) / S.least
+        lost = 2 * max(moments.unit(), moments.error_of_means())
+        floor += lost * (size + products.b_lengths) / S.least
     error = S.reach * np.maximum(length, floor)  # 3
     if S.up == 1.0:
         error = np.minimum(error, lengths_of(S.solve(g)) + S.reach * floor)

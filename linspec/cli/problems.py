@@ -73,6 +73,11 @@ def declared_in(cls: Any) -> dict[str, Any]:
     return {name: part for name, part in declared.items() if part and not isinstance(part, Matrix)}
 
 
+def _count_or_share(text: str) -> float:
+    """An integer, or a number with a point or an exponent."""
+    return int(text) if text.isdigit() else float(text)
+
+
 def _option_of(name: str, declared: Any) -> click.Option:
     """Make the option of a declared field."""
     flag = f"--{name.replace('_', '-')}"
@@ -82,7 +87,9 @@ def _option_of(name: str, declared: Any) -> click.Option:
         return option(f"{flag}/--no-{flag[2:]}", default=yes, help=text)
     if isinstance(declared, Count):
         text = f"How many {declared.things}.{' By default as many as there are.' * declared.optional}"
-        return option("-k", "--ks", "k", type=Several(int), required=not declared.optional, help=text)
+        text += " Or a share of all squares, such as 0.9: as few as hold it." * declared.share
+        values = Several(_count_or_share if declared.share else int)
+        return option("-k", "--ks", "k", type=values, required=not declared.optional, help=text)
     if isinstance(declared, Ridge):
         least = {"required": True} if declared.positive else {"default": "0.0"}
         return option(flag, "--ridges", name, type=Several(float), help=text, **least)

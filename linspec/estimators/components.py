@@ -323,10 +323,10 @@ class PCA(AddsRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEs
 
     Parameters
     ----------
-    n_components : int, optional
-        The number of components. By default the smaller of n_samples and n_features; if that exceeds 4096, `fit`
-        raises InvalidProblem, and the number must be given. If the rank of the data is lower, `n_components_` is
-        smaller.
+    n_components : int or float, optional
+        The number of components, by default the smaller of n_samples and n_features. If the rank of the data is lower,
+        `n_components_` is smaller. Or a share above 0 and below 1: as few components as hold this share of the total
+        variance; without centring, of the sum of squares.
     center : bool, default True
         Whether to centre the columns; sparse rows stay sparse. False gives a truncated SVD.
     scale : bool, default False
@@ -385,7 +385,7 @@ class PCA(AddsRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEs
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: float | None = None,
         *,
         center: bool = True,
         scale: bool = False,

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from linspec.arrays import HostArray, reciprocal, with_device
 from linspec.errors import InvalidProblem, UnknownOption, shown
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.significance import PermutationTest, stepwise_test
+from linspec.families.rotation import Rotation
 from linspec.registry.options import meaning, parameters_of
 from linspec.solving.linear_solution import Loadings, loadings_of
 from linspec.solving.problem import Problem
@@ -190,8 +192,8 @@ def bootstrap(  # noqa: PLR0913
         SVD, Discriminant, problems of your own. Or a regression. The data are read many times.
     solver : str or Solver, default "auto"
         As for `linspec.solve`. "auto" chooses once. Solvers with the trait "warm-start" begin at the solution.
-    solution : Solution, optional
-        The solution of this problem; by default it is computed.
+    solution : Solution or Rotation, optional
+        That of this problem; by default it is computed. Draws are rotated like a Rotation: `weights` are loadings.
     draws : int, default 500
         The number of draws, at least 2. Intervals at 95 % need several hundred.
     level : float, default 0.95
@@ -244,7 +246,12 @@ def bootstrap(  # noqa: PLR0913
     """
     settings = {"solution": solution, "draws": draws, "level": level, "method": method, "groups": groups}
     settings["weights"] = weights
-    kind = DrawnPairs if isinstance(problem, CCA) else DrawnRegressions if is_regression(problem) else Draws
+    kind: Any = (
+        DrawnPairs if isinstance(problem, CCA) else DrawnRegressions if is_regression(problem) else Draws
+    )
+    kind.check(problem, draws)
+    if isinstance(solution, Rotation):
+        settings["solution"], kind = solution.answer, partial(Draws, rotation=solution)
     return drawn_solves(problem, solver, **settings, rng=rng, options=options, kind=kind)
 
 

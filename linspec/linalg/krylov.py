@@ -14,9 +14,10 @@ restarts. With an orthonormal basis V, its newest block Q, and T = VᵀSV:
 where y_Q is the part of y in the newest block that was multiplied. A restart keeps the leading Ritz vectors Vy and Q',
 whose products with them are β y_Q.
 Where we differ: R is orthogonalised against the blocks that S Q has a part of, and then against the whole basis (so
-there are no copies of converged pairs), and T is computed as VᵀSQ, not by recurrence. Where the space is exhausted a
-random block orthogonal to it goes on. A value that occurs more often than a block has columns may be found that often
-only, as the theory says. A start that is not random may lack a leading pair: `risk` says how probable that is.
+there are no copies of converged pairs), and what T gets is VᵀSQ and its transpose, of which β is a part up to rounding.
+Where the space is exhausted a random block orthogonal to it goes on. A value that occurs more often than a block has
+columns may be found that often only, as the theory says. A start that is not random may lack a leading pair: `risk`
+says how probable that is. Where the number of pairs follows from their values, the blocks widen as the space grows.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ SHORTEST, LONGEST, BLOCKS = 1, 100, 12
 
 RISK = 1e-6
 """Largest probability with which a search overlooks a pair."""
+
+WIDEN = 16
+"""A block becomes wider if the space has more than so many blocks, and pairs are still too few."""
 
 SMALL = 1e-4
 """A direction of R shorter than this part of T is made orthogonal to the basis once more."""
@@ -74,7 +78,7 @@ class RitzPairs(NamedTuple):
 def block_krylov(
     product: Callable[[Array], Array],
     start: Array,
-    k: int,
+    k: int | Callable[[HostArray], int],
     rng: np.random.Generator,
     *,
     room: int | None = None,
@@ -87,12 +91,15 @@ def block_krylov(
         V -> S V for V of shape (p, b), in one pass.
     start : array of shape (p, b)
         The first block: random, or with at least some random columns.
-    k : int
-        Pairs that are asked for.
+    k : int or callable
+        Pairs that are asked for; or takes all Ritz values and returns how many they are. More than there are values
+        says that they are too few yet: then the space grows without restarts, and random columns double a block
+        when there are more than 16 of it.
     rng : numpy.random.Generator
         For blocks that go on where a space is exhausted.
     room : int, optional
-        Columns that the basis may have; by default the larger of 3k and k + 10b, or 12b if b is at least k.
+        Columns that the basis may have, at least k + 2b; by default the larger of 3k and k + 10b, or 12b if b is at
+        least k.
 
     Examples
     --------
@@ -107,50 +114,49 @@ def block_krylov(
     p = start.shape[0]
     Q, _ = orthonormal(start)
     b = first = max(Q.shape[1], 1)
-    room = min(p, room or (max(3 * k, k + 10 * b) if b < k else 12 * b))
-    rows = _with_room(Q, room + b)
+    rows = _with_room(Q, b)
     T = np.zeros((0, 0))
+    near = 0
     while True:
         SQ = product(Q)
         V = rows[: T.shape[1] + Q.shape[1], :].T
-        near = int(np.argmax(T[T.shape[1] :].any(axis=0))) if T.size else 0
-        column = to_host(_coefficients(V[:, near:], SQ))
-        R = SQ - _combination(V[:, near:], asarray(column))  # (1) for what S Q has a part of
+        part = _coefficients(V[:, near:], SQ)
+        R = SQ - _combination(V[:, near:], part)  # (1) for what S Q has a part of
         rest = _coefficients(V, R)
         R = R - _combination(V, rest)  # (1) for what rounding has left
-        column = to_host(rest) + np.vstack([np.zeros((near, column.shape[1])), column])
-        T = _bordered(T, column)
-        size = float(np.abs(T).max(initial=0.0))
+        column = np.array(to_host(rest))
+        column[near:] += to_host(part)
+        T = _bordered(T, column)  # (3)
+        size = np.abs(T).max(initial=0.0)
         new, beta = _independent(R, EPS * size)
-        if new.shape[1] and float(np.linalg.svd(beta, compute_uv=False)[-1]) < SMALL * size:
-            short = _combination(V, _coefficients(V, new))  # what rounding has left of V in short directions
-            new, turn = orthonormal(new - short)
+        if new.shape[1] and np.linalg.norm(beta, -2) < SMALL * size:
+            # What rounding has left of V in short directions
+            new, turn = orthonormal(new - _combination(V, _coefficients(V, new)))
             beta = turn @ beta
         theta, Y = _leading(T)  # (4)
-        newest = Y[len(T) - Q.shape[1] :]
-        left = beta @ newest
-        residuals = lengths_of(left)  # (5)
+        wanted = k(theta) if callable(k) else k
+        usual = max(3 * wanted, wanted + 10 * b) if b < wanted else 12 * b
+        most = min(p, max(room or usual, wanted + 2 * b))
+        left = beta @ Y[len(T) - Q.shape[1] :]
         exhausted = new.shape[1] == 0
-        risk = partial(_risk, theta, Y, left, k, first, p)
-        count = min(k, len(theta))
+        count = min(wanted, len(theta))
+        risk = partial(_risk, theta, Y, left, count, first, p)
         vectors = lambda V=V, Y=Y[:, :count]: _combination(V, asarray(Y))  # noqa: E731
-        yield RitzPairs(theta[:count], vectors, residuals[:count], exhausted, risk)
+        yield RitzPairs(theta[:count], vectors, lengths_of(left[:, :count]), exhausted, risk)  # (5)
         if V.shape[1] >= p:
             return
-        if exhausted:
-            new = _outside(V, b, rng)
-            beta = np.zeros((new.shape[1], Q.shape[1]))
+        if exhausted or (callable(k) and wanted > len(theta) > WIDEN * b):
+            new = _widened(V, new, b, rng)
+            b = max(b, new.shape[1])
             if new.shape[1] == 0:
                 return
-        if V.shape[1] + new.shape[1] > room:
-            restart = min(len(theta), k + (room - k) // 3)
-            rows = _with_room(_combination(V, asarray(Y[:, :restart])), room + b)
+        near = V.shape[1] - Q.shape[1]
+        if V.shape[1] + new.shape[1] > most:
+            restart = min(len(theta), wanted + (most - wanted) // 3)
+            rows = _with_room(_combination(V, asarray(Y[:, :restart])), most + b)
             T = np.diag(theta[:restart])
-            beta, first = beta @ newest[:, :restart], 0
-        else:
-            beta = np.hstack([np.zeros((len(beta), len(T) - beta.shape[1])), beta])
-        rows[len(T) : len(T) + new.shape[1], :] = new.T
-        T = np.vstack([T, beta])  # (3); the columns of the new block follow with its product
+            first = near = 0
+        rows = _appended(rows, len(T), new, most + b)
         Q = new
 
 
@@ -159,6 +165,20 @@ def _with_room(V: Array, columns: int) -> Array:
     rows = Device.of(V).zeros((max(columns, V.shape[1]), V.shape[0]))
     rows[: V.shape[1], :] = V.T
     return rows
+
+
+def _appended(rows: Array, m: int, new: Array, columns: int) -> Array:
+    """The rows with a block behind the first m of them, with room for so many columns where there is none left."""
+    if m + new.shape[1] > rows.shape[0]:
+        rows = _with_room(rows[:m, :].T, columns)
+    rows[m : m + new.shape[1], :] = new.T
+    return rows
+
+
+def _widened(V: Array, new: Array, b: int, rng: np.random.Generator) -> Array:
+    """A block with b random columns beside it, orthogonal to all."""
+    join = Device.of(V).concat
+    return join([new, _outside(join([V, new]), b, rng)])
 
 
 def _coefficients(V: Array, Y: Array) -> Array:
@@ -200,7 +220,6 @@ def search(
         Whether the search came to its end.
     """
     V = pairs.vectors()
-    asarray = Device.of(pairs.vectors()).asarray
     k = len(pairs.values)
     while V.shape[1] < V.shape[0]:
         near, least = (unit * float(pairs.values[0]) for unit in (tol, 10 * EPS * math.sqrt(len(V))))
@@ -221,11 +240,12 @@ def search(
         if not equal or not settled:
             return pairs, settled
         new = _orthogonal_to(V, more.vectors()[:, :equal])
-        both = Device.of(V).concat([pairs.vectors(), new])
-        V = Device.of(V).concat([V, new])
+        V, both = (Device.of(V).concat([old, new]) for old in (V, pairs.vectors()))
         values = np.concatenate([pairs.values, more.values[:equal]])
         order = np.argsort(-values, kind="stable")
-        pairs = _rayleigh_ritz(product, both @ asarray(selection_matrix(len(values), order[:k])), pairs)
+        pairs = _rayleigh_ritz(
+            product, both @ Device.of(V).asarray(selection_matrix(len(values), order[:k])), pairs
+        )
         if equal < b:
             break
     return pairs, True
@@ -253,11 +273,8 @@ def _rayleigh_ritz(product: Callable[[Array], Array], V: Array, pairs: RitzPairs
 
 def _bordered(T: HostArray, column: HostArray) -> HostArray:
     """T with the columns VᵀSQ of the newest block, symmetric."""
-    full = np.hstack([T if T.size else np.zeros((len(column), 0)), column])
-    old = full.shape[0] - column.shape[1]
-    full[:old, old:] = full[old:, :old].T if old else full[:old, old:]
-    full[old:, old:] = (full[old:, old:] + full[old:, old:].T) / 2
-    return full
+    above, corner = np.split(column, [len(T)])
+    return np.block([[T, above], [above.T, (corner + corner.T) / 2]])
 
 
 def _leading(T: HostArray) -> tuple[HostArray, HostArray]:

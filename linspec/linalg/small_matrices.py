@@ -586,7 +586,7 @@ def tall_svd(B: Array) -> tuple[Array, HostArray, HostArray]:
     """Return (U, s, Y) with B Y = U diag(s) and orthonormal U and Y, of a block with few columns.
 
     B = QR by orthogonalisation, and R = X s Yᵀ: U = QX is orthonormal to rounding for any s (Chan 1982,
-    doi:10.1145/355984.355990).
+    doi:10.1145/355984.355990). Columns that are nearly orthogonal, of any lengths, need no reflections.
 
     Parameters
     ----------
@@ -607,7 +607,7 @@ def tall_svd(B: Array) -> tuple[Array, HostArray, HostArray]:
     >>> tall_svd(np.array([[3.0], [4.0]]))[1]
     array([5.])
     """
-    Q, R = namespace(B).linalg.qr(B, mode="reduced")
+    Q, R = _by_cholesky(B) or namespace(B).linalg.qr(B, mode="reduced")
     X, s, Yt = np.linalg.svd(to_host(R), full_matrices=False)
     return Q @ Device.of(B).asarray(X), s, Yt.T
 

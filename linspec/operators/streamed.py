@@ -141,8 +141,8 @@ class StreamedOperator(LinearOperator):
 
 
 def paired(
-    source: Any, *, rows: int | None = None, names: tuple[str, str] = ("X", "Y")
-) -> tuple[LinearOperator, LinearOperator]:
+    source: Any, *, rows: int | None = None, names: Sequence[str] = ("X", "Y")
+) -> tuple[LinearOperator, ...]:
     """Make two matrices from a source that yields pairs of slices: some rows of X, and the same rows of Y.
 
     ``X, Y = linspec.paired(pairs)`` and then ``CCA(X, Y, k)`` or ``LeastSquares(X, Y)``: a pass over both reads every
@@ -156,8 +156,8 @@ def paired(
         like the first, and so is every `y`: the same columns, library and device. The first pair is read here.
     rows : int, optional
         The number of rows, if it is known before the first pass.
-    names : (str, str), default ("X", "Y")
-        The names of the two matrices in messages.
+    names : sequence of str, default ("X", "Y")
+        The names of the matrices in messages. There may be more than two: slices then come in tuples of so many.
 
     Returns
     -------
@@ -193,7 +193,7 @@ def paired(
     1.0
     """
     origin = _Source(source, rows, names)
-    return StreamedOperator(origin), StreamedOperator(origin, index=1)
+    return tuple([StreamedOperator(origin, index=index) for index in range(len(names))])
 
 
 class _Source:
@@ -286,9 +286,10 @@ class _Source:
             )
             heights = [piece.shape[0] for piece in pieces]
             if len(set(heights)) > 1:
+                listed = " and ".join(map("{} of {}".format, heights, self.names))
                 raise InvalidProblem(
-                    f"the halves of a pair must have equally many rows; pair {number} (from row {start}) has "
-                    f"{heights[0]} of {self.names[0]} and {heights[1]} of {self.names[1]}. Yield the same rows of both."
+                    f"the parts of a pair must have equally many rows; pair {number} (from row {start}) has {listed}. "
+                    "Yield the same rows of all."
                 )
             if not heights[0]:
                 continue

@@ -47,6 +47,7 @@ TRAITS = {
     "randomized": "draws random numbers from the run's generator",
     "approximate": "need not solve the stated problem exactly",
     "one-pass": "solves data that can be read once, with one reading and its default options",
+    "share": "takes a share of all squares in place of k, and finds the least k that holds it",
     "path": "solves a least-squares problem for a sequence of ridges in one run",
     "warm-start": "begins at an earlier answer that is given as start",
     "resumable": "goes on from a checkpoint to the answer of a run in one piece",

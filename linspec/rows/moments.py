@@ -37,7 +37,7 @@ from linspec.arrays import (
     to_host,
 )
 from linspec.blocks import ByProducts
-from linspec.blocks.base import MULTIPLY_RATE, STORED_RATE, Block, LinearOperator, Rows
+from linspec.blocks.base import DENSE_RATE, SPARSE_RATE, Block, LinearOperator, Rows
 from linspec.blocks.sparse_loops import SparseMinusThin
 from linspec.blocks.units import check_sizes, fits_single
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
@@ -60,6 +60,7 @@ from linspec.rows.reductions import (
     Products,
     Residuals,
     RowData,
+    RowLengths,
     RowSquares,
     Scores,
     Sketch,
@@ -205,12 +206,12 @@ class Moments:
         once = sum(A.product_seconds(columns) for A in self.operators)
         forming = sum(A.gram_seconds() for A in self.operators)
         entries = float(sum(self.widths)) ** 2
-        rate = MULTIPLY_RATE
+        rate = DENSE_RATE
         form = "dense"
         if min(self.widths) > NARROW and forming <= products * once:
             stored = sum(A.gram_entries(B) for A in self.operators for B in self.operators)
             if stored <= SCATTERED * entries:
-                entries, rate, form = stored, STORED_RATE, "sparse"
+                entries, rate, form = stored, SPARSE_RATE, "sparse"
         small = 24 * entries < 2**24
         if not small and 24 * entries > self.operators[0].device.blocks.free_memory() / 2:
             return "implicit"
@@ -280,19 +281,23 @@ class Moments:
 
     def least_square(self, i: int = 0) -> float:
         """The fraction of the largest eigenvalue of XᵢᵀXᵢ below which eigenvalues are rounding of squares."""
-        A = self.operators[i]
-        narrow = not (self.holds and A.readable) and A.dtype != np.float64
-        return ROUNDED_PRODUCT * float(np.finfo(A.dtype).eps) if narrow else min(A.shape) * EPS
+        unit = self.unit(i)
+        return ROUNDED_PRODUCT * unit if unit > EPS else min(self.operators[i].shape) * EPS
 
     def error_of_means(self, i: int = 0) -> float:
         """The relative error that is left where means or confounds are taken out of products about 0."""
         if not self.pre.directions or self.root is not None:
             return 0.0
-        A, fitted = self.operators[i], self.fitted[i]
-        eps = EPS if self.held is not None and A.readable else float(np.finfo(A.dtype).eps)
-        if self.pre.center and self.subtracts[i] and A.readable:
+        fitted = self.fitted[i]
+        eps = self.unit(i)
+        if self.pre.center and self.subtracts[i] and self.operators[i].readable:
             return eps * fitted.explained_share if self.pre.B is not None else 0.0
-        return eps * (math.sqrt(fitted.about_zero) if self.pre.center else fitted.about_zero)
+        return eps * fitted.about_zero ** (0.5 if self.pre.center else 1.0)
+
+    def unit(self, i: int = 0) -> float:
+        """The rounding of the Gram matrix that is held, or else of products."""
+        A = self.operators[i]
+        return EPS if self.holds and A.readable else float(np.finfo(A.dtype).eps)
 
     @property
     def noise(self) -> float:
@@ -552,6 +557,29 @@ class Moments:
             self._will_hold()
             self._hold(*self._pass(lambda: Grams(self.data, self.operators)), sparse=sparse)
         return self.held  # type: ignore[return-value]
+
+    def lengths_of_rows(self) -> HostArray:
+        """Return Σw‖x‖²‖y‖² over the rows x, y of every two matrices, and form and hold their Gram matrices: one pass.
+
+        The matrices must be centred, neither scaled nor adjusted for confounds. With squared lengths s about the
+        origins, gaps g from there to the means and c = ‖g‖², those about the means are s − 2gᵀx + c. With Gram matrices
+        G about the means, and all else about the origins, the sums are sᵢᵀDsⱼ + hᵢⱼ + hⱼᵢ with
+
+            hᵢⱼ = gᵢᵀ(2Gᵢⱼgⱼ − 2XᵢᵀDsⱼ + gᵢ(tr Gⱼⱼ + 3/2 Σw cⱼ)).
+        """
+        self._will_hold()
+        parts = lambda: Together(Grams(self.data, self.operators), RowLengths(self.data, self.operators))  # noqa: E731
+        (grams, sums), about = self._pass(parts)
+        self._hold(grams, about)
+        G = self.gram()
+        S, *products = map(to_host, sums)
+        gaps = [self.fitted[i].gap(origin.adjoint) for i, origin in about.items()]
+        h = np.zeros_like(S)
+        for j, g in enumerate(gaps):
+            trace = to_host(G[j][j]).trace() + 1.5 * self.fitted[j].total * g @ g
+            for i, f in enumerate(gaps):
+                h[i, j] = f @ (2 * to_host(G[i][j]) @ g - 2 * products[i][:, j] + f * trace)
+        return S + h + h.T
 
     def _hold(self, total: list[Any], about: About, *, sparse: bool = False) -> None:
         """Hold Gram matrices, from those about the origins."""

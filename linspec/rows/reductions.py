@@ -60,6 +60,7 @@ __all__ = [
     "Products",
     "Residuals",
     "RowData",
+    "RowLengths",
     "RowSquares",
     "Scores",
     "Sketch",
@@ -453,6 +454,19 @@ class Grams(Reduction):
             else:
                 a += b
         return left
+
+
+class RowLengths(Grams):
+    """SᵀDS and XᵢᵀDS of all matrices, where S has their squared lengths of rows, about the origins of products."""
+
+    def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
+        device = self.operators[0].device
+        parts = [block if block.subtracts else block.about(None) for block in blocks]
+        S = device.blocks.xp.stack([block.row_squares(None) for block in parts], axis=1)
+        lengths = DenseBlock(S, np.dtype(np.float64), device)
+        w = self.data.w(self.operators[0], rows)
+        more = [block.gram(w, lengths) for block in (lengths, *blocks)]
+        total[:] = self.merge(total, more) if total else more
 
 
 class Triangle(Reduction):

@@ -180,7 +180,7 @@ def check_device(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator)
         )
 
 
-def check_k(k: Any, sizes: Mapping[str, int]) -> int:
+def check_k(k: Any, sizes: Mapping[str, int], *, share: bool = False) -> int:
     """Check k, an integer from 1 to the least of some sizes.
 
     Parameters
@@ -188,6 +188,8 @@ def check_k(k: Any, sizes: Mapping[str, int]) -> int:
     k : object
     sizes : mapping of str to int
         Each size by its name in the message, in the plural; infinity if it is not known.
+    share : bool, default False
+        Whether the message says that a share would do, too.
 
     Returns
     -------
@@ -208,7 +210,8 @@ def check_k(k: Any, sizes: Mapping[str, int]) -> int:
     linspec.errors.InvalidProblem: k must be between 1 and 3 for 10 rows, 3 columns; got 4.
     """
     if not is_number(k, int):
-        raise InvalidProblem(f"k must be an integer; got {shown(k)}.")
+        or_share = ", or a share above 0 and below 1" * share
+        raise InvalidProblem(f"k must be an integer{or_share}; got {shown(k)}.")
     limit = min(sizes.values())
     if not 1 <= k <= limit:
         raise InvalidProblem(f"k must be between 1 and {limit} for {_counts(sizes)}; got {shown(k)}.")

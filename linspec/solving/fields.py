@@ -62,6 +62,7 @@ class Count:
     things: str = "vectors"
     optional: bool = False
     limits: Callable[[Any], Mapping[str, int]] | None = None
+    share: bool = False
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,11 @@ def views(what: str = "views", *, once: bool = True) -> Any:
 
 
 def count(
-    things: str, *, optional: bool = False, limits: Callable[[Any], Mapping[str, int]] | None = None
+    things: str,
+    *,
+    optional: bool = False,
+    limits: Callable[[Any], Mapping[str, int]] | None = None,
+    share: bool = False,
 ) -> Any:
     """Declare the number k of vectors that a problem asks for.
 
@@ -198,6 +203,9 @@ def count(
     limits : callable, optional
         Takes the problem and returns the sizes that k must not exceed, by their names in messages. By default the rows,
         and the columns of each matrix.
+    share : bool, default False
+        Whether k may be a share above 0 and below 1, and the problem then has as many vectors as hold it. Solvers that
+        can say so by the trait "share"; others are refused.
 
     Returns
     -------
@@ -209,7 +217,7 @@ def count(
     >>> ls.count("canonical pairs", optional=True).metadata["linspec"].things
     'canonical pairs'
     """
-    return _declared(Count(things, optional, limits), None)
+    return _declared(Count(things, optional, limits, share), None)
 
 
 def ridge(

@@ -226,6 +226,11 @@ class Problem(ForeignNames, ABC, Generic[S_co]):
         return math.inf if held else min(A.readings for A in self.matrices.values())
 
     @property
+    def share(self) -> bool:
+        """Whether k is a share of all squares in place of a number of vectors."""
+        return isinstance(getattr(self, "k", None), float)
+
+    @property
     def width(self) -> int:
         """The number of columns in the blocks of an iteration."""
         return int(getattr(self, "k", 1))

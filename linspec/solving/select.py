@@ -306,6 +306,8 @@ def lacks(problem: Problem[Any], spec: Any, needs: Collection[str] = ()) -> str:
         return f"reads its data several times, and {ONCE}"
     if getattr(problem, "path", False) and "path" not in traits:
         return "solves for one ridge at a time"
+    if problem.share and "share" not in traits:
+        return "takes a number as k, and no share of the squares"
     if "warm-start" in needs and "warm-start" not in traits:
         return "does not begin at an earlier answer"
     if "resumable" in needs and spec is not None and traits.isdisjoint({"warm-start", "resumable"}):

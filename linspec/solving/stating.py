@@ -297,9 +297,11 @@ def check_sizes(problem: Any) -> None:
     sizes |= {f"columns of {name}": A.shape[1] for name, A in matrices}
     sizes = sizes if declared.limits is None else declared.limits(problem)
     k = getattr(problem, problem.stated.count)
-    object.__setattr__(
-        problem, problem.stated.count, int(min(sizes.values())) if problem.every else check_k(k, sizes)
-    )
+    if declared.share and is_number(k) and 0 < k < 1:
+        checked: float = float(k)
+    else:
+        checked = int(min(sizes.values())) if problem.every else check_k(k, sizes, share=declared.share)
+    object.__setattr__(problem, problem.stated.count, checked)
 
 
 def _penalised(problem: Any) -> tuple[str, ...]:

@@ -444,13 +444,15 @@ def go_on(s: Solver, path: Path) -> None:
 
 
 def choices(s: Solver) -> None:
-    """Every value of an option solves the first case, or refuses it; with the trait "path" so do several ridges."""
+    """Every value of an option solves the first case, or refuses it; by the traits so do several ridges, a share."""
     for option in ls.describe(s.spec.qualified).options or ():
         for value in option.choices or ((True, False) if option.kind is bool else ()):
             with suppress(errors.LinspecError):
                 solver = s.make(**{option.name: value})
                 solution = s.solve(s.case, solver=solver, callback=lambda step: step.iteration > 20)
                 s.right(replace(s.case, name=f"{option.name}={value!r}", gentle=False), solution)
+    if s.has("share"):
+        s.right(s.case, s.solve(s.case.changed(k=0.999999 * s.solved.explained_variance_ratio.sum())))
     if s.has("path"):
         ridges = [2.0, 0.5, 30.0]
         for ridge, solution in zip(ridges, s.solve(s.case.changed(ridge=ridges)).along_path(), strict=True):

@@ -41,7 +41,7 @@ from linspec.linalg import RitzBlocks, lobpcg_steps, ratio
 from linspec.rows import Moments
 from linspec.solving import Solver
 
-EXPECTED = 40
+EXPECTED = 30
 """Expected number of passes, for the decision whether to hold Gram matrices."""
 
 OVERSAMPLED_HELD, OVERSAMPLED = 16, 50

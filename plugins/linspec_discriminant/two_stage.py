@@ -127,8 +127,8 @@ class FirstStage(Solver):
                 R = G - moments.gram_product(W) - W * ridge
 
 
-EXPECTED_CCA = 40
-"""Expected iterations of stage 1, for the estimate of costs."""
+EXPECTED = 50
+"""Expected iterations of stage 1, for estimates of costs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +141,7 @@ class TwoStageCCA(FirstStage):
         """Yield the pairs after each iteration of stage 1."""
         device, q = moments.device, moments.widths[1]
         unit = moments.operators[1].device.blocks.eye(q)
-        moments.expect(EXPECTED_CCA, q, self.form)
+        moments.expect(EXPECTED, q, self.form)
         phi = device.zeros((moments.widths[0], 0)) if start is None else device.asarray(start["x_weights"])
         pairs, metrics = multiplied(problem, moments, [phi, unit])
         C, Sy = pairs.CW[0], pairs.SW[1]
@@ -165,15 +165,11 @@ class TwoStageCCA(FirstStage):
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of a few dozen products with a block as wide as Y, and of YᵀY in stage 2."""
-        return cost.sweeps_estimate(replace(sizes, k=sizes.q), EXPECTED_CCA, spare=sizes.q)
+        return cost.sweeps_estimate(replace(sizes, k=sizes.q), EXPECTED, spare=sizes.q)
 
 
 INNER_TOL = 1e-10
 """Relative residual of stage 1 in the plain norm, unless a tolerance is given: then a tenth of it."""
-
-EXPECTED, EXPECTED_SPARSE = 50, 20
-"""Expected iterations of stage 1 on dense data and on word counts, for estimates of costs. The second number is lower,
-because a pass over word counts with a block of targets takes a third of its estimated time (measured)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,9 +180,7 @@ class TwoStage(FirstStage):
         self, problem: ls.Discriminant, moments: Moments, context: Context, start: Any
     ) -> Iterator[Iterate]:
         """Yield the span of stage 1 after each of its iterations."""
-        n, p = problem.X.shape
-        scattered = problem.X.nnz < n * p
-        moments.expect(EXPECTED_SPARSE if scattered else EXPECTED, problem.width, self.form)
+        moments.expect(EXPECTED, problem.width, self.form)
         known = directions_of(problem, moments)
         device, C, ridge = known.device, known.C, problem.ridge
         CT = C @ above_rounding(C, problem.resolution, rounding_of(problem, moments), device)
@@ -207,4 +201,4 @@ class TwoStage(FirstStage):
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of a few dozen products with a block as wide as the targets."""
-        return cost.sweeps_estimate(sizes, EXPECTED_SPARSE if sizes.scattered else EXPECTED)
+        return cost.sweeps_estimate(sizes, EXPECTED)

@@ -96,7 +96,7 @@ def auxiliary_columns(problem: ls.LeastSquares, moments: Moments) -> int:
     return best if seconds(best) <= WORTH * seconds(0) else 0
 
 
-EXPECTED, EXPECTED_SPARSE = 200, 100
+EXPECTED, EXPECTED_SPARSE = 200, 60
 """Expected number of iterations, with which "auto" compares a solve with other methods: on dense data, and on counts of
 words, where preconditioners save few iterations (measured)."""
 

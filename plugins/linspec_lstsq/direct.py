@@ -37,8 +37,9 @@ from linspec.linalg import EPS, Step, rank_cut
 from linspec.rows import Moments, row_gram
 from linspec.solving import Solver
 
-SQUARED_LIMIT = 1e10
-"""Above this condition number of the scaled Gram matrix, orthogonal transformations are used instead."""
+SQUARED_LIMIT, MOST_LOST = 1e10, 1e-13
+"""Above this condition number of the scaled Gram matrix, or this error that means and confounds leave in it, orthogonal
+transformations are used instead."""
 
 BLOCK_WIDTH = 512
 """Up to this order, matrices of a device are factorised on the host."""
@@ -146,7 +147,7 @@ class DirectLeastSquares(Solver):
             x, rank = (None, None) if z is None else (product.rmatmat(z), len(rhs))
         elif not moments.once:
             AtA, AtB = map(_dense, moments.gram()[0])
-            x = solved(AtA, AtB, problem.ridges)
+            x = solved(AtA, AtB, problem.ridges) if moments.error_of_means() <= MOST_LOST else None
         if x is None:
             x, rank = self._by_rows(problem, moments)
         if wide:

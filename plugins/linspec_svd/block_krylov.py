@@ -15,6 +15,11 @@ the cost of a pass allows: narrow blocks need fewer columns in all, wide blocks 
 leading vector has a residual of zero, too, and a value that was found as often as a block has columns may be repeated
 more often: random vectors beside the answer look for more (`linspec.linalg.search`). (d) Where the rows in memory are
 fewer than the columns, and no Gram matrix is held, S = AAᵀ, and one product at the end gives the right vectors.
+(e) Then products with sparse rows are made in float32: the space is that of a matrix near A (van den Eshof & Sleijpen
+2004, doi:10.1137/S0895479802403459), and the product at the end, in float64, makes the values, whose errors are
+squares of those of the space. Where the certificate finds too large a residual, exact products go on from the vectors.
+(f) Where k is a share of all squares, the space grows until its θ hold the share: each is at most an eigenvalue, so as
+many triplets are enough. The iteration goes on until these have converged, and k falls as they rise.
 """
 
 from __future__ import annotations
@@ -26,10 +31,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 import linspec as ls
 from linspec import form_option, limit_option, option, part, tol_option
 from linspec.arrays import Array, reciprocal
+from linspec.blocks import Sparse
 from linspec.cost import DENSE_RATE, Estimate, Sizes, sweeps_estimate
 from linspec.iteration import Context, Iterate
 from linspec.linalg import RISK, RitzPairs, block_krylov, orthonormal, search, tall_svd
@@ -48,11 +55,17 @@ PASSES = 60
 FRESH = 20
 """Random columns beside a start, at least."""
 
+AT_FIRST = 54
+"""Triplets that are supposed at first where k is a share."""
+
 DOUBT = "The run ended before its random columns could show that the start lacks no leading singular vector."
 
 REPEATED = (
     "The run ended while random vectors looked for more copies of a repeated value: some may be missing."
 )
+
+ROUGH, WORTH, ORDINARY = 2e-7, 2**17, 1e12
+"""Least tolerance, fewest stored entries and largest size of them, or its inverse, for products in float32."""
 
 BASIS = 5, 60
 """Columns of the final basis: so many for each triplet, and so many more."""
@@ -78,8 +91,8 @@ class BlockKrylov(Solver):
 
     def iterate(self, problem: ls.SVD, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the Ritz pairs of a growing space, as singular triplets."""
-        A, k = moments.operators[0], problem.k
-        device = A.device.blocks
+        A, device = moments.operators[0], moments.device
+        k = AT_FIRST if problem.share else problem.k
         moments.expect(20, min(k + OVERSAMPLING, A.shape[1]), self.form)
         wide = A.resident and A.shape[0] < A.shape[1] and not moments.holds
         side = A.shape[0 if wide else 1]
@@ -94,27 +107,29 @@ class BlockKrylov(Solver):
             V, _ = orthonormal(V * reciprocal(device.column_norms(V))[None, :])
             first = device.concat([V, first])[:, :side]
             known = V.shape[1]
-        room = None if self.basis is None else min(max(self.basis, k + 2 * b), side)
         triplets = (lambda pairs: right_vectors(moments, pairs.vectors())) if wide else of_columns
-        steps = block_krylov(product, first, k, context.rng, room=room)  # (1), (2)
-        for pairs in steps:
-            residual = relative(pairs, k)
-            risk = 0.0 if not known or pairs.exhausted else pairs.risk(known, context.tol)
-            doubt = "" if risk <= RISK else DOUBT
-            doubt = doubt or (REPEATED if copies(pairs.values, context.tol) >= b else "")
-            if residual <= context.tol and doubt and (doubt is REPEATED or math.isnan(risk)):
-                if not (yield from searched(product, pairs, b, context, triplets, doubt)):
-                    return
-            else:
-                yield Iterate(residual, partial(triplets, pairs), doubt=doubt)
+        enough = partial(problem.enough, moments) if problem.share else k
+        rough = wide and not known and context.tol >= ROUGH and not problem.share
+        for multiply in products(moments, product, rough=rough):
+            for pairs in block_krylov(multiply, first, enough, context.rng, room=self.basis):  # (1), (2)
+                residual = relative(pairs, problem.enough(moments, pairs.values))
+                risk = 0.0 if not known or pairs.exhausted else pairs.risk(known, context.tol)
+                doubt = REPEATED * (copies(pairs.values, context.tol) >= b) if risk <= RISK else DOUBT
+                if residual <= context.tol and doubt and (doubt == REPEATED or math.isnan(risk)):
+                    if not (yield from searched(product, pairs, b, context, triplets, doubt)):
+                        return
+                else:
+                    yield Iterate(residual, partial(triplets, pairs), doubt=doubt)
+                if multiply is not product and context.tol < ROUGH:  # the certificate has sent them back
+                    break
+            first = device.concat([pairs.vectors(), first])[:, :side]
 
     def _width(self, moments: Moments, context: Context, k: int, *, started: bool) -> int:
         """Random columns of a block: narrow where a pass costs no more than its products and passes are not few."""
         A = moments.operators[0]
-        n, p = A.shape
-        full = int(min(k + OVERSAMPLING, n, p))
+        full = int(min(k + OVERSAMPLING, *A.shape))
         if started or self.block is not None:
-            return min(max(full - k, FRESH) if self.block is None else self.block, p)
+            return min(max(full - k, FRESH) if self.block is None else self.block, A.shape[1])
         if not (A.device.on_host and A.resident and context.passes.allows(PASSES)):
             return full
         return min(max(A.cheap_columns, k // COLUMNS), full)
@@ -129,6 +144,27 @@ class BlockKrylov(Solver):
         seconds = sweeps_estimate(replace(sizes, k=b), passes).seconds + 4.0 * side * columns**2 / DENSE_RATE
         held = 8.0 * (side * (2 * columns + 8 * b) + sizes.k * (sizes.n + sizes.p))
         return Estimate(seconds, held, f"{passes} passes")
+
+
+def products(moments: Moments, exact: Any, *, rough: bool) -> tuple[Any, ...]:
+    """Products in float32, where they gain time and lose no digits that are asked for, and exact ones.
+
+    The first is exact all the same: it learns of the rows.
+    """
+    A = moments.operators[0]
+    if not (
+        rough
+        and isinstance(A, Sparse)
+        and A.dtype == np.float64
+        and not moments.pre.directions
+        and A.matrix.nnz >= WORTH
+        and 1 / ORDINARY < np.abs(A.matrix.data).max() < ORDINARY
+    ):
+        return (exact,)
+    M = A.matrix
+    twin = moments.again(moments.passes)
+    twin.operators = [Sparse(csr_array((M.data.astype(np.float32), M.indices, M.indptr), M.shape))]
+    return lambda U: twin.operator().row_product(U) if moments.fitted else exact(U), exact
 
 
 def searched(
@@ -151,14 +187,14 @@ def relative(pairs: RitzPairs, k: int) -> float:
     """max ‖AᵀA v - θ v‖ / θ₁ over the leading pairs; 1 while there are fewer than k."""
     if len(pairs.values) < k:
         return 1.0
-    largest = float(pairs.values[0])
+    largest = pairs.values[0]
     return float(pairs.residuals.max(initial=0.0)) / largest if largest > 0 else 0.0
 
 
 def copies(values: Any, tol: float) -> int:
     """How often the most frequent value occurs, up to the tolerance."""
-    near = np.abs(values[:, None] - values[None, :]) <= max(tol, 1e-7) * max(float(values[0]), 1e-300)
-    return int(near.sum(axis=1).max(initial=0))
+    near = np.abs(np.subtract.outer(values, values)) <= max(tol, 1e-7) * max(values[0], 1e-300)
+    return int(near.sum(1).max(initial=0))
 
 
 def of_columns(pairs: RitzPairs) -> dict[str, Array]:

@@ -44,7 +44,7 @@ class DirectSVD(Solver):
 
     def iterate(self, problem: ls.SVD, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
-        yield direct(moments, problem.k)
+        yield direct(problem, moments)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
@@ -58,12 +58,14 @@ class DirectSVD(Solver):
         return Estimate(seconds, memory, f"orthogonal reduction to order {short:.0f}")
 
 
-def direct(moments: Moments, k: int) -> Iterate:
-    """The leading triplets: k, or as many as are above rounding."""
+def direct(problem: ls.SVD, moments: Moments) -> Iterate:
+    """The leading triplets: as many as the problem asks for, or as are above rounding."""
     device = moments.device
     R = device.asarray(moments.triangle())
     _, s, Vt = device.xp.linalg.svd(R, full_matrices=False)
-    S = to_host(s)[:k]
+    S = to_host(s)
+    k = problem.enough(moments, S**2)
+    S = S[:k]
     known = int((moments.least_value() * S.max(initial=0.0) < S).sum())
     return Iterate(0.0, partial(dict, Vh=Vt[:known, :], S=S[:known]), final=True)
 
@@ -86,14 +88,16 @@ class GramSVD(Solver):
 
     def iterate(self, problem: ls.SVD, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
-        A, k = moments.operators[0], problem.k
-        device = A.device.blocks
+        A, device = moments.operators[0], moments.device
         wide = A.shape[0] < A.shape[1] and (A.resident or not A.readable)
         S = row_gram(moments) if wide else moments.gram()[0][0]
-        values, U = leading(S, k, device)
+        most = int(S.shape[0]) if problem.share else problem.k
+        values, U = leading(S, most, device)
+        k = problem.enough(moments, values)
+        values, U = values[:k], U[:, :k]
         known = _known(moments, context, values, U, wide=wide)
         if known is None:
-            yield direct(moments, k)
+            yield direct(problem, moments)
             return
         U = U[:, :known]
         S = np.sqrt(values[:known])

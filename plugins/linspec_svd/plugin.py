@@ -14,7 +14,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             summary="Orthogonal reduction of the rows, SVD of the small factor: the oracle.",
             reference="Chan 1982, ACM Trans. Math. Softw. 8(1), doi:10.1145/355984.355990",
             needs=Needs(entries=True),
-            traits=("direct", "one-pass", "automatic"),
+            traits=("direct", "one-pass", "automatic", "share"),
         ),
         SolverSpec(
             name="gram",
@@ -22,7 +22,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_svd.gram:GramSVD",
             summary="One pass forms the Gram matrix of the shorter side; its eigenvectors are the answer.",
             reference="Golub & Van Loan 2013, Matrix Computations, 4th edition, section 8.6",
-            traits=("direct", "one-pass", "automatic"),
+            traits=("direct", "one-pass", "automatic", "share"),
         ),
         SolverSpec(
             name="spca",
@@ -46,7 +46,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_svd.block_krylov:BlockKrylov",
             summary="Rayleigh-Ritz on a block Krylov space, stopped by the residual: the accurate default.",
             reference="Musco & Musco 2015, arXiv:1504.05477",
-            traits=("iterative", "randomized", "warm-start", "resumable", "automatic"),
+            traits=("iterative", "randomized", "warm-start", "resumable", "automatic", "share"),
         ),
         SolverSpec(
             name="lanczos",

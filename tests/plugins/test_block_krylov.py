@@ -11,6 +11,7 @@ from planted import factored
 
 import linspec as ls
 from linspec.errors import InvalidProblem
+from linspec_svd import block_krylov
 
 K = 5
 
@@ -192,3 +193,47 @@ def test_starts_of_other_columns_or_of_too_many_vectors_are_refused():
         solve(A, start=np.ones((2, 199)))
     with pytest.raises(InvalidProblem, match=r"at most so many vectors; got \[\(201, 200\)\]"):
         solve(A, start=np.ones((201, 200)))
+
+
+def words():
+    """More columns than rows, and entries enough for products in float32."""
+    A = scipy.sparse.random_array((600, 4000), density=0.08, rng=np.random.default_rng(0), format="csr")
+    return A @ scipy.sparse.diags_array(1.0 / np.sqrt(np.arange(1.0, 4001.0)))
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-11, 1e11, 1e-40, 1e40])
+def test_products_in_float32_leave_the_answer_as_exact(unit):
+    A = words()
+    assert A.nnz >= block_krylov.WORTH
+    exact = np.linalg.svd(A.toarray(), compute_uv=False)[:10]
+    found = solve(unit * A, 10, tol=1e-6)
+    assert found.converged
+    assert law(unit * A, found) <= 1.01e-6
+    np.testing.assert_allclose(found.S / unit, exact, rtol=1e-7)
+    np.testing.assert_allclose(found.Vh @ found.Vh.T, np.eye(10), atol=1e-12)
+
+
+@pytest.mark.parametrize("options", [{}, {"scale": True}, {"sample_weight": np.arange(600) % 3.0}])
+@pytest.mark.parametrize("gap", [3e-6, 1e-4, 1e-2])
+def test_exact_products_go_on_where_those_in_float32_do_not_suffice(options, gap, monkeypatch):
+    begun = []
+
+    def coarse(arrays, shape):
+        begun.append(shape)
+        signs = np.random.default_rng(0).choice([-gap, gap], len(arrays[0]))
+        return scipy.sparse.csr_array((arrays[0] * (1 + signs.astype(np.float32)), *arrays[1:]), shape)
+
+    monkeypatch.setattr(block_krylov, "csr_array", coarse)
+    problem = ls.SVD(words(), 10, **options)
+    found = ls.solve(problem, "block-krylov", rng=1, form="implicit", tol=1e-6)
+    assert found.converged
+    assert begun == [(600, 4000)]
+    exact = ls.solve(problem, "block-krylov", rng=0, form="implicit", tol=1e-11)
+    assert begun == [(600, 4000)]
+    np.testing.assert_allclose(found.S, exact.S, rtol=1e-7)
+
+
+def test_centred_rows_are_multiplied_in_float64(monkeypatch):
+    """A mean that is subtracted from products would lose their digits."""
+    monkeypatch.setattr(block_krylov, "csr_array", None)
+    assert ls.solve(ls.SVD(words(), 10, center=True), "block-krylov", rng=0, form="implicit").converged

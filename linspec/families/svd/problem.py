@@ -332,6 +332,9 @@ class SVDSolution(
         return self._new_rows.restored(scores, self.Vh, "scores", confounds)
 
 
+SUPPOSED, MOST = 0.25, 1000
+"""Triplets that estimates suppose a share to need: this part of what equal singular values need; at most so many."""
+
 NULL = 8
 """A product counts as zero if none of its columns is longer than so many roundings of the entries."""
 
@@ -346,9 +349,10 @@ class SVD(ls.Problem[SVDSolution]):
     Parameters
     ----------
     A : data of shape (n, p), or Moments
-    k : int, optional
-        The number of triplets, at most min(n, p). The default is min(n, p) if that is at most 4096. If the
-        numerical rank of A is lower, fewer triplets are returned.
+    k : int or float, optional
+        The number of triplets, at most min(n, p), which is the default. If the numerical rank of A is lower, fewer
+        triplets are returned. Or a share above 0 and below 1: the least number of triplets whose squared singular
+        values add up to at least this share of `total_squares`, as ``PCA(n_components=0.9)`` of scikit-learn.
     center : bool, default False
         Whether to centre the columns (principal components).
     left : bool, default False
@@ -383,7 +387,7 @@ class SVD(ls.Problem[SVDSolution]):
     """
 
     A: Any = ls.matrix("data", permuted="columns")
-    k: Any = ls.count("singular triplets", optional=True)
+    k: Any = ls.count("singular triplets", optional=True, share=True)
     center: bool = ls.flag(False)
     left: bool = ls.flag(False, "Compute the left singular vectors too.")
     scale: bool = ls.flag(False, kw_only=True)
@@ -398,6 +402,37 @@ class SVD(ls.Problem[SVDSolution]):
             "log-likelihood": "linspec.families.svd.held_out:LogLikelihood",
         }
     )
+
+    def check_sizes(self) -> None:
+        """Check k, and refuse a share of squares that are unknown."""
+        super().check_sizes()
+        A = self.A
+        if self.share and not (A.readable or A.streamed or A.access == "blocks"):
+            raise MissingCapability(
+                f"a share of the squares of all entries needs these; got k={self.k} with data that only give products. "
+                "Pass a number of triplets, or rows, as an array, a sparse matrix, a file or slices."
+            )
+
+    @property
+    def width(self) -> int:
+        """k; for a share, of which it is not known, the supposition of estimates."""
+        if not self.share:
+            return int(self.k)
+        supposed = SUPPOSED * self.k * min(self.A.shape)
+        return int(min(supposed + 1, MOST))
+
+    def enough(self, moments: Moments, squares: HostArray) -> int:
+        """The number of leading values that are kept: k, or the least that hold its share, by their squares.
+
+        More than there are values says that they hold less. What is only rounding of sums counts as held.
+        """
+        if not self.share:
+            return int(self.k)
+        every: Any = moments.squares()
+        total = every.sum() if self.lacks is None else every.sum() + self.lacks[1]
+        least = min(self.k, 1.0 - moments.least_square()) - NULL * EPS
+        held = np.cumsum(squares)
+        return int(np.searchsorted(held, least * total)) + 1
 
     def check_held(self) -> None:
         """Refuse left singular vectors, which belong to single rows."""
@@ -418,8 +453,7 @@ class SVD(ls.Problem[SVDSolution]):
 
         Where the data cannot be read again, there is no residual.
         """
-        A, k = moments.operators[0], self.k
-        device = A.device.blocks
+        device = moments.device
         V = device.asarray(arrays["Vh"]).T
         answers = moments.answers
         AtAV = moments.gram_product(V) if answers else V
@@ -431,7 +465,11 @@ class SVD(ls.Problem[SVDSolution]):
             order = np.argsort(-S, kind="stable")
             turn = device.asarray(selection_matrix(len(S), order))
             V, AtAV, S = V @ turn, AtAV @ turn, S[order]
+        k = self.enough(moments, S**2)
         known, notes = self._known(moments, V[:, :k], S[:k])
+        if self.share and 0 < len(S) < k:
+            text = f"The components hold less than the share k={self.k}."
+            notes += ((ls.Status.INCOMPLETE, text),)
         V = V[:, :known]
         AtAV = AtAV[:, :known]
         S = S[:known]
@@ -507,13 +545,13 @@ class SVD(ls.Problem[SVDSolution]):
             share = fitted.total * float(fitted.average @ along) ** 2
             fields["share_of_means"] = min(ratio(share, float(S[0]) ** 2), 1.0)
         what = "singular values that this method can distinguish from zero"
-        notes += fewer_than_asked(len(S), max(len(S), 1) if self.every else self.k, what)
+        notes += fewer_than_asked(len(S), max(len(S), 1) if self.every or self.share else self.k, what)
         if norm:
             text = f"The held moments lack up to {norm / unit:.1e} of the largest squared singular value. "
             notes = (*notes, (ls.Status.APPROXIMATE, text + "A larger rank would lack less."))
-        lost = not len(S) and bool((fitted.squares > 0).any())
-        if lost:
+        if not len(S) and bool((fitted.squares > 0).any()):
             notes = ((ls.Status.INCOMPLETE, "Nothing is returned, although A is not zero."), *notes)
+        lost = ls.Status.INCOMPLETE in dict(notes)
         kind = "from-gram" if moments.holds else "recomputed" if moments.answers else "unavailable"
         return Certificate(residual + norm / unit, notes, fields, kind, lost=lost)
 

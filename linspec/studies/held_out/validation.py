@@ -363,7 +363,7 @@ def _ks(problem: Problem[Any], ks: Any) -> tuple[int | None, ...]:
     listed = (problem.k,) if ks is None else several("ks", ks)
     for k in listed:
         if not is_number(k, int) or k < 1:
-            raise InvalidProblem(f"ks must be integers of at least 1; got {shown(k)}.")
+            raise InvalidProblem(f"ks must be integers of at least 1; got {shown(k)}. Pass ks=[1, 2, 3].")
     return tuple(int(k) for k in listed)
 
 

@@ -333,11 +333,17 @@ class Drawn(ABC):
     warm = True
 
     def __init__(
-        self, problem: Problem[Any], solution: Any, weights: HostArray, level: float, method: str
+        self,
+        problem: Problem[Any],
+        solution: Any,
+        weights: HostArray,
+        level: float,
+        method: str,
+        rotation: Any = None,
     ) -> None:
         self.problem, self.solution, self.level, self.method = problem, solution, level, method
         self.count = self.unconverged = 0
-        self.weights = weights
+        self.weights, self.rotation = weights, rotation
         self.begun()
 
     @classmethod
@@ -375,7 +381,7 @@ class Drawn(ABC):
     def of_all(self, *, interrupted: bool) -> dict[str, Any]:
         """What all results say."""
         return {
-            "solution": self.solution,
+            "solution": self.solution if self.rotation is None else self.rotation.loaded,
             "level": self.level,
             "method": self.method,
             "draws": self.count,
@@ -475,7 +481,8 @@ class Draws(Drawn):
         return ComponentBootstrap(**self.of_weights(turns), **fields)
 
     def of_weights(self, turns: list[HostArray]) -> dict[str, Any]:
-        """The intervals and standard errors of the weights."""
+        """The intervals and standard errors of the weights, or of rotated loadings."""
+        turns = turns if self.rotation is None else [self.rotation.turns(self)]
         weights = {
             name: np.array(blocks) @ turn
             for side, turn in zip(self.sides, turns, strict=True)
@@ -506,10 +513,9 @@ def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
     weights: str,
     rng: Any,
     options: dict[str, Any],
-    kind: type[Drawn] = Draws,
+    kind: Callable[..., Drawn],
 ) -> Any:
     """Compute intervals by solving a problem on drawn rows; `linspec.bootstrap` explains it."""
-    kind.check(problem, draws)
     _check(problem, draws, level, method)
     check_choice("weights", weights, WEIGHTS)
     problem.check_labels({"groups": groups})

@@ -424,6 +424,11 @@ def check_has_values(problem: Problem[Any], function: str) -> None:
             f"answer of {kind}, declares none. Pass another problem, or declare the values: "
             "linspec.field(value=...)."
         )
+    if problem.share:
+        raise InvalidProblem(
+            f"{function} compares the same components in all solves; got a share as k, which each holds by another "
+            "number. Pass the number of components of the answer, such as k=len(solution.S)."
+        )
 
 
 def values_of(solution: Any) -> HostArray:

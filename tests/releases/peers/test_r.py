@@ -27,6 +27,8 @@ X <- take("X", 3); Y <- take("Y", 3); A <- take("A", 13); g <- take("g", 1); b <
 two <- take("TWO", 2); far <- take("FAR", 2)
 pairs <- cancor(X, Y); pca <- prcomp(A); scaled <- prcomp(A, scale. = TRUE); s <- svd(A); i <- irlba(A, 4)
 fit <- lm(b ~ A); groups <- lda(A, g); pls <- plsr(b ~ A, 3, method = "oscorespls")
+turned <- function(L) { for (i in 1:50) L <- varimax(L)$loadings; L }  # it stops early
+L <- scaled$rotation[, 1:3] %*% diag(scaled$sdev[1:3])
 net <- function(...) as.matrix(coef(glmnet(A, b, alpha = 0, lambda = 0.2, ...)))
 out <- list(cor = pairs$cor, xcoef = pairs$xcoef, ycoef = pairs$ycoef, ccora = CCorA(Y, X)$CanCorr,
   sdev = pca$sdev, rotation = pca$rotation, x = pca$x, princomp = princomp(A)$sdev,
@@ -39,6 +41,7 @@ out <- list(cor = pairs$cor, xcoef = pairs$xcoef, ycoef = pairs$ycoef, ccora = C
   posterior_mle = predict(lda(A, g, method = "mle"))$posterior, scores = unclass(scores(pls)), oscores = coef(pls, 3),
   kernel = coef(plsr(two ~ A, 3, method = "kernelpls"), 3), simpls = coef(plsr(b ~ A, 3, method = "simpls"), 3),
   simpls_two = coef(plsr(two ~ A, 3, method = "simpls"), 3), rda = rda(Y ~ X)$CCA$eig,
+  varimax = turned(L), promax = promax(turned(L))$loadings,
   far = coef(lm(b ~ far)), twice = coef(lm(b ~ cbind(A[, 1:2], A[, 1]))))
 for (name in names(out)) {
   v <- as.matrix(drop(out[[name]]))
@@ -104,6 +107,8 @@ def test_r(tmp_path, same, seen):
     ours |= {"glmnet": full(A, b, ridge=n * 0.2 / b.std(), scale=True), "scaled_rotation": scaled.Vh.T}
     ours |= {"oscores": PLS.coefficients(3), "simpls": PLS.coefficients(3), "scores": PLS.transform(A)}
     ours |= {"kernel": ls.solve(ls.PLSRegression(A, TWO, 3)).coefficients(3)}
+    three = ls.solve(ls.SVD(A, 3, center=True, scale=True))
+    ours |= {m: ls.rotate(three, m).loadings * np.sqrt((n - 1) / n) for m in ("varimax", "promax")}
     for name, numbers in ours.items():
         same(f"R: {name}", "linspec", (numbers, r[name]), within=1e-9)
     assert np.isnan([r["far"][2], r["twice"][3]]).all()
