@@ -26,15 +26,9 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, Device, HostArray, host_dtype
-from linspec.blocks.base import (
-    LARGEST_BLOCK_BYTES,
-    LONGEST_STRETCH,
-    Block,
-    Rows,
-    first_shares,
-)
-from linspec.blocks.dense import TINY, DenseBlock
+from linspec.arrays import Array, HostArray
+from linspec.blocks.base import LARGEST_BLOCK_BYTES, LONGEST_STRETCH, ORIGIN_ROWS, Block, Rows
+from linspec.blocks.dense import DenseBlock
 
 __all__ = ["Lagged", "LaggedBlock"]
 
@@ -43,26 +37,32 @@ SHORTEST = 64
 
 
 class LaggedBlock(Block):
-    """Some windows of the rows of an array.
+    """Some windows of the rows of a dense block.
 
     Parameters
     ----------
-    array : array of shape (m, p)
+    block : DenseBlock of shape (m, p)
         The rows z of the windows, in the precision of products.
     first : numpy.ndarray of int, of shape (n,)
         Where the window of each row begins; rows whose windows begin next to each other are a run.
     places : list of int, of length L
         Where in a window the row at each lag is.
+    row : array of shape (p L,), optional
+        What is subtracted from each row.
+    far : bool, default False
     """
 
-    row: Any = 0.0
-    """What is subtracted from each row."""
-
-    def __init__(self, array: Array, first: HostArray, places: list[int]) -> None:
-        self.array, self.first, self.places = array, first, places
-        self.device = Device.of(array)
-        self.rows, self.channels = len(first), array.shape[1]
-        self.columns = len(places) * array.shape[1]
+    def __init__(
+        self,
+        block: DenseBlock,
+        first: HostArray,
+        places: list[int],
+        row: Array | None = None,
+        *,
+        far: bool = False,
+    ) -> None:
+        self.block, self.first, self.places, self.row, self.far = block, first, places, row, far
+        self.device, self.rows, self.columns = block.device, len(first), len(places) * block.columns
         self.entries = self.rows * self.columns
 
     @property
@@ -76,73 +76,49 @@ class LaggedBlock(Block):
         begins = np.flatnonzero(np.diff(self.first, prepend=-2) != 1)
         return np.diff(begins, append=self.rows)
 
-    def _taken(self, numbers: HostArray) -> Array:
-        numbers = self.device.xp.asarray(numbers, device=self.device.native)
-        return self.device.xp.take(self.array, numbers, axis=0)
-
-    def _at_lags(self) -> Iterator[Array]:
-        """The rows at each lag; those of one run are a view."""
-        together = len(self.lengths) == 1
-        for place in self.places:
-            numbers = self.first + place
-            if together:
-                yield self.array[numbers[0] : numbers[-1] + 1, :]
-            else:
-                yield self._taken(numbers)
+    def at_lags(self, row: Array | None) -> Iterator[tuple[DenseBlock, slice]]:
+        """The rows at each lag, about a row, and their columns; the rows of one run are a view."""
+        single = len(self.lengths) == 1
+        for i, place in enumerate(self.places):
+            rows, columns = self.first + place, slice(i * self.block.columns, (i + 1) * self.block.columns)
+            part = self.block.cut(rows[0], rows[-1] + 1) if single else self.block.take(rows)
+            yield part.about(None if row is None else row[columns]), columns
 
     def origin(self, w: Array | None) -> Array:
-        shares = self.device.blocks.asarray(first_shares(w, self.rows))
-        return shares @ self.cut(0, shares.shape[0]).dense()
+        parts = [part.origin(w) for part, _ in self.cut(0, ORIGIN_ROWS).at_lags(None)]
+        return self.device.xp.concat(parts)
 
-    def about(self, row: Array | None) -> Block:
-        if self.far and row is not None:
-            return DenseBlock(self.dense(), host_dtype(self.array), self.device).about(row)
-        block = LaggedBlock(self.array, self.first, self.places)
-        block.row = 0.0 if row is None else row
-        return block
-
-    def _wide(self) -> LaggedBlock:
-        """The same rows in float64, about 0."""
-        return LaggedBlock(self.device.blocks.asarray(self.array), self.first, self.places)
+    def about(self, row: Array | None) -> LaggedBlock:
+        return LaggedBlock(self.block, self.first, self.places, row, far=self.far)
 
     def times(self, V: Array) -> Array:
-        product: Any = -(self.row + self.device.zeros((self.columns,), host_dtype(V))) @ V
-        for i, rows in enumerate(self._at_lags()):
-            product = product + rows @ V[i * self.channels : (i + 1) * self.channels, :]
-        return product
+        return sum(part.times(V[columns, :]) for part, columns in self.at_lags(self.row))
 
     def t_times(self, U: Array, out: Array) -> None:
         for a, b in pairwise([*range(0, self.rows, LONGEST_STRETCH), self.rows]):
-            products = [rows.T @ U[a:b, :] for rows in self.cut(a, b)._at_lags()]
-            out += self.device.blocks.asarray(self.device.xp.concat(products))
+            for part, columns in self.cut(a, b).at_lags(self.row if self.far else None):
+                part.t_times(U[a:b, :], out[columns, :])
 
-    def sums(self, w: Array | None, *, squares: bool, exact: bool) -> tuple[Any, Any]:
-        device, wide = self.device.blocks, self._wide()
-        ones = DenseBlock(device.ones((self.rows, 1)), np.dtype(np.float64), device)
-        total = wide.gram(w, ones)[:, 0]
-        row = device.asarray(self.row + 0 * total)
-        less = total - row * ones.gram(w, ones)[0, 0]
-        if not squares:
-            return less, None
-        wide.array = wide.array**2
-        about = wide.gram(w, ones)[:, 0] - row * (total + less)
-        return less, device.xp.maximum(about, TINY * device.asarray(total != 0))
+    def sums(self, w: Array | None, *, squares: bool, exact: bool) -> tuple[Array, Array | None]:
+        parts = [part.sums(w, squares=squares, exact=exact) for part, _ in self.at_lags(self.row)]
+        total, about = zip(*parts, strict=True)
+        concat = self.device.blocks.xp.concat
+        return concat(total), concat(about) if squares else None
 
     def gram(self, w: Array | None, other: Block) -> Array:
-        left, same = self._wide(), other is self
-        right: Any = other if other.subtracts else other.about(None)
-        G = left.device.zeros((self.columns, other.columns))
-        if isinstance(right, DenseBlock):
-            U = right.dense()
-            left.t_times(U if w is None else U * w[:, None], G)
-            return G
-        lengths = self.lengths
-        if w is None and isinstance(right, LaggedBlock) and np.array_equal(lengths, right.lengths):
+        left: Any
+        right: Any
+        left, right = (block if block.subtracts else block.about(None) for block in (self, other))
+        device, lengths, same = self.device.blocks, self.lengths, other is self
+        if not isinstance(right, LaggedBlock):
+            return device.xp.concat([part.gram(w, right) for part, _ in left.at_lags(left.row)])
+        G = device.zeros((self.columns, other.columns))
+        if w is None and not (left.far or right.far) and np.array_equal(lengths, right.lengths):
             long = np.repeat(lengths > max(*self.places, *right.places) + SHORTEST, lengths)
-            G = by_differences(left.take(long), right._wide().take(long), same=same)
+            G = by_differences(left.take(long), right.take(long), same=same)
             left, right = left.take(~long), right.take(~long)
-        for a, b in pairwise(left.edges(0) if right.divisible else [0, self.rows]):
-            part = DenseBlock(left.cut(a, b).dense(), np.dtype(np.float64), left.device)
+        for a, b in pairwise(left.edges(0)):
+            part = DenseBlock(left.cut(a, b).dense(), np.dtype(np.float64), device)
             G += part.gram(None if w is None else w[a:b], part if same else right.cut(a, b))
         return G
 
@@ -150,20 +126,14 @@ class LaggedBlock(Block):
         return self.take(slice(start, stop))
 
     def take(self, rows: Any) -> LaggedBlock:
-        first = self.first[rows]
-        low = first.min(initial=self.array.shape[0])
-        stop = first.max(initial=-1) + max(self.places) + 1
-        block = LaggedBlock(self.array[low:stop, :], first - low, self.places)
-        block.row, block.far = self.row, self.far
-        return block
+        return LaggedBlock(self.block, self.first[rows], self.places, self.row, far=self.far)
 
     def edges(self, sum_bytes: int) -> list[int]:
-        if self.far or sum_bytes < 8 * self.columns**2:  # sums are smaller than a Gram matrix
-            return super().edges(sum_bytes)
-        return [*range(0, self.rows, LARGEST_BLOCK_BYTES // (8 * self.channels) + 1), self.rows]
+        whole = sum_bytes >= 8 * self.columns**2  # of a Gram matrix
+        return [0, self.rows] if whole else super().edges(sum_bytes)
 
     def dense(self) -> Array:
-        return self.device.blocks.asarray(self.device.concat([*self._at_lags()])) - self.row
+        return self.device.blocks.concat([part.dense() for part, _ in self.at_lags(self.row)])
 
 
 def by_differences(X: LaggedBlock, Y: LaggedBlock, *, same: bool) -> Array:
@@ -172,18 +142,19 @@ def by_differences(X: LaggedBlock, Y: LaggedBlock, *, same: bool) -> Array:
     Parameters
     ----------
     X, Y : LaggedBlock
-        In float64, with the same runs.
+        With the same runs.
     same : bool
         Whether they are the same.
     """
-    lengths = X.lengths
+    device, lengths = X.device.blocks, X.lengths
     begins = np.cumsum(lengths) - lengths
-    G = X.device.zeros((len(X.places), X.channels, len(Y.places), Y.channels))
+    G = device.zeros((len(X.places), X.block.columns, len(Y.places), Y.block.columns))
 
-    def product(s: HostArray, t: HostArray, step: Any) -> Array:
-        """Σ z_s z_tᵀ over some rows from places of all runs on."""
-        rows = np.arange(*step)[:, None]
-        return X._taken((s + rows).ravel()).T @ Y._taken((t + rows).ravel())
+    def running(total: Any, s: HostArray, t: HostArray, steps: list[tuple[int, int]]) -> list[Array]:
+        """Σ z_s z_tᵀ of a total and, step by step, of some more rows of all runs."""
+        rows = (np.arange(*step)[:, None] for step in steps)
+        taken = ((X.block.take((s + more).ravel()), Y.block.take((t + more).ravel())) for more in rows)
+        return [*accumulate((left.gram(None, right) for left, right in taken), initial=total)]
 
     gaps = np.array(Y.places) - np.array(X.places)[:, None]
     for d in np.unique(gaps[gaps >= 0] if same else gaps):
@@ -191,17 +162,17 @@ def by_differences(X: LaggedBlock, Y: LaggedBlock, *, same: bool) -> Array:
         low, high = pairs[0][0], pairs[-1][0]
         steps = [*pairwise(a for a, _, _ in pairs)]
         s, t = X.first[begins], Y.first[begins] + d
-        core = X.device.zeros((X.channels, Y.channels))
-        for i, j, length in zip(s + high, t + high, lengths + low - high, strict=True):
-            core += X.array[i : i + length, :].T @ Y.array[j : j + length, :]  # (2), the first sum
-        heads = [*accumulate([core, *(product(s, t, step) for step in steps[::-1])])]  # (2), the second
-        s, t = s + lengths, t + lengths
-        tails = accumulate([0 * core, *(product(s, t, step) for step in steps)])  # (2), the third
-        for (_, i, j), head, tail in zip(pairs, heads[::-1], tails, strict=True):
+        runs = zip(s + high, t + high, lengths + low - high, strict=True)
+        core = sum(
+            X.block.cut(i, i + m).gram(None, Y.block.cut(j, j + m)) for i, j, m in runs
+        )  # (2), the first sum
+        heads = running(core, s, t, steps[::-1])[::-1]  # (2), the second
+        tails = running(0, s + lengths, t + lengths, steps)  # (2), the third
+        for (_, i, j), head, tail in zip(pairs, heads, tails, strict=True):
             G[i, :, j, :] = head + tail
             if same:
                 G[j, :, i, :] = G[i, :, j, :].T
-    return X.device.xp.reshape(G, (X.columns, Y.columns))
+    return device.xp.reshape(G, (X.columns, Y.columns))
 
 
 class Lagged(Rows):
@@ -215,8 +186,7 @@ class Lagged(Rows):
     """
 
     def __init__(self, A: Any, name: str) -> None:
-        self.A, self.name, self.shape, self.device = A, name, A.shape, A.device
-        self.dtype, self.resident = A.dtype, A.resident
+        self.A, self.name, self.shape, self.device, self.resident = A, name, A.shape, A.device, A.resident
 
     def widen(self) -> bool:
         self.device = self.device.blocks
@@ -226,19 +196,20 @@ class Lagged(Rows):
         return super().gram_seconds() * float(self.A.gram_share)
 
     def blocks(self) -> Iterator[Block]:
-        whole = LaggedBlock(self.A.numbers[:, None], self.A.first, self.A.places)
-        height = LARGEST_BLOCK_BYTES * whole.rows // (8 * self.A.operator.shape[1] * len(self.A.numbers) + 1)
-        for start in range(0, whole.rows, height + 1):
-            part = whole.cut(start, start + height + 1)
-            yield self._block(part.array[:, 0], part.first)
+        m, p = self.A.operator.shape
+        height = LARGEST_BLOCK_BYTES * m // (8 * p * len(self.A.numbers) + 1) + 1
+        for start in range(0, int(self.shape[0]), height):
+            yield self.take(slice(start, start + height))
             self.A.release()
 
-    def take(self, rows: HostArray) -> Block:
-        windows = self.A.first[rows, None] + np.arange(max(self.A.places) + 1)
-        return self._block(self.A.numbers[windows.ravel()], np.arange(len(rows)) * windows.shape[1])
-
-    def _block(self, numbers: HostArray, first: HostArray) -> LaggedBlock:
-        array = self.device.asarray(self.A.rows_or_zeros(numbers), self.dtype)
-        block = LaggedBlock(array, first, self.A.places)
-        block.far = self.far
-        return block
+    def take(self, rows: Any) -> LaggedBlock:
+        A = self.A
+        first, within, xp = A.first[rows], np.zeros(len(A.numbers), bool), A.device.xp
+        for place in range(max(A.places) + 1):
+            within[first + place] = True
+        numbers = A.numbers[within]
+        read = A.operator.rows(numbers).dense()
+        there = xp.asarray(numbers[:, None] >= 0, device=A.device.native)
+        array = self.device.asarray(xp.where(there, read, xp.zeros_like(read)), self.dtype)
+        first = np.searchsorted(np.flatnonzero(within), first)
+        return LaggedBlock(DenseBlock(array, self.dtype, self.device), first, A.places, far=self.far)

@@ -48,12 +48,6 @@ class LaggedOperator(Derived):
         self.resident = operator.resident
         self.gram_share = min(2 / len(places), 1.0)
 
-    def rows_or_zeros(self, numbers: HostArray) -> Array:
-        """The rows of the operator by their numbers, and zeros for -1."""
-        rows = self.operator.rows(np.maximum(numbers, 0)).dense()
-        there = self.device.xp.asarray(numbers[:, None] >= 0, device=self.device.native)
-        return self.device.xp.where(there, rows, self.device.zeros((1, 1), self.operator.dtype))
-
     def in_blocks(self, name: str = "data") -> Rows:
         return self.loaded(name)
 
@@ -64,8 +58,7 @@ class LaggedOperator(Derived):
         return LaggedOperator(self.operator, self.places, self.numbers, self.first[selection])
 
     def _dense(self) -> Array:
-        columns = [self.rows_or_zeros(self.numbers[self.first + place]) for place in self.places]
-        return self.device.asarray(self.device.concat(columns), self.dtype)
+        return self.device.asarray(self.loaded().take(np.arange(self.shape[0])).dense(), self.dtype)
 
 
 def lagged(X: Any, lags: Any, epochs: Any = None) -> LaggedOperator:
@@ -141,15 +134,13 @@ def lagged(X: Any, lags: Any, epochs: Any = None) -> LaggedOperator:
         raise InvalidProblem(
             f"epochs must have a label for each of the {n} rows, and none missing; got {shown(epochs)}."
         )
-    high = int(numbers.max())
-    gap = max(high, -int(numbers.min()), 0)
+    steps = numbers.tolist()
+    high, gap = max(steps), max(map(abs, steps))
     epoch = np.cumsum(np.append(True, labels[1:] != labels[:-1]))[:n]
     places = np.arange(n) + gap * epoch
-    rows = np.full(n + gap * (1 + int(epoch.max(initial=0))), -1)
+    rows = np.full(places.max(initial=0) + gap + 1, -1)
     rows[places] = np.arange(n)
-    windows = LaggedOperator(A, [high - lag for lag in numbers.tolist()], rows, places - high).with_names_of(
-        A
-    )
+    windows = LaggedOperator(A, [high - lag for lag in steps], rows, places - high).with_names_of(A)
     if A.column_names is not None:
-        windows.column_names = tuple(f"{name}@{lag}" for lag in numbers for name in A.column_names)
+        windows.column_names = tuple(f"{name}@{lag}" for lag in steps for name in A.column_names)
     return windows
