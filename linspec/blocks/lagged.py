@@ -76,42 +76,43 @@ class LaggedBlock(Block):
         begins = np.flatnonzero(np.diff(self.first, prepend=-2) != 1)
         return np.diff(begins, append=self.rows)
 
-    def at_lags(self, row: Array | None) -> Iterator[tuple[DenseBlock, slice]]:
-        """The rows at each lag, about a row, and their columns; the rows of one run are a view."""
+    def at_lags(self) -> Iterator[tuple[DenseBlock, slice]]:
+        """The rows at each lag, about the row, and their columns; the rows of one run are a view."""
         single = len(self.lengths) == 1
         for i, place in enumerate(self.places):
-            rows, columns = self.first + place, slice(i * self.block.columns, (i + 1) * self.block.columns)
+            columns = slice(i * self.block.columns, (i + 1) * self.block.columns)
+            rows = self.first + place
             part = self.block.cut(rows[0], rows[-1] + 1) if single else self.block.take(rows)
-            yield part.about(None if row is None else row[columns]), columns
+            yield part.about(None if self.row is None else self.row[columns]), columns
 
     def origin(self, w: Array | None) -> Array:
-        parts = [part.origin(w) for part, _ in self.cut(0, ORIGIN_ROWS).at_lags(None)]
+        parts = [part.origin(w) for part, _ in self.cut(0, ORIGIN_ROWS).at_lags()]
         return self.device.xp.concat(parts)
 
     def about(self, row: Array | None) -> LaggedBlock:
         return LaggedBlock(self.block, self.first, self.places, row, far=self.far)
 
     def times(self, V: Array) -> Array:
-        return sum(part.times(V[columns, :]) for part, columns in self.at_lags(self.row))
+        return sum(part.times(V[columns, :]) for part, columns in self.at_lags())
 
     def t_times(self, U: Array, out: Array) -> None:
+        block = self if self.far else self.about(None)
         for a, b in pairwise([*range(0, self.rows, LONGEST_STRETCH), self.rows]):
-            for part, columns in self.cut(a, b).at_lags(self.row if self.far else None):
+            for part, columns in block.cut(a, b).at_lags():
                 part.t_times(U[a:b, :], out[columns, :])
 
     def sums(self, w: Array | None, *, squares: bool, exact: bool) -> tuple[Array, Array | None]:
-        parts = [part.sums(w, squares=squares, exact=exact) for part, _ in self.at_lags(self.row)]
+        parts = [part.sums(w, squares=squares, exact=exact) for part, _ in self.at_lags()]
         total, about = zip(*parts, strict=True)
         concat = self.device.blocks.xp.concat
         return concat(total), concat(about) if squares else None
 
     def gram(self, w: Array | None, other: Block) -> Array:
-        left: Any
-        right: Any
-        left, right = (block if block.subtracts else block.about(None) for block in (self, other))
+        left = self if self.far else self.about(None)
+        right: Any = other if other.subtracts else other.about(None)
         device, lengths, same = self.device.blocks, self.lengths, other is self
         if not isinstance(right, LaggedBlock):
-            return device.xp.concat([part.gram(w, right) for part, _ in left.at_lags(left.row)])
+            return device.xp.concat([part.gram(w, right) for part, _ in left.at_lags()])
         G = device.zeros((self.columns, other.columns))
         if w is None and not (left.far or right.far) and np.array_equal(lengths, right.lengths):
             long = np.repeat(lengths > max(*self.places, *right.places) + SHORTEST, lengths)
@@ -133,7 +134,7 @@ class LaggedBlock(Block):
         return [0, self.rows] if whole else super().edges(sum_bytes)
 
     def dense(self) -> Array:
-        return self.device.blocks.concat([part.dense() for part, _ in self.at_lags(self.row)])
+        return self.device.blocks.concat([part.dense() for part, _ in self.at_lags()])
 
 
 def by_differences(X: LaggedBlock, Y: LaggedBlock, *, same: bool) -> Array:
@@ -158,17 +159,15 @@ def by_differences(X: LaggedBlock, Y: LaggedBlock, *, same: bool) -> Array:
 
     gaps = np.array(Y.places) - np.array(X.places)[:, None]
     for d in np.unique(gaps[gaps >= 0] if same else gaps):
-        pairs = sorted((X.places[i], i, j) for i, j in np.argwhere(gaps == d))
-        low, high = pairs[0][0], pairs[-1][0]
-        steps = [*pairwise(a for a, _, _ in pairs)]
-        s, t = X.first[begins], Y.first[begins] + d
-        runs = zip(s + high, t + high, lengths + low - high, strict=True)
+        a, of_x, of_y = zip(*sorted((X.places[i], i, j) for i, j in np.argwhere(gaps == d)), strict=True)
+        s, t, steps = X.first[begins], Y.first[begins] + d, [*pairwise(a)]
+        runs = zip(s + a[-1], t + a[-1], lengths - (a[-1] - a[0]), strict=True)
         core = sum(
             X.block.cut(i, i + m).gram(None, Y.block.cut(j, j + m)) for i, j, m in runs
         )  # (2), the first sum
         heads = running(core, s, t, steps[::-1])[::-1]  # (2), the second
         tails = running(0, s + lengths, t + lengths, steps)  # (2), the third
-        for (_, i, j), head, tail in zip(pairs, heads, tails, strict=True):
+        for i, j, head, tail in zip(of_x, of_y, heads, tails, strict=True):
             G[i, :, j, :] = head + tail
             if same:
                 G[j, :, i, :] = G[i, :, j, :].T
