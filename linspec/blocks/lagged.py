@@ -21,7 +21,7 @@ large first row costs no digits. Weights of rows break the structure; rows are t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -45,24 +45,19 @@ class LaggedBlock(Block):
         The rows z of the windows, in the precision of products.
     first : numpy.ndarray of int, of shape (n,)
         Where the window of each row begins; rows whose windows begin next to each other are a run.
-    places : list of int, of length L
-        Where in a window the row at each lag is.
+    places : dict of int to slice, of length L
+        Where in a window the row at each lag is, and its columns.
     row : array of shape (p L,), optional
         What is subtracted from each row.
-    far : bool, default False
     """
 
     def __init__(
-        self,
-        block: DenseBlock,
-        first: HostArray,
-        places: list[int],
-        row: Array | None = None,
-        *,
-        far: bool = False,
+        self, block: DenseBlock, first: HostArray, places: dict[int, slice], row: Array | None = None
     ) -> None:
-        self.block, self.first, self.places, self.row, self.far = block, first, places, row, far
-        self.device, self.rows, self.columns = block.device, len(first), len(places) * block.columns
+        self.block, self.first, self.places, self.row = block, first, places, row
+        self.device = block.device
+        self.rows = len(first)
+        self.columns = len(places) * block.columns
         self.entries = self.rows * self.columns
 
     @property
@@ -76,49 +71,50 @@ class LaggedBlock(Block):
         begins = np.flatnonzero(np.diff(self.first, prepend=-2) != 1)
         return np.diff(begins, append=self.rows)
 
-    def at_lags(self) -> Iterator[tuple[DenseBlock, slice]]:
-        """The rows at each lag, about the row, and their columns; the rows of one run are a view."""
+    def at_lags(self, row: Array | None) -> Iterator[tuple[slice, DenseBlock]]:
+        """The columns of each lag, and the rows at it about a row; those of one run are a view."""
         single = len(self.lengths) == 1
-        for i, place in enumerate(self.places):
-            columns = slice(i * self.block.columns, (i + 1) * self.block.columns)
-            rows = self.first + place
-            part = self.block.cut(rows[0], rows[-1] + 1) if single else self.block.take(rows)
-            yield part.about(None if self.row is None else self.row[columns]), columns
+        for place, columns in self.places.items():
+            at = self.first + place
+            part = self.block.cut(at[0], at[-1] + 1) if single else self.block.take(at)
+            yield columns, part.about(None if row is None else row[columns])
 
     def origin(self, w: Array | None) -> Array:
-        parts = [part.origin(w) for part, _ in self.cut(0, ORIGIN_ROWS).at_lags()]
-        return self.device.xp.concat(parts)
+        head = self.cut(0, ORIGIN_ROWS)
+        return self.device.xp.concat([part.origin(w) for _, part in head.at_lags(None)])
 
-    def about(self, row: Array | None) -> LaggedBlock:
-        return LaggedBlock(self.block, self.first, self.places, row, far=self.far)
+    def about(self, row: Array | None) -> Block:
+        if self.far and row is not None:
+            return DenseBlock(self.dense(), self.block.dtype, self.device).about(row)
+        return LaggedBlock(self.block, self.first, self.places, row)
 
     def times(self, V: Array) -> Array:
-        return sum(part.times(V[columns, :]) for part, columns in self.at_lags())
+        product: Any = sum(part.times(V[columns, :]) for columns, part in self.at_lags(None))
+        return product if self.row is None else product - self.row @ V
 
     def t_times(self, U: Array, out: Array) -> None:
-        block = self if self.far else self.about(None)
         for a, b in pairwise([*range(0, self.rows, LONGEST_STRETCH), self.rows]):
-            for part, columns in block.cut(a, b).at_lags():
+            for columns, part in self.cut(a, b).at_lags(None):
                 part.t_times(U[a:b, :], out[columns, :])
 
     def sums(self, w: Array | None, *, squares: bool, exact: bool) -> tuple[Array, Array | None]:
-        parts = [part.sums(w, squares=squares, exact=exact) for part, _ in self.at_lags()]
+        parts = [part.sums(w, squares=squares, exact=exact) for _, part in self.at_lags(self.row)]
         total, about = zip(*parts, strict=True)
         concat = self.device.blocks.xp.concat
         return concat(total), concat(about) if squares else None
 
     def gram(self, w: Array | None, other: Block) -> Array:
-        left = self if self.far else self.about(None)
+        left: Any = self.about(None)
         right: Any = other if other.subtracts else other.about(None)
-        device, lengths, same = self.device.blocks, self.lengths, other is self
-        if not isinstance(right, LaggedBlock):
-            return device.xp.concat([part.gram(w, right) for part, _ in left.at_lags()])
+        same, device, lengths = other is self, self.device.blocks, self.lengths
         G = device.zeros((self.columns, other.columns))
-        if w is None and not (left.far or right.far) and np.array_equal(lengths, right.lengths):
+        if isinstance(right, DenseBlock):
+            return device.xp.concat([part.gram(w, right) for _, part in self.at_lags(None)])
+        if w is None and isinstance(right, LaggedBlock) and np.array_equal(lengths, right.lengths):
             long = np.repeat(lengths > max(*self.places, *right.places) + SHORTEST, lengths)
             G = by_differences(left.take(long), right.take(long), same=same)
             left, right = left.take(~long), right.take(~long)
-        for a, b in pairwise(left.edges(0)):
+        for a, b in pairwise(left.edges(0) if right.divisible else [0, self.rows]):
             part = DenseBlock(left.cut(a, b).dense(), np.dtype(np.float64), device)
             G += part.gram(None if w is None else w[a:b], part if same else right.cut(a, b))
         return G
@@ -127,14 +123,17 @@ class LaggedBlock(Block):
         return self.take(slice(start, stop))
 
     def take(self, rows: Any) -> LaggedBlock:
-        return LaggedBlock(self.block, self.first[rows], self.places, self.row, far=self.far)
+        block = LaggedBlock(self.block, self.first[rows], self.places, self.row)
+        block.far = self.far
+        return block
 
     def edges(self, sum_bytes: int) -> list[int]:
-        whole = sum_bytes >= 8 * self.columns**2  # of a Gram matrix
-        return [0, self.rows] if whole else super().edges(sum_bytes)
+        if self.far or sum_bytes < 8 * self.columns**2:  # sums are smaller than a Gram matrix
+            return super().edges(sum_bytes)
+        return [0, self.rows]
 
     def dense(self) -> Array:
-        return self.device.blocks.concat([part.dense() for part, _ in self.at_lags()])
+        return self.device.blocks.concat([part.dense() for _, part in self.at_lags(self.row)])
 
 
 def by_differences(X: LaggedBlock, Y: LaggedBlock, *, same: bool) -> Array:
@@ -147,31 +146,37 @@ def by_differences(X: LaggedBlock, Y: LaggedBlock, *, same: bool) -> Array:
     same : bool
         Whether they are the same.
     """
-    device, lengths = X.device.blocks, X.lengths
+    lengths = X.lengths
     begins = np.cumsum(lengths) - lengths
-    G = device.zeros((len(X.places), X.block.columns, len(Y.places), Y.block.columns))
+    G = X.device.blocks.zeros((X.columns, Y.columns))
 
-    def running(total: Any, s: HostArray, t: HostArray, steps: list[tuple[int, int]]) -> list[Array]:
+    def running(total: Any, s: HostArray, t: HostArray, steps: Any) -> list[Array]:
         """Σ z_s z_tᵀ of a total and, step by step, of some more rows of all runs."""
-        rows = (np.arange(*step)[:, None] for step in steps)
-        taken = ((X.block.take((s + more).ravel()), Y.block.take((t + more).ravel())) for more in rows)
-        return [*accumulate((left.gram(None, right) for left, right in taken), initial=total)]
+        totals = [total]
+        for step in steps:
+            rows = np.arange(*step)[:, None]
+            left = X.block.take((s + rows).ravel())
+            right = Y.block.take((t + rows).ravel())
+            totals.append(totals[-1] + left.gram(None, right))
+        return totals
 
-    gaps = np.array(Y.places) - np.array(X.places)[:, None]
-    for d in np.unique(gaps[gaps >= 0] if same else gaps):
-        a, of_x, of_y = zip(*sorted((X.places[i], i, j) for i, j in np.argwhere(gaps == d)), strict=True)
-        s, t, steps = X.first[begins], Y.first[begins] + d, [*pairwise(a)]
-        runs = zip(s + a[-1], t + a[-1], lengths - (a[-1] - a[0]), strict=True)
+    for d in {b - a for a in X.places for b in Y.places if b >= a or not same}:
+        places = sorted(a for a in X.places if a + d in Y.places)
+        low, high = places[0], places[-1]
+        steps = [*pairwise(places)]
+        s, t = X.first[begins], Y.first[begins] + d
+        runs = zip(s + high, t + high, lengths + low - high, strict=True)
         core = sum(
             X.block.cut(i, i + m).gram(None, Y.block.cut(j, j + m)) for i, j, m in runs
         )  # (2), the first sum
         heads = running(core, s, t, steps[::-1])[::-1]  # (2), the second
         tails = running(0, s + lengths, t + lengths, steps)  # (2), the third
-        for i, j, head, tail in zip(of_x, of_y, heads, tails, strict=True):
-            G[i, :, j, :] = head + tail
+        for a, head, tail in zip(places, heads, tails, strict=True):
+            x, y = X.places[a], Y.places[a + d]
+            G[x, y] = head + tail
             if same:
-                G[j, :, i, :] = G[i, :, j, :].T
-    return device.xp.reshape(G, (X.columns, Y.columns))
+                G[y, x] = G[x, y].T
+    return G
 
 
 class Lagged(Rows):
@@ -185,7 +190,8 @@ class Lagged(Rows):
     """
 
     def __init__(self, A: Any, name: str) -> None:
-        self.A, self.name, self.shape, self.device, self.resident = A, name, A.shape, A.device, A.resident
+        self.A, self.name = A, name
+        self.shape, self.device, self.resident = A.shape, A.device, A.resident
 
     def widen(self) -> bool:
         self.device = self.device.blocks
@@ -203,12 +209,14 @@ class Lagged(Rows):
 
     def take(self, rows: Any) -> LaggedBlock:
         A = self.A
-        first, within, xp = A.first[rows], np.zeros(len(A.numbers), bool), A.device.xp
-        for place in range(max(A.places) + 1):
-            within[first + place] = True
+        first, xp = A.first[rows], A.device.xp
+        within = np.zeros(len(A.numbers), bool)
+        within[first[:, None] + np.arange(max(A.places) + 1)] = True
         numbers = A.numbers[within]
         read = A.operator.rows(numbers).dense()
         there = xp.asarray(numbers[:, None] >= 0, device=A.device.native)
         array = self.device.asarray(xp.where(there, read, xp.zeros_like(read)), self.dtype)
-        first = np.searchsorted(np.flatnonzero(within), first)
-        return LaggedBlock(DenseBlock(array, self.dtype, self.device), first, A.places, far=self.far)
+        dense = DenseBlock(array, self.dtype, self.device)
+        block = LaggedBlock(dense, np.cumsum(within)[first] - 1, A.places)
+        block.far = self.far
+        return block

@@ -32,8 +32,8 @@ class LaggedOperator(Derived):
     Parameters
     ----------
     operator : LinearOperator of shape (m, p)
-    places : list of int, of length L
-        Where in a window the row at each lag is.
+    places : dict of int to slice, of length L
+        Where in a window the row at each lag is, and its columns.
     numbers : numpy.ndarray of int
         Rows of the operator, with -1 for zeros before and after each epoch.
     first : numpy.ndarray of int, of shape (n,)
@@ -41,7 +41,7 @@ class LaggedOperator(Derived):
     """
 
     def __init__(
-        self, operator: LinearOperator, places: list[int], numbers: HostArray, first: HostArray
+        self, operator: LinearOperator, places: dict[int, slice], numbers: HostArray, first: HostArray
     ) -> None:
         super().__init__(operator, (len(first), operator.shape[1] * len(places)))
         self.places, self.numbers, self.first = places, numbers, first
@@ -123,7 +123,7 @@ def lagged(X: Any, lags: Any, epochs: Any = None) -> LaggedOperator:
             f"lagged rows are made of dense rows that can be read by number; got {A!r}. Pass an array, a memory map, "
             "or a file by linspec.open_rows."
         )
-    n = A.shape[0]
+    n, p = A.shape
     numbers = np.asarray(lags)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or not 0 < len({*numbers}) == numbers.size:
         raise InvalidProblem(
@@ -137,10 +137,11 @@ def lagged(X: Any, lags: Any, epochs: Any = None) -> LaggedOperator:
     steps = numbers.tolist()
     high, gap = max(steps), max(map(abs, steps))
     epoch = np.cumsum(np.append(True, labels[1:] != labels[:-1]))[:n]
-    places = np.arange(n) + gap * epoch
-    rows = np.full(places.max(initial=0) + gap + 1, -1)
-    rows[places] = np.arange(n)
-    windows = LaggedOperator(A, [high - lag for lag in steps], rows, places - high).with_names_of(A)
+    at = np.arange(n) + gap * epoch
+    rows = np.full(at.max(initial=0) + gap + 1, -1)
+    rows[at] = np.arange(n)
+    places = {high - lag: slice(i * p, (i + 1) * p) for i, lag in enumerate(steps)}
+    windows = LaggedOperator(A, places, rows, at - high).with_names_of(A)
     if A.column_names is not None:
         windows.column_names = tuple(f"{name}@{lag}" for lag in steps for name in A.column_names)
     return windows
