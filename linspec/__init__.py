@@ -56,6 +56,7 @@ _OF_USERS = {
     "get_solver": "linspec.registry.queries",
     "kernels": "linspec.kernels",
     "labelled": "linspec.operators.opening",
+    "lagged": "linspec.operators.lagged_rows",
     "load_solution": "linspec.solving.solution",
     "metrics": "linspec.metrics",
     "normalizers": "linspec.registry.queries",

@@ -34,6 +34,7 @@ from linspec.operators import LinearOperator as LinearOperator
 from linspec.operators import as_operator as as_operator
 from linspec.operators import open_rows as open_rows
 from linspec.operators import paired as paired
+from linspec.operators.lagged_rows import lagged as lagged
 from linspec.operators.opening import labelled as labelled
 from linspec.registry.options import form_option as form_option
 from linspec.registry.options import limit_option as limit_option

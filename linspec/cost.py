@@ -144,6 +144,8 @@ class Sizes:
         The bytes that every pass decodes or computes anew: the `decoded_bytes` of the operators.
     views : tuple of SparseOperator, default ()
         The views, if all are sparse: the entries of their Gram matrices are estimated from them.
+    gram_share : float, default 1
+        The share of the operations of dense Gram matrices that those of the views take: that of the widest view.
 
     Examples
     --------
@@ -167,6 +169,7 @@ class Sizes:
     buffers: int = 0
     decoded: int = 0
     views: tuple[SparseOperator, ...] = ()
+    gram_share: float = 1.0
 
     def free_memory(self) -> int:
         """The free memory of the device of blocks, on the host less the buffers; at least a quarter of it.
@@ -272,6 +275,7 @@ def sizes_of(matrices: Sequence[LinearOperator], k: int) -> Sizes:
         buffers=sum(view.buffer_bytes for view in views),
         decoded=sum(_decoded(view, n) for view in views),
         views=() if dense else tuple(sparse),
+        gram_share=max(views, key=lambda view: view.shape[1]).gram_share,
     )
 
 
@@ -428,7 +432,7 @@ def gram_seconds(sizes: Sizes) -> float:
 def _dense_gram_seconds(sizes: Sizes) -> float:
     """The seconds to form half of the symmetric Gram matrix of [X Y], XᵀY included; twice as many for sparse rows."""
     made_dense = 2.0 if sizes.scattered else 1.0
-    return made_dense * sizes.n * float(sizes.p + sizes.q) ** 2 / DENSE_RATE
+    return sizes.gram_share * made_dense * sizes.n * float(sizes.p + sizes.q) ** 2 / DENSE_RATE
 
 
 def least_time(estimates: dict[str, Estimate], memory: float) -> str:

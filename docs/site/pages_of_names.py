@@ -75,7 +75,7 @@ TOPICS = {
     "guide/answers": "Solution load_solution Checkpoint",
     "guide/certificates": "Status Solution errors",
     "guide/rows-later": "HeldMoments",
-    "guide/data": "as_operator open_rows paired labelled drop_missing LinearOperator KernelOperator Moments",
+    "guide/data": "as_operator open_rows paired labelled lagged drop_missing LinearOperator KernelOperator Moments",
     "guide/estimators": "estimators metrics",
     "guide/plots": "plots",
     "start/jobs": "datasets",

@@ -127,6 +127,8 @@ class SparseBlock(Block):
         return total, about
 
     def gram(self, w: Array | None, other: Block) -> Any:
+        if not (other.subtracts or isinstance(other, SparseBlock)):
+            return other.gram(w, self).T
         X = self._wide(w)
         if other.subtracts or not isinstance(other, SparseBlock):
             return X.T @ other.dense()

@@ -87,6 +87,8 @@ class LinearOperator:
     lacks : (float, float) or None
         Of few rows that stand for many (`linspec.HeldMoments`): bounds of the norm and of the trace of what their Gram
         matrix lacks. None for rows as they came.
+    gram_share : float
+        The share of the operations of a dense Gram matrix that its own takes: below 1 where it has a structure.
 
     Examples
     --------
@@ -116,6 +118,7 @@ class LinearOperator:
     row_index: Any = None
     frame_library: str = ""
     lacks: tuple[float, float] | None = None
+    gram_share: float = 1.0
     _stored_dtype: DType | None = None
     _nnz: int | None = None
     _converts = False

@@ -53,6 +53,7 @@ RUNS = [
     *(("measure_peers", ""), ("measure_readme", "--only digits"), ("measure_small", "")),
     ("measure_similarity", ""),
     ("measure_growth", "--rounds 1"),
+    *[("measure_lagged", text) for text in ("cost", "answers")],
     ("measure_rivals", "digits-PCA ridge-1200x800x1 folds-1200x800 words images pls batches --rounds 1"),
     ("measure_share", "numbers --only wine"),
     *(("measure_standard_errors", ""), ("measure_resampling", "coverage"), ("measure_resampling", "levels")),

@@ -175,6 +175,12 @@ def test_mne(same):
     assert off > 0.01
     pairs = [(ls.solve(ls.LeastSquares(raw, target, 2.0)).x, plain), *((before, each) for each in fitted)]
     same("TimeDelayingRidge, ReceptiveField", "mne", *pairs, besides=f"; centred later {off:.0e} apart")
+    trials, lags = NOISE[:200, :6].reshape(50, 4, 6), range(-2, 5)  # times x trials x channels
+    X, Y = (part.swapaxes(0, 1).reshape(200, -1) for part in (trials[:, :, :4], trials[:, :, 4:]))
+    model = ReceptiveField(-2, 4, 1.0, estimator=2.0, fit_intercept=False)
+    windows = ls.lagged(X, lags, np.repeat(np.arange(4), 50))
+    ours = ls.solve(ls.LeastSquares(windows, Y, 2.0)).x.reshape(len(lags), 4, 2).transpose(2, 1, 0)
+    same("lagged rows of trials", "mne", (ours, model.fit(trials[:, :, :4], trials[:, :, 4:]).coef_))
 
 
 def test_scanpy(same):
