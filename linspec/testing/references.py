@@ -343,6 +343,8 @@ SUMCOR = spectral(
     second_moments, cases=cases(8, 6, k=3), values="sums", vectors=("weights",), length=2.0, several=True
 )
 """For two views the components are the canonical pairs; for more there are local maxima, which no reference knows."""
+SPARSE_PLS, SPARSE_PCA, SPARSE_CCA = (replace(exact, residual=None) for exact in (PLS, SVD, CCA))
+"""Without bounds the components are singular vectors and canonical pairs; others have local maxima."""
 DISCRIMINANT = spectral(
     of_targets,
     cases=cases(8, 5, k=3),
