@@ -1,4 +1,4 @@
 """Sparse weights: covariances, correlations and principal components of few columns or groups of columns.
 
-Read `penalty` first, then `problem` and the `solvers`; `half_steps` has what each of them repeats.
+Read `penalty` first, then `problem` and `solvers`.
 """

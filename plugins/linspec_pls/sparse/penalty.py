@@ -1,4 +1,4 @@
-"""The penalty of sparse weights, and how far weights are from the best ones within its bound.
+"""Penalties of sparse weights: the best weights within a bound, and how far others are from these.
 
 Problem: for a vector a, maximise aᵀt over tᵀSt ≤ 1 and P(t) ≤ c. P is |t|₁, or for columns in groups g of p_g columns
 Σ √p_g ‖t_g‖. All vectors are in units of their columns: S has a unit diagonal, or is the identity.
@@ -10,18 +10,41 @@ problem is convex, so t with tᵀSt = 1 and P(t) ≤ c is best exactly if there 
     μ (c − P(t)) = 0.                                                            (3)
 
 The violation is the largest gap of these, in units of the largest rms(a): zero only at the best t.
-Source: Karush-Kuhn-Tucker; Yuan & Lin 2006, J. R. Stat. Soc. B 68:49, doi:10.1111/j.1467-9868.2005.00532.x (groups).
-Where we differ: λ and μ are those of the least squares of (1), or one of them alone. Where t has one group only, St and
-t/r are parallel, and the least squares do not tell λ from μ.
+Method: for S = I the best t has soft thresholds of the numbers rms(a), over their length:
+
+    t = a/rms(a) · the unit vector nearest to rms(a) with |·|₁ ≤ c.              (4)
+
+For others ADMM: with S = VDVᵀ, copies y of D^½Vᵀt in the unit ball and z of t with P(z) ≤ c,
+
+    Vᵀt ← (D + I)⁻¹(D^½(y − f) + Vᵀ(a + z − g)),                                 (5)
+    y ← D^½Vᵀt + f over max(1, its length),                                      (6)
+    z ← t + g with each r less one number, where r is larger, such that P ≤ c,   (7)
+    f ← f + D^½Vᵀt − y,     g ← g + t − z.                                       (8)
+
+until z over its length in S violates nothing. D^½Vᵀt and t in (6) to (8) are 1.6 times these less .6 times y and z
+(over-relaxation), and f = λy, g = μz/r at the start.
+Source: Witten, Tibshirani & Hastie 2009, doi:10.1093/biostatistics/kxp008, Lemma 2.2 (4); Suo, Minden, Nelson,
+Tibshirani & Saunders 2017, arXiv:1705.10865, section 3 (ADMM); Boyd et al. 2011, doi:10.1561/2200000016, section 3.4.3
+(over-relaxation); Yuan & Lin 2006, doi:10.1111/j.1467-9868.2005.00532.x (groups).
+Where we differ: the threshold of (4) is exact, where the source searches. Suo et al. linearise (5), where one
+eigendecomposition serves all steps, and have a penalty in place of the bound, which is its multiplier μ. λ and μ of
+a violation are the least squares of (1), or μ alone: where t has one group only, St and t/r are
+parallel, and do not tell λ from μ.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from linspec.arrays import HostArray, reciprocal
+from linspec.linalg import EPS, eigenpairs, nearest_in_ball, nearest_unit
+
+STEPS, CHECKED, EXACT, RELAXED = 2000, 20, 1e-9, 1.6
+"""The largest number of steps of ADMM, those between two checks, the violation at which it ends, and over-relaxation."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,60 +57,91 @@ class Penalty:
         c, infinity for none.
     index : numpy.ndarray of int, shape (p,)
         The number of the group of each column; without groups each column is one.
+    S : matrix of shape (p, p)
+        The identity, in any form that multiplies.
     """
 
     bound: float
     index: HostArray
-
-    @property
-    def sizes(self) -> HostArray:
-        """The number of columns of each group."""
-        return np.bincount(self.index)
-
-    @property
-    def grouped(self) -> bool:
-        """Whether some group has several columns."""
-        return len(self.sizes) < len(self.index)
+    S: Any
 
     def rms(self, T: HostArray) -> HostArray:
-        """The root mean square of each column of T over the groups of its rows."""
-        if not self.grouped:
+        """The root mean square of a vector, or of each column, over the groups of rows."""
+        sizes = np.bincount(self.index)
+        if len(sizes) == len(self.index):
             return np.abs(T)
-        sums = np.zeros((len(self.sizes), T.shape[1]))
+        sums = np.zeros((len(sizes), *T.shape[1:]))
         np.add.at(sums, self.index, T * T)
-        return np.sqrt(sums / self.sizes[:, None])[self.index]
+        return np.sqrt(sums.T / sizes).T[self.index]
+
+    def best(self, A: HostArray, T: HostArray) -> HostArray:
+        """The best weights for each column of A (4); zeros for zeros. T has guesses, where these are of use."""
+        A = A * reciprocal(np.max(np.abs(A), axis=0))
+        R = self.rms(A)
+        return A * nearest_unit(R, self.bound) * reciprocal(R)
 
     def violation(self, a: HostArray, t: HostArray, St: HostArray) -> float:
-        """How far t is from the best point for a: see above.
-
-        Parameters
-        ----------
-        a, t, St : numpy.ndarray of shape (p,)
-            t is not zero, and tᵀSt is 1.
-        """
-        r, sizes = self.rms(np.column_stack([t, a])).T
-        largest, total = float(sizes.max()), float(r.sum())
-        if largest == 0:
-            return 0.0
-        h = t * reciprocal(r)
-        gaps = [self._gap(a / largest, St, h, *pair, total) for pair in multipliers(a / largest, St, h)]
-        return max(min(gaps), total / self.bound - 1.0)
-
-    def _gap(
-        self, a: HostArray, St: HostArray, h: HostArray, slope: float, price: float, total: float
-    ) -> float:
-        """The largest gap of (1), (2) and (3) for λ and μ."""
-        left = a - slope * St
-        live = np.max(np.abs(left - price * h)[h != 0])  # (1)
-        dead = np.max(self.rms(left[:, None])[h == 0, 0] - price, initial=0.0)  # (2)
-        slack = price * max(1.0 - total / self.bound, 0.0)  # (3)
-        return float(max(live, dead, slack))
+        """How far t, which is not zero and has tᵀSt = 1, is from the best weights for a."""
+        r, a = self.rms(t), a * reciprocal(np.max(self.rms(a)))
+        h, slack = t * reciprocal(r), 1.0 - r.sum() / self.bound
+        live, gaps = h != 0, []
+        for slope, price in multipliers(a * live, St * live, h):
+            left = a - slope * St
+            short = np.max(np.abs(left - price * h)[live])  # (1)
+            long = np.max(self.rms(left)[~live] - price, initial=0.0)  # (2)
+            gaps.append(max(short, long, price * slack))  # (3)
+        return float(max(min(gaps), -slack))
 
 
-def multipliers(a: HostArray, St: HostArray, h: HostArray) -> list[tuple[float, float]]:
-    """Candidates for λ and μ of (1): least squares of both, and of one alone; none is negative."""
-    live = h != 0
-    pairs = [np.linalg.lstsq(np.column_stack([St, h])[live], a[live], rcond=None)[0]]
-    pairs += [np.array([a[live] @ St[live] / (St[live] @ St[live]), 0.0])]
-    pairs += [np.array([0.0, a[live] @ h[live] / (h[live] @ h[live])])]
-    return [(max(float(slope), 0.0), max(float(price), 0.0)) for slope, price in pairs]
+def multipliers(a: HostArray, St: HostArray, h: HostArray) -> list[HostArray]:
+    """Candidates for λ and μ of (1): least squares of both, and of μ alone; none is negative."""
+    both = np.linalg.lstsq(np.column_stack([St, h]), a, rcond=None)[0]
+    return [np.maximum(both, 0.0), np.array([0.0, max(a @ h, 0.0) * float(reciprocal(h @ h))])]
+
+
+@dataclass(frozen=True, eq=False)
+class MetricPenalty(Penalty):
+    """P(t) ≤ bound with a dense S that has a unit diagonal, or zeros for columns that do not vary."""
+
+    @cached_property
+    def pairs(self) -> tuple[HostArray, HostArray]:
+        """The eigenvalues of S, rounding cut off, and its eigenvectors."""
+        values, V = eigenpairs(self.S)
+        return np.where(values > len(values) * EPS * values[-1], values, 0.0), V
+
+    def best(self, A: HostArray, T: HostArray) -> HostArray:
+        """The best weights for each column of A, from guesses T."""
+        (values, V), A = self.pairs, A * reciprocal(np.max(np.abs(A), axis=0))
+        roots, values = np.sqrt(values)[:, None], values[:, None]
+        free = self._unit(V @ (V.T @ A * reciprocal(values)))
+        bounded = self.rms(free).sum(axis=0) > self.bound
+        Z = self._nearest(T)
+        H, Y = Z * reciprocal(self.rms(Z)), roots * (V.T @ Z)
+        parts = zip((A * (H != 0)).T, (self.S @ Z * (H != 0)).T, H.T, strict=True)
+        slopes, prices = np.array([multipliers(*part)[0] for part in parts]).T
+        F, G = slopes * Y, prices * H
+        for step in range(1, STEPS):
+            W = (roots * (Y - F) + V.T @ (A + Z - G)) / (values + 1.0)  # (5)
+            F = F + RELAXED * roots * W + (1.0 - RELAXED) * Y
+            G = G + RELAXED * (V @ W) + (1.0 - RELAXED) * Z
+            Y = F / np.maximum(np.linalg.norm(F, axis=0), 1.0)  # (6)
+            Z = self._nearest(G)  # (7)
+            F, G = F - Y, G - Z  # (8)
+            if step % CHECKED == 0 and self._exact(A[:, bounded], Z[:, bounded]):
+                break
+        return np.where(bounded, self._unit(Z), free)
+
+    def _exact(self, A: HostArray, Z: HostArray) -> bool:
+        """Whether no column of Z, over its length, violates a condition."""
+        T = self._unit(Z)
+        columns = zip(A.T, T.T, (self.S @ T).T, strict=True)
+        return all(self.violation(*column) <= EXACT for column in columns)
+
+    def _unit(self, T: HostArray) -> HostArray:
+        """The multiples of columns of length 1 in S."""
+        return T * reciprocal(np.sqrt(np.maximum(np.sum(T * (self.S @ T), axis=0), 0.0)))
+
+    def _nearest(self, T: HostArray) -> HostArray:
+        """The nearest points with P ≤ c."""
+        R = self.rms(T)
+        return T * nearest_in_ball(R, self.bound) * reciprocal(R)

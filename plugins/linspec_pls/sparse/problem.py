@@ -1,7 +1,7 @@
 """Sparse weights of two views or one: the problems, their answers, and one certificate.
 
 Problem: pairs (u, v), one after the other, that maximise uᵀC v over uᵀS_x u ≤ 1, vᵀS_y v ≤ 1, P(u) ≤ c_x, P(v) ≤ c_y
-with C = XᵀY. In covariances S is the identity ("diagonal" CCA), in correlations S = XᵀX + r; P is a sum of magnitudes,
+with C = XᵀY. In covariances S is the identity ("diagonal" CCA), in correlations S = XᵀX; P is a sum of magnitudes,
 or of lengths of groups of columns (`Penalty`). A pair of value d = uᵀC v is taken out of C before the next one:
 
     C ← C − d (S_x u)(S_y v)ᵀ.                                          (1)
@@ -21,50 +21,44 @@ columns do not matter to correlations.
 
 from __future__ import annotations
 
-import math
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
+import scipy.sparse
 
 import linspec as ls
 from linspec.arrays import HOST, Array, HostArray, reciprocal, to_host
 from linspec.errors import InvalidProblem, shown
 from linspec.iteration import Certificate
-from linspec.linalg import signs_of_columns, unit_columns
+from linspec.linalg import EPS, signs_of_columns
 from linspec.rows import Moments
 from linspec.solving import fewer_than_asked
 from linspec_pls.sparse.penalty import Penalty
 
 S = TypeVar("S", bound=ls.Solution)
 
-AGREED = 1e-9
-"""Correlations within this of 1 are complete."""
-
-ALL_AGREE = "The views agree completely within these bounds, as other weights may, too. Pass smaller bounds, or a ridge."
-
 BOUND = (
-    "P of {} weights is at most this: 1 keeps one column, c² equally large weights reach c; none: no bound."
+    "P of the weights is at most this: 1 keeps one column, c² equally large weights reach c. None: no bound."
 )
 
 
 class Component(NamedTuple):
-    """The weights t of each side in units of the columns, S times them, and the value d."""
+    """One component, with the vectors of all sides below each other, in units of the columns.
 
-    weights: Sequence[HostArray]
-    images: Sequence[HostArray]
+    Attributes
+    ----------
+    t, image, a : numpy.ndarray of shape (p,), or (p + q,) of two views
+        The weights, S t, and what products with the rows pull each side to: C v and Cᵀu, without earlier components.
+    value : float
+        d, of one matrix d².
+    """
+
+    t: HostArray
+    image: HostArray
+    a: HostArray
     value: float
-
-
-class Products(NamedTuple):
-    """What judges weights W: products onto each side, S W, lengths of columns, and a value that is rounding."""
-
-    onto: Sequence[Array]
-    images: Sequence[Array]
-    lengths: Sequence[HostArray]
-    least: float
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -93,11 +87,7 @@ class SparsePairsSolution(ls.LinearSolution, vector="pair"):
 
     x_weights: Array = ls.field(rows_of="X", leading=True, of_scaled=True)
     y_weights: Array = ls.field(rows_of="Y", leading=True, of_scaled=True)
-    values: HostArray = ls.field(shape="k")
-
-    def _per_component(self) -> dict[str, Any]:
-        columns = {"columns of X": nonzeros(self.x_weights), "columns of Y": nonzeros(self.y_weights)}
-        return {**super()._per_component(), "value": self.values, **columns}
+    values: HostArray = ls.field(value="value")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -123,69 +113,54 @@ class SparsePCASolution(ls.LinearSolution, vector="component"):
     """
 
     weights: Array = ls.field(rows_of="A", leading=True, of_scaled=True)
-    values: HostArray = ls.field(shape="k")
-
-    def _per_component(self) -> dict[str, Any]:
-        return {**super()._per_component(), "value": self.values, "columns": nonzeros(self.weights)}
-
-
-def nonzeros(W: Array) -> HostArray:
-    """The number of entries of each column that are not 0."""
-    return np.asarray(np.count_nonzero(to_host(W), axis=0))
+    values: HostArray = ls.field(value="value")
 
 
 class Sparse(ls.Problem[S]):
     """What the problems share: penalties, how components are taken out, and the certificate."""
 
-    name: ClassVar[str] = "sparse"
     solved: ClassVar[tuple[str, ...]] = ("x_weights", "y_weights")
     endings: ClassVar[tuple[str, ...]] = ("_x", "_y")  # of the names of bounds and groups
+    power: ClassVar[float] = 1.0  # of the values of components, which are those of the answer
+    metric: ClassVar[bool] = False  # whether S is XᵀX, and not the identity
+
+    @property
+    def widths(self) -> list[int]:
+        """The number of columns of each side."""
+        return [int(A.shape[1]) for A in self.matrices.values()]
 
     @property
     def penalties(self) -> list[Penalty]:
-        """The penalty of each side."""
-        widths = [int(A.shape[1]) for A in self.matrices.values()]
-        return [self._penalty(ending, p) for ending, p in zip(self.endings, widths, strict=True)]
-
-    def _penalty(self, ending: str, columns: int) -> Penalty:
-        """Check the bound and the groups of one side."""
-        bound, labels = getattr(self, f"bound{ending}"), getattr(self, f"groups{ending}")
-        index = np.arange(columns)
-        if labels is not None:
-            index = np.unique(np.asarray(labels), return_inverse=True)[1]
-        if index.shape != (columns,):
-            raise InvalidProblem(
-                f"groups{ending} must have a label for each of {columns} columns; got {shown(labels)}. Columns with "
-                "the same label are a group."
-            )
-        least = math.sqrt(np.bincount(index).max(initial=1))
-        size = math.inf if bound is None else bound
-        if isinstance(size, bool) or not (isinstance(size, int | float | np.number) and size >= least):
-            raise InvalidProblem(
-                f"bound{ending} must be None or a number of at least {least:.4g}, the square root of the columns of "
-                f"the largest group; got {shown(bound)}. At this number one group is left."
-            )
-        return Penalty(float(size), index)
+        """The penalty of each side, with S = I."""
+        return [penalty_of(self, *side) for side in zip(self.endings, self.widths, strict=True)]
 
     def check_sizes(self) -> None:
         """Check k, bounds and groups against the sizes."""
         super().check_sizes()
         _ = self.penalties
 
-    @abstractmethod
-    def products(self, moments: Moments, W: Sequence[Array]) -> Products:
-        """The products that judge weights W of each side, in one pass."""
+    def lengths(self, moments: Moments) -> HostArray:
+        """The lengths of the columns of all sides, which are the units of weights: 1 for S = I."""
+        squares = [moments.squares(i) if self.metric else np.ones(p) for i, p in enumerate(self.widths)]
+        return np.sqrt(np.concatenate(squares))
 
-    def before(self, T: HostArray, earlier: Sequence[Component]) -> HostArray:
-        """What stands for weights T in products with the rows."""
-        return T
+    def sides(self, T: HostArray) -> list[HostArray]:
+        """The rows of each side."""
+        return np.split(T, np.cumsum(self.widths)[:-1])
 
-    def after(self, side: int, onto: HostArray, T: HostArray, earlier: Sequence[Component]) -> HostArray:
-        """The products onto a side of the weights T of the other side, without earlier components."""
+    def spread(self, numbers: HostArray) -> HostArray:
+        """A row for each column of each side, from a row for each side."""
+        return np.repeat(numbers, self.widths, axis=0)
+
+    def products(self, T: HostArray, U: HostArray) -> HostArray:
+        """The inner products of the columns of T and U, a row for each side."""
+        return np.array([part.sum(axis=0) for part in self.sides(T * U)])
+
+    def after(self, onto: HostArray, T: HostArray, earlier: Sequence[Component]) -> HostArray:
+        """The products of T with the rows, without earlier components."""
         for pair in earlier:
-            onto = onto - np.multiply.outer(
-                pair.images[side], pair.value * (pair.images[side - 1] @ T)
-            )  # (1)
+            image = pair.image[:, None]
+            onto = onto - image * self.spread(pair.value * self.products(image, T)[::-1])  # (1)
         return onto
 
     def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
@@ -198,43 +173,86 @@ class Sparse(ls.Problem[S]):
             The weights, component by component in the order in which they are taken out.
         tol : float
         """
-        devices = [A.device.blocks for A in moments.operators]
-        W = [unit_columns(arrays[name], device) for name, device in zip(self.solved, devices, strict=True)]
-        judged, flips = self.products(moments, W), signs_of_columns(W[0], devices[0])
-        blocks = [[to_host(V) * flips for V in part] for part in (W, judged.images, judged.onto)]
-        lengths = [np.sqrt(np.maximum(np.sum(V * M, axis=0), 0.0)) for V, M in zip(*blocks[:2], strict=True)]
+        d = self.lengths(moments)
+        T = self.joined([arrays[name] for name in self.solved]) * d[:, None]
+        T = T * (reciprocal(np.linalg.norm(T, axis=0)) * signs_of_columns(self.sides(T)[0], HOST))
+        onto, own = self.multiplied(moments, T, d)
+        scale = reciprocal(np.sqrt(self.products(T, own if self.metric else T)))
+        T, own, onto = T * self.spread(scale), own * self.spread(scale), onto * self.spread(scale[::-1])
+        image, squares = own if self.metric else T, self.products(T, own)
+        least = moments.noise * np.sqrt(squares[0] * squares[-1])  # of scores that are not related
         components: list[Component] = []
-        residual, sides, penalties = 0.0, range(len(W)), self.penalties
-        for j in range(len(flips)):
-            t, image, onto = ([V[:, j] for V in part] for part in blocks)
-            for i in sides:
-                unit = reciprocal(judged.lengths[i])
-                t[i] = t[i] * judged.lengths[i] * reciprocal(lengths[i][j])
-                image[i] = image[i] * unit * reciprocal(lengths[i][j])
-                onto[i] = onto[i] * unit * reciprocal(lengths[i - 1][j])
-            a = [self.after(i, onto[i], t[i - 1], components) for i in sides]
-            value = float(t[0] @ a[0])
-            if not value > judged.least:
+        residual, penalties = 0.0, self.penalties
+        for j in range(T.shape[1]):
+            a = self.after(onto[:, [j]], T[:, [j]], components)[:, 0]
+            component = Component(T[:, j], image[:, j], a, float(self.products(T[:, j], a)[0]))
+            if not component.value > least[j]:
                 break
-            gaps = [penalties[i].violation(a[i], t[i], image[i]) for i in sides]
-            residual = max(residual, *gaps)
-            components.append(Component(t, image, value))
-        m = len(components)
-        fields: dict[str, Any] = {"values": self.reported(np.array([pair.value for pair in components]))}
-        for i, (name, A) in enumerate(zip(self.solved, self.matrices.values(), strict=True)):
-            columns = [pair.weights[i] * reciprocal(judged.lengths[i]) for pair in components]
-            V = np.stack(columns, axis=1) if m else np.zeros((int(A.shape[1]), 0))
-            fields[name] = A.device.asarray(V, A.dtype)
-        notes = fewer_than_asked(m, self.k, "components whose value can be distinguished from zero")
+            residual = max(residual, self.violation(component, penalties))
+            components.append(component)
+        fields: dict[str, Any] = self.in_data_units(components, d)
+        for name, A in zip(self.solved, self.matrices.values(), strict=True):
+            fields[name] = A.device.asarray(fields[name], A.dtype)
+        fields["values"] = np.array([component.value for component in components]) ** self.power
+        notes = fewer_than_asked(
+            len(components), self.k, "components whose value can be distinguished from zero"
+        )
         return Certificate(residual, notes, fields, "from-gram" if moments.holds else "recomputed")
 
-    def reported(self, values: HostArray) -> HostArray:
-        """The values of the answer, from those of the components."""
-        return values
+    def multiplied(self, moments: Moments, T: HostArray, d: HostArray) -> tuple[HostArray, HostArray]:
+        """Products of weights of all sides with the rows in one pass: onto the other sides, and onto their own."""
+        unit = reciprocal(d)[:, None]
+        placed = zip(moments.operators, self.sides(T * unit), strict=True)
+        rows = moments.products(*(A.device.blocks.asarray(W) for A, W in placed))
+        onto = self.joined([rows[i - 1][i] for i in range(len(rows))])
+        return onto * unit, self.joined([rows[i][i] for i in range(len(rows))]) * unit
+
+    def joined(self, blocks: Sequence[Array]) -> HostArray:
+        """The blocks of all sides below each other, on the host."""
+        return np.concatenate([to_host(V) for V in blocks])
+
+    def violation(self, component: Component, penalties: Sequence[Penalty]) -> float:
+        """The largest violation of a side."""
+        parts = zip(penalties, *map(self.sides, component[:3]), strict=True)
+        return max(penalty.violation(a, t, image) for penalty, t, image, a in parts)
+
+    def in_data_units(self, components: Sequence[Component], d: HostArray) -> dict[str, HostArray]:
+        """The weights of components by name, for columns as they are."""
+        T = np.array([component.t for component in components]).reshape(-1, len(d)).T
+        return dict(zip(self.solved, self.sides(T * reciprocal(d)[:, None]), strict=True))
+
+
+def penalty_of(problem: Any, ending: str, columns: int) -> Penalty:
+    """The penalty of one side; bounds and groups are checked."""
+    bound, labels = getattr(problem, f"bound{ending}"), getattr(problem, f"groups{ending}")
+    index = np.arange(columns) if labels is None else np.unique(np.asarray(labels), return_inverse=True)[1]
+    least, size = np.sqrt(np.bincount(index.ravel()).max()), np.inf if bound is None else bound
+    number = isinstance(size, int | float | np.number) and index.shape == (columns,)
+    if not (number and size >= least * (1 - EPS)):
+        raise InvalidProblem(
+            f"groups{ending} must have a label for each of {columns} columns, and bound{ending} must be at least "
+            f"{least:.4g}, the square root of the columns of the largest group, where this group can stand alone; got "
+            f"{shown(labels)} and {shown(bound)}. None is no bound."
+        )
+    return Penalty(float(size), index, scipy.sparse.eye_array(columns, format="csr"))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SparsePLS(Sparse[SparsePairsSolution]):
+class Pairs(Sparse[SparsePairsSolution]):
+    """The fields of problems of two views."""
+
+    X: Any = ls.matrix("two views")
+    Y: Any = ls.matrix("two views")
+    k: Any = ls.count("pairs")
+    bound_x: float | None = ls.setting(None, float, help=BOUND)
+    bound_y: float | None = ls.setting(None, float, help=BOUND)
+    groups_x: Any = field(default=None, kw_only=True)
+    groups_y: Any = field(default=None, kw_only=True)
+    center: bool = ls.flag(True, kw_only=True)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SparsePLS(Pairs):
     """The k pairs of sparse unit vectors with the largest covariances: penalised PLS, or "diagonal" sparse CCA.
 
     Maximise uᵀC v with C = XᵀY over ‖u‖ ≤ 1, ‖v‖ ≤ 1, |u|₁ ≤ bound_x and |v|₁ ≤ bound_y, pair by pair: uᵀC v · u vᵀ is
@@ -285,39 +303,15 @@ class SparsePLS(Sparse[SparsePairsSolution]):
     ([0, 1, 2], [0, 1])
     """
 
-    X: Any = ls.matrix("two views")
-    Y: Any = ls.matrix("two views")
-    k: Any = ls.count("pairs")
-    bound_x: float | None = ls.setting(None, float, help=BOUND.format("X"))
-    bound_y: float | None = ls.setting(None, float, help=BOUND.format("Y"))
-    groups_x: Any = field(default=None, kw_only=True)
-    groups_y: Any = field(default=None, kw_only=True)
-    center: bool = ls.flag(True, kw_only=True)
-    scale: bool = ls.flag(False, kw_only=True)
-    sample_weight: Any = field(default=None, kw_only=True)
-    confounds: Any = field(default=None, kw_only=True)
-
     name: ClassVar[str] = "sparse-pls"
-
-    def products(self, moments: Moments, W: Sequence[Array]) -> Products:
-        """C v and Cᵀu, from C if it is known."""
-        C = moments.crossed
-        if C is not None:
-            onto = [C @ W[1], C.T @ W[0]]
-        else:
-            (_, CtU), (CV, _) = moments.products(*W)
-            onto = [CV, CtU]
-        squares = [moments.fitted[i].squares.sum() for i in range(2)]
-        least = moments.noise * float(np.sqrt(np.prod(squares)))
-        return Products(onto, W, [np.ones(p) for p in moments.widths], least)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SparseCCA(Sparse[SparsePairsSolution]):
+class SparseCCA(Pairs):
     """The k pairs of sparse weights whose scores have the largest correlations: sparse CCA without approximation.
 
-    Maximise uᵀXᵀY v over uᵀS_x u ≤ 1, vᵀS_y v ≤ 1, P(u) ≤ bound_x and P(v) ≤ bound_y, where S_x = XᵀX + ridge, and P is
-    the sum of magnitudes of the weights of columns that are scaled to length 1 in S. Pair by pair: the value times
+    Maximise uᵀXᵀY v over uᵀS_x u ≤ 1, vᵀS_y v ≤ 1, P(u) ≤ bound_x and P(v) ≤ bound_y, where S_x = XᵀX, and P is the sum
+    of magnitudes of the weights of columns that are scaled to length 1. Pair by pair: the value times
     (S_x u)(S_y v)ᵀ is subtracted from XᵀY before the next one. Units of columns do not matter. The Gram matrices of all
     columns are held; `linspec.SparsePLS` takes more columns.
 
@@ -329,8 +323,6 @@ class SparseCCA(Sparse[SparsePairsSolution]):
         The number of pairs, at most the rows and the columns of each view.
     bound_x, bound_y : float, optional
         1 keeps one column, and larger bounds more; c² uncorrelated columns of equal weight reach c. None: no bound.
-    ridge : float or (float, float), default 0.0
-        Added to the diagonal of XᵀX and YᵀY, a number for each or one for both.
     groups_x, groups_y : sequence of length p or q, optional
         A label for each column. Whole groups are kept or left out: Σ √p_g ‖u_g‖ over the groups g of p_g columns takes
         the place of the sum of magnitudes. The least bound is the square root of the largest p_g.
@@ -338,7 +330,7 @@ class SparseCCA(Sparse[SparsePairsSolution]):
         Whether to centre the columns. Sparse data stay sparse.
     scale : bool, default False
         Whether to divide each column by its root mean square after means and confounds are subtracted. This changes the
-        units of the weights, and what a ridge means.
+        units of the weights only.
     sample_weight : array of shape (n,), optional
         How often each row counts: zero or more, and 0 leaves a row out. The row count n becomes their sum.
     confounds : array of shape (n, c) or (n,), optional
@@ -366,34 +358,9 @@ class SparseCCA(Sparse[SparsePairsSolution]):
     ([0], [1, 0])
     """
 
-    X: Any = ls.matrix("two views")
-    Y: Any = ls.matrix("two views")
-    k: Any = ls.count("pairs")
-    bound_x: float | None = ls.setting(None, float, help=BOUND.format("X"))
-    bound_y: float | None = ls.setting(None, float, help=BOUND.format("Y"))
-    ridge: Any = ls.ridge(each=True, help="Added to the diagonal of XᵀX and of YᵀY.")
-    groups_x: Any = field(default=None, kw_only=True)
-    groups_y: Any = field(default=None, kw_only=True)
-    center: bool = ls.flag(True, kw_only=True)
-    scale: bool = ls.flag(False, kw_only=True)
-    sample_weight: Any = field(default=None, kw_only=True)
-    confounds: Any = field(default=None, kw_only=True)
-
     name: ClassVar[str] = "sparse-cca"
 
-    def products(self, moments: Moments, W: Sequence[Array]) -> Products:
-        """C v and Cᵀu, S_x u and S_y v."""
-        (XtXU, CtU), (CV, YtYV) = moments.products(*W)
-        images = [M + r * V for M, r, V in zip((XtXU, YtYV), self.ridge, W, strict=True)]
-        lengths = [np.sqrt(moments.squares(i) + r) for i, r in enumerate(self.ridge)]
-        return Products([CV, CtU], images, lengths, moments.noise)
-
-    def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
-        """As for covariances; and say where the views agree completely."""
-        certificate = super().certify(moments, arrays, tol)
-        if np.max(certificate.fields["values"], initial=0.0) < 1 - AGREED:
-            return certificate
-        return certificate._replace(notes=(*certificate.notes, (ls.Status.DEGENERATE, ALL_AGREE)))
+    metric: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -447,40 +414,19 @@ class SparsePCA(Sparse[SparsePCASolution]):
 
     A: Any = ls.matrix("data", permuted="columns")
     k: Any = ls.count("directions")
-    bound: float | None = ls.setting(None, float, help=BOUND.format("the"))
+    bound: float | None = ls.setting(None, float, help=BOUND)
     groups: Any = field(default=None, kw_only=True)
     center: bool = ls.flag(True, kw_only=True)
-    scale: bool = ls.flag(False, kw_only=True)
-    sample_weight: Any = field(default=None, kw_only=True)
-    confounds: Any = field(default=None, kw_only=True)
 
     name: ClassVar[str] = "sparse-pca"
     solved: ClassVar[tuple[str, ...]] = ("weights",)
     endings: ClassVar[tuple[str, ...]] = ("",)
 
-    def products(self, moments: Moments, W: Sequence[Array]) -> Products:
-        """AᵀA v of weights without their parts along earlier ones."""
-        V, device = to_host(W[0]), moments.device
-        columns = [without(V[:, j : j + 1], V[:, :j][:, ::-1]) for j in range(V.shape[1])]
-        onto = moments.gram_product(device.asarray(np.concatenate([V[:, :0], *columns], axis=1)))
-        least = moments.noise * float(moments.fitted[0].squares.sum())
-        return Products([onto], W, [np.ones(len(V))], least)
+    power: ClassVar[float] = 0.5
 
-    def before(self, T: HostArray, earlier: Sequence[Component]) -> HostArray:
-        """The weights without their parts along earlier directions."""
-        return without(T, np.array([pair.weights[0] for pair in reversed(earlier)]).T) if earlier else T
-
-    def after(self, side: int, onto: HostArray, T: HostArray, earlier: Sequence[Component]) -> HostArray:
-        """The products without their parts along earlier directions."""
-        return without(onto, np.array([pair.weights[0] for pair in earlier]).T) if earlier else onto
-
-    def reported(self, values: HostArray) -> HostArray:
-        """The lengths ‖A v‖."""
-        return np.sqrt(values)
-
-
-def without(W: HostArray, directions: HostArray) -> HostArray:
-    """W times I − v vᵀ for each of the directions in turn (2)."""
-    for v in directions.T:
-        W = W - np.multiply.outer(v, v @ W)
-    return W
+    def after(self, onto: HostArray, T: HostArray, earlier: Sequence[Component]) -> HostArray:
+        """The products AᵀA T without earlier directions v: of A (I − v vᵀ), from a = AᵀA v and d² = vᵀa (2)."""
+        for direction in earlier:
+            v, a = direction.t[:, None], direction.a[:, None]
+            onto = onto - a * self.products(v, T) - v * self.products(a - direction.value * v, T)
+        return onto
