@@ -36,7 +36,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -44,12 +43,12 @@ from linspec.arrays import HostArray, reciprocal
 from linspec.linalg import EPS, eigenpairs, nearest_in_ball, nearest_unit
 
 STEPS, CHECKED, EXACT, RELAXED = 2000, 20, 1e-9, 1.6
-"""The largest number of steps of ADMM, those between two checks, the violation at which it ends, and over-relaxation."""
+"""The largest number of steps of ADMM, those between two checks, the violation at which it ends; over-relaxation."""
 
 
 @dataclass(frozen=True, eq=False)
 class Penalty:
-    """P(t) ≤ bound for the columns of one matrix.
+    """P(t) ≤ bound for the columns of one matrix, and S = I.
 
     Attributes
     ----------
@@ -57,13 +56,10 @@ class Penalty:
         c, infinity for none.
     index : numpy.ndarray of int, shape (p,)
         The number of the group of each column; without groups each column is one.
-    S : matrix of shape (p, p)
-        The identity, in any form that multiplies.
     """
 
     bound: float
     index: HostArray
-    S: Any
 
     def rms(self, T: HostArray) -> HostArray:
         """The root mean square of a vector, or of each column, over the groups of rows."""
@@ -96,12 +92,14 @@ class Penalty:
 def multipliers(a: HostArray, St: HostArray, h: HostArray) -> list[HostArray]:
     """Candidates for λ and μ of (1): least squares of both, and of μ alone; none is negative."""
     both = np.linalg.lstsq(np.column_stack([St, h]), a, rcond=None)[0]
-    return [np.maximum(both, 0.0), np.array([0.0, max(a @ h, 0.0) * float(reciprocal(h @ h))])]
+    return [np.maximum(both, 0.0), np.array([0.0, np.maximum(a @ h, 0.0) * reciprocal(h @ h)])]
 
 
 @dataclass(frozen=True, eq=False)
 class MetricPenalty(Penalty):
-    """P(t) ≤ bound with a dense S that has a unit diagonal, or zeros for columns that do not vary."""
+    """P(t) ≤ bound for a matrix S that has a unit diagonal, or zeros for columns that do not vary."""
+
+    S: HostArray
 
     @cached_property
     def pairs(self) -> tuple[HostArray, HostArray]:

@@ -26,7 +26,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
-import scipy.sparse
 
 import linspec as ls
 from linspec.arrays import HOST, Array, HostArray, reciprocal, to_host
@@ -52,7 +51,7 @@ class Component(NamedTuple):
     t, image, a : numpy.ndarray of shape (p,), or (p + q,) of two views
         The weights, S t, and what products with the rows pull each side to: C v and Cᵀu, without earlier components.
     value : float
-        d, of one matrix d².
+        d, and of one matrix d².
     """
 
     t: HostArray
@@ -100,7 +99,7 @@ class SparsePCASolution(ls.LinearSolution, vector="component"):
         The directions v, of length 1, which need not be orthogonal. Weights of columns that are left out are exactly 0.
         If the problem scales, they belong to the scaled columns.
     values : numpy.ndarray of shape (k,)
-        ‖A v‖, where earlier directions are taken out of A. Usually they decrease.
+        ‖A v‖², where earlier directions are taken out of A. Usually they decrease.
 
     Examples
     --------
@@ -121,7 +120,6 @@ class Sparse(ls.Problem[S]):
 
     solved: ClassVar[tuple[str, ...]] = ("x_weights", "y_weights")
     endings: ClassVar[tuple[str, ...]] = ("_x", "_y")  # of the names of bounds and groups
-    power: ClassVar[float] = 1.0  # of the values of components, which are those of the answer
     metric: ClassVar[bool] = False  # whether S is XᵀX, and not the identity
 
     @property
@@ -141,7 +139,7 @@ class Sparse(ls.Problem[S]):
 
     def lengths(self, moments: Moments) -> HostArray:
         """The lengths of the columns of all sides, which are the units of weights: 1 for S = I."""
-        squares = [moments.squares(i) if self.metric else np.ones(p) for i, p in enumerate(self.widths)]
+        squares: Any = [moments.squares(i) if self.metric else np.ones(p) for i, p in enumerate(self.widths)]
         return np.sqrt(np.concatenate(squares))
 
     def sides(self, T: HostArray) -> list[HostArray]:
@@ -176,11 +174,11 @@ class Sparse(ls.Problem[S]):
         d = self.lengths(moments)
         T = self.joined([arrays[name] for name in self.solved]) * d[:, None]
         T = T * (reciprocal(np.linalg.norm(T, axis=0)) * signs_of_columns(self.sides(T)[0], HOST))
-        onto, own = self.multiplied(moments, T, d)
-        scale = reciprocal(np.sqrt(self.products(T, own if self.metric else T)))
-        T, own, onto = T * self.spread(scale), own * self.spread(scale), onto * self.spread(scale[::-1])
-        image, squares = own if self.metric else T, self.products(T, own)
-        least = moments.noise * np.sqrt(squares[0] * squares[-1])  # of scores that are not related
+        onto, image, own = self.multiplied(moments, T, d)
+        scale = reciprocal(np.sqrt(self.products(T, image)))
+        lengths = scale * np.sqrt(self.products(T, own))  # of scores; least is the value of unrelated ones
+        least = moments.noise * lengths[0] * lengths[-1]
+        T, image, onto = T * self.spread(scale), image * self.spread(scale), onto * self.spread(scale[::-1])
         components: list[Component] = []
         residual, penalties = 0.0, self.penalties
         for j in range(T.shape[1]):
@@ -190,22 +188,25 @@ class Sparse(ls.Problem[S]):
                 break
             residual = max(residual, self.violation(component, penalties))
             components.append(component)
-        fields: dict[str, Any] = self.in_data_units(components, d)
+        fields: dict[str, Any] = self.in_data_units([component.t for component in components], d)
         for name, A in zip(self.solved, self.matrices.values(), strict=True):
             fields[name] = A.device.asarray(fields[name], A.dtype)
-        fields["values"] = np.array([component.value for component in components]) ** self.power
+        fields["values"] = np.array([component.value for component in components])
         notes = fewer_than_asked(
-            len(components), self.k, "components whose value can be distinguished from zero"
+            len(components), self.width, "components whose value can be distinguished from zero"
         )
         return Certificate(residual, notes, fields, "from-gram" if moments.holds else "recomputed")
 
-    def multiplied(self, moments: Moments, T: HostArray, d: HostArray) -> tuple[HostArray, HostArray]:
-        """Products of weights of all sides with the rows in one pass: onto the other sides, and onto their own."""
+    def multiplied(
+        self, moments: Moments, T: HostArray, d: HostArray
+    ) -> tuple[HostArray, HostArray, HostArray]:
+        """Products of weights with the rows in one pass: onto the other side, S T, and onto the own side."""
         unit = reciprocal(d)[:, None]
         placed = zip(moments.operators, self.sides(T * unit), strict=True)
         rows = moments.products(*(A.device.blocks.asarray(W) for A, W in placed))
-        onto = self.joined([rows[i - 1][i] for i in range(len(rows))])
-        return onto * unit, self.joined([rows[i][i] for i in range(len(rows))]) * unit
+        numbers = range(len(rows))
+        onto, own = (self.joined([rows[i - step][i] for i in numbers]) * unit for step in (1, 0))
+        return onto, own if self.metric else T, own
 
     def joined(self, blocks: Sequence[Array]) -> HostArray:
         """The blocks of all sides below each other, on the host."""
@@ -216,10 +217,10 @@ class Sparse(ls.Problem[S]):
         parts = zip(penalties, *map(self.sides, component[:3]), strict=True)
         return max(penalty.violation(a, t, image) for penalty, t, image, a in parts)
 
-    def in_data_units(self, components: Sequence[Component], d: HostArray) -> dict[str, HostArray]:
-        """The weights of components by name, for columns as they are."""
-        T = np.array([component.t for component in components]).reshape(-1, len(d)).T
-        return dict(zip(self.solved, self.sides(T * reciprocal(d)[:, None]), strict=True))
+    def in_data_units(self, vectors: Sequence[HostArray], d: HostArray) -> dict[str, HostArray]:
+        """The weights t of components by name, for columns as they are."""
+        T = np.array(vectors).reshape(-1, len(d)).T * reciprocal(d)[:, None]
+        return dict(zip(self.solved, self.sides(T), strict=True))
 
 
 def penalty_of(problem: Any, ending: str, columns: int) -> Penalty:
@@ -234,7 +235,7 @@ def penalty_of(problem: Any, ending: str, columns: int) -> Penalty:
             f"{least:.4g}, the square root of the columns of the largest group, where this group can stand alone; got "
             f"{shown(labels)} and {shown(bound)}. None is no bound."
         )
-    return Penalty(float(size), index, scipy.sparse.eye_array(columns, format="csr"))
+    return Penalty(float(size), index)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -421,8 +422,6 @@ class SparsePCA(Sparse[SparsePCASolution]):
     name: ClassVar[str] = "sparse-pca"
     solved: ClassVar[tuple[str, ...]] = ("weights",)
     endings: ClassVar[tuple[str, ...]] = ("",)
-
-    power: ClassVar[float] = 0.5
 
     def after(self, onto: HostArray, T: HostArray, earlier: Sequence[Component]) -> HostArray:
         """The products AᵀA T without earlier directions v: of A (I − v vᵀ), from a = AᵀA v and d² = vᵀa (2)."""

@@ -18,7 +18,7 @@ Where we differ: they have one start, the leading singular vector, and a fixed n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -33,7 +33,7 @@ from linspec.linalg import orthonormal
 from linspec.process import check_memory
 from linspec.rows import Moments
 from linspec.solving import Solver
-from linspec_pls.sparse.penalty import MetricPenalty, Penalty
+from linspec_pls.sparse.penalty import MetricPenalty
 from linspec_pls.sparse.problem import Component
 
 POWERS, ROUGH, STILL, COPIES, EXPECTED = 8, 15, 50, 6, 100
@@ -41,9 +41,6 @@ POWERS, ROUGH, STILL, COPIES, EXPECTED = 8, 15, 50, 6, 100
 matrices of all columns that "admm" holds at most, and expected products with each view."""
 
 ENDED = "The search had not ended: components are missing, or other starts may have larger values."
-
-Pull = Callable[[HostArray], HostArray]
-"""The products with the rows of weights of all sides, without earlier components."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,52 +52,53 @@ class PMD(Solver):
     max_iterations: int = limit_option(20_000)
     form: str = form_option()
 
-    def hold(self, problem: Any, moments: Moments) -> list[Penalty]:
-        """Hold what saves passes; return the penalties, whose best weights are the half steps."""
+    def hold(self, problem: Any, moments: Moments) -> Any:
+        """Hold what saves passes; return the penalty of each side, whose best weights are the half steps."""
         moments.expect(EXPECTED, self.repeats, "dense" if moments.once else self.form)
-        penalties: list[Penalty] = problem.penalties
-        return penalties
+        return problem.penalties
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the components so far and the best start of the next one, after each step."""
         penalties, d = self.hold(problem, moments), problem.lengths(moments)
-        given = (
-            None if start is None else problem.joined([start[name] for name in problem.solved]) * d[:, None]
-        )
         earlier: list[Component] = []
-        worst = 0.0
+        residual = worst = 0.0
 
-        def pull(T: HostArray) -> HostArray:
-            return np.asarray(problem.after(problem.multiplied(moments, T, d)[0], T, earlier))
+        def pull(T: HostArray) -> Any:
+            onto, image, _ = problem.multiplied(moments, T, d)
+            return problem.after(onto, T, earlier), image
 
         while len(earlier) < problem.k:
-            W = leading_vectors(problem, pull, context.rng.standard_normal((len(d), self.repeats)))
-            if given is not None:
+            W = context.rng.standard_normal((len(d), self.repeats))
+            for _ in range(POWERS):
+                blocks = [orthonormal(part)[0] for part in problem.sides(pull(W)[0])]
+                W = np.concatenate([block[:, : min(V.shape[1] for V in blocks)] for block in blocks])
+            spare = W.T[1:]  # in the place of components to come
+            if start is not None:
+                given = problem.joined([start[name] for name in problem.solved]) * d[:, None]
                 W = np.concatenate([W, given[:, len(earlier) :][:, :1]], axis=1)
-            A, taken, last, value = pull(W), 0, 0, 0.0
+            (A, image), taken, last, value = pull(W), 0, 0, 0.0
             while A.any() and taken < last + STILL:
                 for i, penalty in enumerate(penalties):
                     w = problem.sides(W)
                     w[i] = penalty.best(problem.sides(A)[i], w[i])
                     W = np.concatenate(w)
-                    A = pull(W)
-                best, taken = int(np.argmax(problem.products(W, A)[0])), taken + 1
-                t, a = W[:, best], A[:, best]
-                image = problem.joined(
-                    [penalty.S @ part for penalty, part in zip(penalties, problem.sides(t), strict=True)]
-                )
-                component = Component(t, image, a, float(problem.products(t, a)[0]))
+                    A, image = pull(W)
+                values, taken = problem.products(W, A)[0], taken + 1
+                best = [int(np.argmax(values))]
+                t, St, a = (V[:, best[0]] for V in (W, image, A))
+                component = Component(t, St, a, float(values[best[0]]))
                 residual = max(worst, problem.violation(component, penalties))
-                yield Iterate(residual, partial(problem.in_data_units, [*earlier, component], d), doubt=ENDED)
+                vectors = [*(one.t for one in earlier), t, *spare][: problem.k]
+                yield Iterate(residual, partial(problem.in_data_units, vectors, d), doubt=ENDED)
                 last, value = (taken, component.value) if component.value > value else (last, value)
                 if taken >= ROUGH:
-                    W, A = W[:, [best]], A[:, [best]]
+                    W, A = W[:, best], A[:, best]
                     if residual <= context.tol:
                         break
             if not taken:
                 break
             earlier, worst = [*earlier, component], residual
-        yield Iterate(worst, partial(problem.in_data_units, earlier, d))
+        yield Iterate(worst, partial(problem.in_data_units, [one.t for one in earlier], d))
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate:
@@ -112,22 +110,12 @@ class PMD(Solver):
 class ADMM(PMD):
     """Alternating convex problems by ADMM (Suo, Minden, Nelson, Tibshirani & Saunders 2017)."""
 
-    def hold(self, problem: Any, moments: Moments) -> list[Penalty]:
+    def hold(self, problem: Any, moments: Moments) -> Any:
         """Hold the Gram matrices, and return the penalties with these in units of the columns."""
         columns = sum(moments.widths)
         what = f"Gram matrices and eigenvectors of {columns} columns"
         check_memory("sparse-cca", 8 * COPIES * columns**2, what, "linspec.SparsePLS takes more columns.")
         held, units = moments.gram(), problem.sides(reciprocal(problem.lengths(moments)))
-        penalties: list[Penalty] = []
-        for i, (penalty, unit) in enumerate(zip(problem.penalties, units, strict=True)):
-            S = unit[:, None] * to_host(held[i][i]) * unit
-            penalties.append(MetricPenalty(penalty.bound, penalty.index, S))
-        return penalties
-
-
-def leading_vectors(problem: Any, pull: Pull, T: HostArray) -> HostArray:
-    """Some leading singular vectors of what is left on all sides, by subspace iteration."""
-    for _ in range(POWERS):
-        blocks = [orthonormal(part)[0] for part in problem.sides(pull(T))]
-        T = np.concatenate([block[:, : min(block.shape[1] for block in blocks)] for block in blocks])
-    return T
+        metrics = [unit[:, None] * to_host(held[i][i]) * unit for i, unit in enumerate(units)]
+        pairs = zip(problem.penalties, metrics, strict=True)
+        return [MetricPenalty(penalty.bound, penalty.index, S) for penalty, S in pairs]
