@@ -172,8 +172,9 @@ class Sparse(ls.Problem[S]):
         tol : float
         """
         d = self.lengths(moments)
-        T = self.joined([arrays[name] for name in self.solved]) * d[:, None]
-        T = T * (reciprocal(np.linalg.norm(T, axis=0)) * signs_of_columns(self.sides(T)[0], HOST))
+        W = self.joined([arrays[name] for name in self.solved])
+        T = W * d[:, None] * signs_of_columns(self.sides(W)[0], HOST)
+        T = T * reciprocal(np.linalg.norm(T, axis=0))
         onto, image, own = self.multiplied(moments, T, d)
         scale = reciprocal(np.sqrt(self.products(T, image)))
         lengths = scale * np.sqrt(self.products(T, own))  # of scores; least is the value of unrelated ones

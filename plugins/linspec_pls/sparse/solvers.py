@@ -69,13 +69,14 @@ class PMD(Solver):
 
         while len(earlier) < problem.k:
             W = context.rng.standard_normal((len(d), self.repeats))
+            spare = np.concatenate([*problem.sides(pull(W)[0])[:-1], problem.sides(W)[-1]]).T[1:]
             for _ in range(POWERS):
                 blocks = [orthonormal(part)[0] for part in problem.sides(pull(W)[0])]
                 W = np.concatenate([block[:, : min(V.shape[1] for V in blocks)] for block in blocks])
-            spare = W.T[1:]  # in the place of components to come
             if start is not None:
                 given = problem.joined([start[name] for name in problem.solved]) * d[:, None]
                 W = np.concatenate([W, given[:, len(earlier) :][:, :1]], axis=1)
+                spare = given.T[len(earlier) + 1 :]
             (A, image), taken, last, value = pull(W), 0, 0, 0.0
             while A.any() and taken < last + STILL:
                 for i, penalty in enumerate(penalties):
@@ -89,7 +90,10 @@ class PMD(Solver):
                 component = Component(t, St, a, float(values[best[0]]))
                 residual = max(worst, problem.violation(component, penalties))
                 vectors = [*(one.t for one in earlier), t, *spare][: problem.k]
-                yield Iterate(residual, partial(problem.in_data_units, vectors, d), doubt=ENDED)
+                missing = start is None and len(earlier) + 1 < problem.k  # spare vectors are in their place
+                yield Iterate(
+                    1.0 if missing else residual, partial(problem.in_data_units, vectors, d), doubt=ENDED
+                )
                 last, value = (taken, component.value) if component.value > value else (last, value)
                 if taken >= ROUGH:
                     W, A = W[:, best], A[:, best]
