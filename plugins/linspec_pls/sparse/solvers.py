@@ -8,7 +8,7 @@ Method: for each component, and for each start v,
 where C has lost earlier components; of one matrix v ← the best weights for AᵀA v. No value falls. "pmd" has soft
 thresholds for (1), "admm" solves a convex problem each time (`linspec_pls.sparse.penalty`). The starts are the
 leading singular vectors of C, from subspace iteration with a random block, and vectors of an earlier answer. All starts
-are columns of one block, which has ROUGH steps; then the best goes on until it violates no condition.
+are columns of one block, which has ROUGH steps; then a few go on until the best of them violates no condition.
 What is held: "pmd" holds XᵀY, or of one matrix AᵀA, where that saves passes and fits; else a step is a pass over each
 view. So sparse rows stay sparse, and of wide data no square matrix is formed. "admm" holds all Gram matrices.
 Source: Witten, Tibshirani & Hastie 2009, doi:10.1093/biostatistics/kxp008, Algorithms 1 to 3; Suo, Minden, Nelson,
@@ -36,9 +36,9 @@ from linspec.solving import Solver
 from linspec_pls.sparse.penalty import MetricPenalty
 from linspec_pls.sparse.problem import Component
 
-POWERS, ROUGH, STILL, COPIES, EXPECTED = 8, 15, 50, 6, 100
-"""Steps of the subspace iteration, steps of all starts, steps without a rise of the value after which one ends, square
-matrices of all columns that "admm" holds at most, and expected products with each view."""
+POWERS, ROUGH, KEPT, STILL, COPIES, EXPECTED = 20, 15, 3, 50, 6, 100
+"""Steps of the subspace iteration, steps of all starts, the starts that go on, steps without a rise of the value after
+which they end, square matrices of all columns that "admm" holds at most, and expected products with each view."""
 
 ENDED = "The search had not ended: components are missing, or other starts may have larger values."
 
@@ -47,7 +47,7 @@ ENDED = "The search had not ended: components are missing, or other starts may h
 class PMD(Solver):
     """The penalized matrix decomposition from several starts (Witten, Tibshirani & Hastie 2009)."""
 
-    repeats: int = option(5, "starts of each component", at_least=1)
+    repeats: int = option(10, "starts of each component", at_least=1)
     tol: float | None = tol_option()
     max_iterations: int = limit_option(20_000)
     form: str = form_option()
@@ -85,7 +85,7 @@ class PMD(Solver):
                     W = np.concatenate(w)
                     A, image = pull(W)
                 values, taken = problem.products(W, A)[0], taken + 1
-                best = [int(np.argmax(values))]
+                best = np.argsort(-values)[:KEPT]
                 t, St, a = (V[:, best[0]] for V in (W, image, A))
                 component = Component(t, St, a, float(values[best[0]]))
                 residual = max(worst, problem.violation(component, penalties))
