@@ -42,7 +42,7 @@ import numpy as np
 from linspec.arrays import HostArray, reciprocal
 from linspec.linalg import EPS, eigenpairs, nearest_in_ball, nearest_unit
 
-STEPS, CHECKED, EXACT, RELAXED = 2000, 20, 1e-9, 1.6
+STEPS, CHECKED, EXACT, RELAXED = 200, 20, 1e-8, 1.6
 """The largest number of steps of ADMM, those between two checks, the violation at which it ends; over-relaxation."""
 
 

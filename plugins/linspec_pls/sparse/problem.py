@@ -228,13 +228,14 @@ def penalty_of(problem: Any, ending: str, columns: int) -> Penalty:
     """The penalty of one side; bounds and groups are checked."""
     bound, labels = getattr(problem, f"bound{ending}"), getattr(problem, f"groups{ending}")
     index = np.arange(columns) if labels is None else np.unique(np.asarray(labels), return_inverse=True)[1]
-    least, size = np.sqrt(np.bincount(index.ravel()).max()), np.inf if bound is None else bound
+    largest = 1 if problem.metric else np.bincount(index.ravel()).max()
+    least, size = np.sqrt(largest), np.inf if bound is None else bound
     number = isinstance(size, int | float | np.number) and index.shape == (columns,)
     if not (number and size >= least * (1 - EPS)):
         raise InvalidProblem(
             f"groups{ending} must have a label for each of {columns} columns, and bound{ending} must be at least "
-            f"{least:.4g}, the square root of the columns of the largest group, where this group can stand alone; got "
-            f"{shown(labels)} and {shown(bound)}. None is no bound."
+            f"{least:.4g}, at which one column or the largest group is left; got {shown(labels)} and {shown(bound)}. "
+            "None is no bound."
         )
     return Penalty(float(size), index)
 
@@ -327,7 +328,7 @@ class SparseCCA(Pairs):
         1 keeps one column, and larger bounds more; c² uncorrelated columns of equal weight reach c. None: no bound.
     groups_x, groups_y : sequence of length p or q, optional
         A label for each column. Whole groups are kept or left out: Σ √p_g ‖u_g‖ over the groups g of p_g columns takes
-        the place of the sum of magnitudes. The least bound is the square root of the largest p_g.
+        the place of the sum of magnitudes.
     center : bool, default True
         Whether to centre the columns. Sparse data stay sparse.
     scale : bool, default False
