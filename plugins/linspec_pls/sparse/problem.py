@@ -175,9 +175,9 @@ class Sparse(ls.Problem[S]):
         W = self.joined([arrays[name] for name in self.solved])
         T = W * d[:, None] * signs_of_columns(self.sides(W)[0], HOST)
         T = T * reciprocal(np.linalg.norm(T, axis=0))
-        onto, image, own = self.multiplied(moments, T, d)
+        onto, image, inward = self.multiplied(moments, T, d)
         scale = reciprocal(np.sqrt(self.products(T, image)))
-        lengths = scale * np.sqrt(self.products(T, own))  # of scores; least is the value of unrelated ones
+        lengths = scale * np.sqrt(self.products(T, inward))  # of scores; least is the value of unrelated ones
         least = moments.noise * lengths[0] * lengths[-1]
         T, image, onto = T * self.spread(scale), image * self.spread(scale), onto * self.spread(scale[::-1])
         components: list[Component] = []
@@ -201,13 +201,13 @@ class Sparse(ls.Problem[S]):
     def multiplied(
         self, moments: Moments, T: HostArray, d: HostArray
     ) -> tuple[HostArray, HostArray, HostArray]:
-        """Products of weights with the rows in one pass: onto the other side, S T, and onto the own side."""
+        """Products of weights with the rows in one pass: onto the other side, S T, and onto the same side."""
         unit = reciprocal(d)[:, None]
         placed = zip(moments.operators, self.sides(T * unit), strict=True)
         rows = moments.products(*(A.device.blocks.asarray(W) for A, W in placed))
         numbers = range(len(rows))
-        onto, own = (self.joined([rows[i - step][i] for i in numbers]) * unit for step in (1, 0))
-        return onto, own if self.metric else T, own
+        onto, inward = (self.joined([rows[i - step][i] for i in numbers]) * unit for step in (1, 0))
+        return onto, inward if self.metric else T, inward
 
     def joined(self, blocks: Sequence[Array]) -> HostArray:
         """The blocks of all sides below each other, on the host."""
@@ -301,8 +301,8 @@ class SparsePLS(Pairs):
     >>> shared = rng.standard_normal((100, 1))
     >>> X[:, :3] += 2 * shared
     >>> Y[:, :2] += 2 * shared
-    >>> solution = ls.solve(ls.SparsePLS(X, Y, k=1, bound_x=3**0.5, bound_y=2**0.5))
-    >>> np.argsort(-solution.x_weights[:, 0])[:3].tolist(), np.flatnonzero(solution.y_weights[:, 0]).tolist()
+    >>> solution = ls.solve(ls.SparsePLS(X, Y, k=1, bound_x=1.7, bound_y=1.4))
+    >>> np.flatnonzero(solution.x_weights[:, 0]).tolist(), np.flatnonzero(solution.y_weights[:, 0]).tolist()
     ([0, 1, 2], [0, 1])
     """
 
@@ -356,9 +356,9 @@ class SparseCCA(Pairs):
     >>> rng = np.random.default_rng(0)
     >>> X, Y = rng.standard_normal((100, 20)), rng.standard_normal((100, 15))
     >>> X[:, 0] += 2 * Y[:, 0] - 2 * Y[:, 1]
-    >>> solution = ls.solve(ls.SparseCCA(X, Y, k=1, bound_x=1, bound_y=1.4))
-    >>> np.flatnonzero(solution.x_weights[:, 0]).tolist(), np.argsort(-abs(solution.y_weights[:, 0]))[:2].tolist()
-    ([0], [1, 0])
+    >>> solution = ls.solve(ls.SparseCCA(X, Y, k=1, bound_x=1, bound_y=1.2))
+    >>> np.flatnonzero(solution.x_weights[:, 0]).tolist(), np.flatnonzero(solution.y_weights[:, 0]).tolist()
+    ([0], [0, 1])
     """
 
     name: ClassVar[str] = "sparse-cca"
@@ -410,7 +410,7 @@ class SparsePCA(Sparse[SparsePCASolution]):
     >>> rng = np.random.default_rng(0)
     >>> A = rng.standard_normal((100, 20))
     >>> A[:, [3, 8]] += 3 * rng.standard_normal((100, 1))
-    >>> solution = ls.solve(ls.SparsePCA(A, k=1, bound=2**0.5))
+    >>> solution = ls.solve(ls.SparsePCA(A, k=1, bound=1.4))
     >>> np.flatnonzero(solution.weights[:, 0]).tolist()
     [3, 8]
     """

@@ -74,9 +74,9 @@ class PMD(Solver):
                 blocks = [orthonormal(part)[0] for part in problem.sides(pull(W)[0])]
                 W = np.concatenate([block[:, : min(V.shape[1] for V in blocks)] for block in blocks])
             if start is not None:
-                given = problem.joined([start[name] for name in problem.solved]) * d[:, None]
-                W = np.concatenate([W, given[:, len(earlier) :][:, :1]], axis=1)
-                spare = given.T[len(earlier) + 1 :]
+                before = problem.joined([start[name] for name in problem.solved]) * d[:, None]
+                W = np.concatenate([W, before[:, len(earlier) :][:, :1]], axis=1)
+                spare = before.T[len(earlier) + 1 :]
             (A, image), taken, last, value = pull(W), 0, 0, 0.0
             while A.any() and taken < last + STILL:
                 for i, penalty in enumerate(penalties):
