@@ -215,7 +215,8 @@ class Truth:
 
     def view(self, name: str, ridge: float) -> View:
         X = self.parts[name]
-        return View(X.entries, ridge, X.scale, self.unit_of(name) * X.shift)
+        of_scaled = self.case.problem == "sparse-cca"  # weights belong to the scaled columns
+        return View(X.entries, ridge, 1.0 if of_scaled else X.scale, self.unit_of(name) * X.shift)
 
     def cut(self, ranks: Any) -> Truth:
         twin = copy.copy(self)

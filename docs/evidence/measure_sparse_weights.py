@@ -17,6 +17,7 @@ path: 50 bounds from shared moments. wide: posts times words of 20 newsgroups, t
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -27,7 +28,7 @@ from typing import Any
 
 import datasets
 import numpy as np
-from showing import Claim, Report, arguments, chosen
+from showing import Claim, Report, arguments
 
 import linspec as ls
 
@@ -87,7 +88,7 @@ def by_zoo(python: str, count: int, folder: Path) -> tuple[Weights, Weights]:
     """The weights of PMDCCA and of ADMMCCA."""
     views = {f"{name}{s}": V for s in range(count) for name, V in zip("XYc", draw(s), strict=True)}
     np.savez(folder / "draws.npz", **views)
-    subprocess.run([python, "-c", ZOO, folder / "draws.npz", folder / "zoo.npz"], check=True)
+    subprocess.run([python, "-c", ZOO, folder / "draws.npz", folder / "zoo.npz"], check=True)  # noqa: S603
     made = np.load(folder / "zoo.npz")
     pmd, admm = (
         {
@@ -105,7 +106,8 @@ def by_pma(library: str, count: int, folder: Path) -> Weights:
         for name, V in zip("XYc", draw(s), strict=True):
             np.savetxt(folder / f"{name}{s}.csv", np.atleast_2d(V), delimiter=",")
     (folder / "pma.R").write_text(PMA)
-    subprocess.run(["Rscript", folder / "pma.R", library, folder, str(count)], check=True)
+    command = [shutil.which("Rscript") or "Rscript", folder / "pma.R", library, folder, str(count)]
+    subprocess.run(command, check=True)  # noqa: S603
     found = {}
     for s in range(count):
         seconds, *w = np.loadtxt(folder / f"w{s}.txt")

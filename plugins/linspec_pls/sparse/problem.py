@@ -174,7 +174,6 @@ class Sparse(ls.Problem[S]):
         d = self.lengths(moments)
         W = self.joined([arrays[name] for name in self.solved])
         T = W * d[:, None] * signs_of_columns(self.sides(W)[0], HOST)
-        T = T * reciprocal(np.linalg.norm(T, axis=0))
         onto, image, inward = self.multiplied(moments, T, d)
         scale = reciprocal(np.sqrt(self.products(T, image)))
         lengths = scale * np.sqrt(self.products(T, inward))  # of scores; least is the value of unrelated ones
@@ -228,10 +227,12 @@ def penalty_of(problem: Any, ending: str, columns: int) -> Penalty:
     """The penalty of one side; bounds and groups are checked."""
     bound, labels = getattr(problem, f"bound{ending}"), getattr(problem, f"groups{ending}")
     index = np.arange(columns) if labels is None else np.unique(np.asarray(labels), return_inverse=True)[1]
-    largest = 1 if problem.metric else np.bincount(index.ravel()).max()
-    least, size = np.sqrt(largest), np.inf if bound is None else bound
-    number = isinstance(size, int | float | np.number) and index.shape == (columns,)
-    if not (number and size >= least * (1 - EPS)):
+    least = 1.0 if problem.metric else np.sqrt(np.bincount(index.ravel()).max())
+    size = np.inf if bound is None else bound
+    fits = (
+        index.shape == (columns,) and isinstance(size, int | float | np.number) and size >= least * (1 - EPS)
+    )
+    if not fits:
         raise InvalidProblem(
             f"groups{ending} must have a label for each of {columns} columns, and bound{ending} must be at least "
             f"{least:.4g}, at which one column or the largest group is left; got {shown(labels)} and {shown(bound)}. "

@@ -36,9 +36,9 @@ from linspec.solving import Solver
 from linspec_pls.sparse.penalty import MetricPenalty
 from linspec_pls.sparse.problem import Component
 
-POWERS, ROUGH, KEPT, STILL, COPIES, EXPECTED = 20, 15, 3, 50, 6, 100
-"""Steps of the subspace iteration, steps of all starts, the starts that go on, steps without a rise of the value after
-which they end, square matrices of all columns that "admm" holds at most, and expected products with each view."""
+POWERS, ROUGH, KEPT, COPIES, EXPECTED = 20, 15, 3, 6, 100
+"""Steps of the subspace iteration, steps of all starts, the starts that go on, square matrices of all columns that
+"admm" holds at most, and expected products with each view."""
 
 ENDED = "The search had not ended: components are missing, or other starts may have larger values."
 
@@ -49,7 +49,7 @@ class PMD(Solver):
 
     repeats: int = option(10, "starts of each component", at_least=1)
     tol: float | None = tol_option()
-    max_iterations: int = limit_option(20_000)
+    max_iterations: int = limit_option(2000)
     form: str = form_option()
 
     def hold(self, problem: Any, moments: Moments) -> Any:
@@ -73,12 +73,13 @@ class PMD(Solver):
             for _ in range(POWERS):
                 blocks = [orthonormal(part)[0] for part in problem.sides(pull(W)[0])]
                 W = np.concatenate([block[:, : min(V.shape[1] for V in blocks)] for block in blocks])
+            W = np.concatenate([W, spare.T], axis=1)
             if start is not None:
                 before = problem.joined([start[name] for name in problem.solved]) * d[:, None]
                 W = np.concatenate([W, before[:, len(earlier) :][:, :1]], axis=1)
                 spare = before.T[len(earlier) + 1 :]
-            (A, image), taken, last, value = pull(W), 0, 0, 0.0
-            while A.any() and taken < last + STILL:
+            (A, image), taken = pull(W), 0
+            while A.any():
                 for i, penalty in enumerate(penalties):
                     w = problem.sides(W)
                     w[i] = penalty.best(problem.sides(A)[i], w[i])
@@ -94,7 +95,6 @@ class PMD(Solver):
                 yield Iterate(
                     1.0 if missing else residual, partial(problem.in_data_units, vectors, d), doubt=ENDED
                 )
-                last, value = (taken, component.value) if component.value > value else (last, value)
                 if taken >= ROUGH:
                     W, A = W[:, best], A[:, best]
                     if residual <= context.tol:
