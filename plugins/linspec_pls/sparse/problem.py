@@ -195,6 +195,8 @@ class Sparse(ls.Problem[S]):
         notes = fewer_than_asked(
             len(components), self.width, "components whose value can be distinguished from zero"
         )
+        if self.metric and components and components[0].value > 1 - AGREED:
+            notes = (*notes, (ls.Status.DEGENERATE, ALL_AGREE))
         return Certificate(residual, notes, fields, "from-gram" if moments.holds else "recomputed")
 
     def multiplied(

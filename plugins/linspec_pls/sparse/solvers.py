@@ -49,7 +49,7 @@ class PMD(Solver):
 
     repeats: int = option(10, "starts of each component", at_least=1)
     tol: float | None = tol_option()
-    max_iterations: int = limit_option(2000)
+    max_iterations: int = limit_option(1000)
     form: str = form_option()
 
     def hold(self, problem: Any, moments: Moments) -> Any:
