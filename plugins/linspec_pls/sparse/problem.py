@@ -38,6 +38,12 @@ from linspec_pls.sparse.penalty import Penalty
 
 S = TypeVar("S", bound=ls.Solution)
 
+AGREED, ALL_AGREE = (
+    1e-9,
+    "The views agree completely, as they may for other weights, too. Pass smaller bounds.",
+)
+"""Correlations within the first of 1 are complete, which the second says."""
+
 BOUND = (
     "P of the weights is at most this: 1 keeps one column, c² equally large weights reach c. None: no bound."
 )
