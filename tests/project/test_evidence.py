@@ -54,6 +54,7 @@ RUNS = [
     ("measure_growth", "--rounds 1"),
     ("measure_rivals", "digits-PCA ridge-1200x800x1 folds-1200x800 words images pls batches --rounds 1"),
     *(("measure_standard_errors", ""), ("measure_resampling", "coverage"), ("measure_resampling", "levels")),
+    ("measure_sparse_weights", "path"),
 ]
 
 
