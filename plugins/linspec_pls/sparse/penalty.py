@@ -42,8 +42,8 @@ import numpy as np
 from linspec.arrays import HostArray, reciprocal
 from linspec.linalg import EPS, eigenpairs, nearest_in_ball, nearest_unit
 
-STEPS, CHECKED, EXACT, RELAXED = 200, 20, 1e-8, 1.6
-"""The largest number of steps of ADMM, those between two checks, the violation at which it ends; over-relaxation."""
+STEPS, CHECKED, EXACT, RELAXED = 6000, 20, 1e-8, 1.6
+"""The steps of ADMM, of all columns together, those between two checks, the violation at its end; over-relaxation."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,7 @@ class MetricPenalty(Penalty):
         parts = zip((A * (H != 0)).T, (self.S @ Z * (H != 0)).T, H.T, strict=True)
         slopes, prices = np.array([multipliers(*part)[0] for part in parts]).T
         F, G = slopes * Y, prices * H
-        for step in range(1, STEPS):
+        for step in range(1, STEPS // A.shape[1]):
             W = (roots * (Y - F) + V.T @ (A + Z - G)) / (values + 1.0)  # (5)
             F = F + RELAXED * roots * W + (1.0 - RELAXED) * Y
             G = G + RELAXED * (V @ W) + (1.0 - RELAXED) * Z
