@@ -145,7 +145,7 @@ def test_groups_are_kept_or_left_out_as_a_whole(kind):
 
 @pytest.mark.parametrize("kind", ["SparsePLS", "SparseCCA"])
 def test_a_path_of_fifty_bounds_takes_one_pass(kind):
-    X, Y = planted()
+    X, Y = planted(0, 80, 14, 12)
     shared, last, path = ls.Moments(X, Y, center=True), None, []
     for bound in BOUNDS:
         last = ls.solve(getattr(ls, kind)(shared, None, 1, bound, bound), start=last, rng=0)
