@@ -22,7 +22,7 @@ import math
 
 import numpy as np
 
-from linspec.arrays import HostArray
+from linspec.arrays import HostArray, reciprocal
 
 
 def nearest_in_ball(Y: HostArray, size: float) -> HostArray:
@@ -91,39 +91,19 @@ def nearest_unit(Y: HostArray, s: float) -> HostArray:
 
 def _thresholded(A: HostArray, s: float) -> HostArray:
     """Columns of soft(A, θ) over their lengths, with |·|₁ = s; A has columns of magnitudes whose largest is 1."""
-    p = len(A)
     D = np.sort(1.0 - A, axis=0)  # distances from the largest magnitude, increasing
-    count = np.arange(1, p + 1, dtype=np.float64)[:, None]
-    D1 = np.cumsum(D, axis=0)
-    D2 = np.cumsum(D * D, axis=0)
-    # τ = 1 − θ between D[q − 1] and D[q] has q entries in the support; the ratio of lengths grows with τ.
-    after = np.vstack([D[1:], np.ones((1, D.shape[1]))])
-    sums = count * after - D1
-    squares = count * after**2 - 2 * after * D1 + D2
-    q = np.argmax(np.vstack([sums[:-1] ** 2 > s * s * squares[:-1], np.ones((1, D.shape[1]), bool)]), axis=0)
-    columns = np.arange(D.shape[1])
-    support = q + 1.0
-    d1, d2 = D1[q, columns], D2[q, columns]
-    room = np.maximum(support - s * s, 0.0)
-    spread = np.sqrt(np.maximum(support * d2 - d1**2, 0.0))
-    tied = (room == 0) | (spread == 0)
-    tau = (d1 + s * spread / np.sqrt(np.where(tied, 1.0, room))) / support
+    q = np.arange(1.0, len(D) + 1)[:, None]
+    sums, room = np.cumsum(D, axis=0), q - s * s
+    spread = np.sqrt(np.maximum(q * np.cumsum(D * D, axis=0) - sums**2, 0.0))
+    tau = (sums + s * spread * reciprocal(np.sqrt(np.maximum(room, 0.0)))) / q  # 1 − θ for each q (1)
+    fits = (room > 0) & (tau <= np.vstack([D[1:], np.full_like(D[:1], np.inf)]))
+    tau = tau[np.argmax(fits, axis=0), np.arange(D.shape[1])]
     W = np.maximum(tau - (1.0 - A), 0.0)
-    for j in np.flatnonzero(tied | (W.sum(axis=0) == 0)):
-        W[:, j] = _of_ties(A[:, j], s)
+    for w, a in zip(W.T, A.T, strict=True):
+        if not w.any():  # more than s² entries are the largest; the first gets more
+            ties = np.flatnonzero(a == 1.0)
+            m = len(ties)
+            w[ties] = (s - math.sqrt((m - s * s) / (m - 1))) / m
+            w[ties[0]] = s - w[ties[1:]].sum()
     lengths: HostArray = np.linalg.norm(W, axis=0)
     return W / lengths
-
-
-def _of_ties(a: HostArray, s: float) -> HostArray:
-    """Point w on the equal largest entries of a with |w|₂ = 1 and |w|₁ = s; its first entry is the largest."""
-    w = np.zeros(len(a))
-    ties = np.flatnonzero(a == a.max())
-    m = len(ties)
-    if m == 1:
-        w[ties] = 1.0
-        return w
-    rest = (s * (m - 1) - math.sqrt((m - 1) * max(m - s * s, 0.0))) / (m * (m - 1))
-    w[ties] = max(rest, 0.0)
-    w[ties[0]] = s - (m - 1) * rest
-    return w

@@ -77,13 +77,13 @@ class Penalty:
         return A * nearest_unit(R, self.bound) * reciprocal(R)
 
     def violation(self, a: HostArray, t: HostArray, St: HostArray) -> float:
-        """How far t, which is not zero and has tᵀSt = 1, is from the best weights for a."""
+        """How far t, which is zero or has tᵀSt = 1, is from the best weights for a."""
         r, a = self.rms(t), a * reciprocal(np.max(self.rms(a)))
         h, slack = t * reciprocal(r), 1.0 - r.sum() / self.bound
         live, gaps = h != 0, []
         for slope, price in multipliers(a * live, St * live, h):
             left = a - slope * St
-            short = np.max(np.abs(left - price * h)[live])  # (1)
+            short = np.max(np.abs(left - price * h)[live], initial=0.0)  # (1)
             long = np.max(self.rms(left)[~live] - price, initial=0.0)  # (2)
             gaps.append(max(short, long, price * slack))  # (3)
         return float(max(min(gaps), -slack))

@@ -7,8 +7,9 @@ Method: for each component, and for each start v,
 
 where C has lost earlier components; of one matrix v ← the best weights for AᵀA v. No value falls. "pmd" has soft
 thresholds for (1), "admm" solves a convex problem each time (`linspec_pls.sparse.penalty`). The starts are the
-leading singular vectors of C, from subspace iteration with a random block, and vectors of an earlier answer. All starts
-are columns of one block, which has ROUGH steps; then a few go on until the best of them violates no condition.
+leading singular vectors of C, from subspace iteration with a random block, this block, and vectors of an earlier
+answer. All starts are columns of one block, which has ROUGH steps; then a few go on until the best of them violates no
+condition.
 What is held: "pmd" holds XᵀY, or of one matrix AᵀA, where that saves passes and fits; else a step is a pass over each
 view. So sparse rows stay sparse, and of wide data no square matrix is formed. "admm" holds all Gram matrices.
 Source: Witten, Tibshirani & Hastie 2009, doi:10.1093/biostatistics/kxp008, Algorithms 1 to 3; Suo, Minden, Nelson,
@@ -29,7 +30,6 @@ from linspec import form_option, limit_option, option, tol_option
 from linspec.arrays import HostArray, reciprocal, to_host
 from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec.iteration import Context, Iterate
-from linspec.linalg import orthonormal
 from linspec.process import check_memory
 from linspec.rows import Moments
 from linspec.solving import Solver
@@ -60,6 +60,9 @@ class PMD(Solver):
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the components so far and the best start of the next one, after each step."""
         penalties, d = self.hold(problem, moments), problem.lengths(moments)
+        before = (
+            [] if start is None else [problem.joined([start[name] for name in problem.solved]) * d[:, None]]
+        )
         earlier: list[Component] = []
         residual = worst = 0.0
 
@@ -68,41 +71,27 @@ class PMD(Solver):
             return problem.after(onto, T, earlier), image
 
         while len(earlier) < problem.k:
-            W = context.rng.standard_normal((len(d), self.repeats))
-            spare = np.concatenate([*problem.sides(pull(W)[0])[:-1], problem.sides(W)[-1]]).T[1:]
+            random = context.rng.standard_normal((len(d), self.repeats))
+            W, taken = random[:, : min(problem.widths)], 0
             for _ in range(POWERS):
-                blocks = [orthonormal(part)[0] for part in problem.sides(pull(W)[0])]
-                W = np.concatenate([block[:, : min(V.shape[1] for V in blocks)] for block in blocks])
-            W = np.concatenate([W, spare.T], axis=1)
-            if start is not None:
-                before = problem.joined([start[name] for name in problem.solved]) * d[:, None]
-                W = np.concatenate([W, before[:, len(earlier) :][:, :1]], axis=1)
-                spare = before.T[len(earlier) + 1 :]
-            (A, image), taken = pull(W), 0
-            while A.any():
+                W = np.concatenate([np.linalg.qr(part)[0] for part in problem.sides(pull(W)[0])])
+            W = np.concatenate([W, random, *before], axis=1)
+            A = pull(W)[0]
+            while taken < ROUGH or residual > context.tol:
                 for i, penalty in enumerate(penalties):
                     w = problem.sides(W)
                     w[i] = penalty.best(problem.sides(A)[i], w[i])
                     W = np.concatenate(w)
                     A, image = pull(W)
                 values, taken = problem.products(W, A)[0], taken + 1
-                best = np.argsort(-values)[:KEPT]
-                t, St, a = (V[:, best[0]] for V in (W, image, A))
-                component = Component(t, St, a, float(values[best[0]]))
+                best = np.argsort(-values)[: KEPT if taken >= ROUGH else None]
+                W, A, image = W[:, best], A[:, best], image[:, best]
+                component = Component(W[:, 0], image[:, 0], A[:, 0], float(values[best[0]]))
                 residual = max(worst, problem.violation(component, penalties))
-                vectors = [*(one.t for one in earlier), t, *spare][: problem.k]
-                missing = start is None and len(earlier) + 1 < problem.k  # spare vectors are in their place
-                yield Iterate(
-                    1.0 if missing else residual, partial(problem.in_data_units, vectors, d), doubt=ENDED
-                )
-                if taken >= ROUGH:
-                    W, A = W[:, best], A[:, best]
-                    if residual <= context.tol:
-                        break
-            if not taken:
-                break
+                vectors = [*(one.t for one in earlier), component.t]
+                yield Iterate(residual, partial(problem.in_data_units, vectors, d), doubt=ENDED)
             earlier, worst = [*earlier, component], residual
-        yield Iterate(worst, partial(problem.in_data_units, [one.t for one in earlier], d))
+        yield Iterate(worst, partial(problem.in_data_units, vectors, d))
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate:
