@@ -7,8 +7,11 @@ support, their mean m and standard deviation σ,
 
     θ = m − s σ/√(q − s²),                                              (1)
 
-and q is the least for which θ is at least the magnitude that comes next: a sort and sums. The ball |u|₁ ≤ b is such a
-sort, too.
+and q is the least for which θ is at least the magnitude that comes next: a sort and sums. The nearest point of the
+ball |u|₁ ≤ b is soft(y, θ), where θ is 0 within the ball and else the largest over q of
+
+    θ = m − b/q.                                                        (2)
+
 Source: the ratio of the two lengths as a measure of sparsity, Hoyer 2004, J. Mach. Learn. Res. 5; the ball of |u|₁,
 Duchi et al. 2008, ICML, doi:10.1145/1390156.1390191.
 Where we differ: θ has a closed form, and no search. Sums are made of differences from the largest magnitude, so that
@@ -47,13 +50,9 @@ def nearest_in_ball(Y: HostArray, size: float) -> HostArray:
     array([ 0.75, -0.25,  0.  ])
     """
     A = np.abs(Y)
-    Z = -np.sort(-A, axis=0)
-    excess = np.cumsum(Z, axis=0) - size
-    count = np.arange(1, len(Z) + 1, dtype=np.float64)[:, None]
-    q = len(Z) - 1 - np.argmax((count * Z > excess)[::-1], axis=0)
-    threshold = excess[q, np.arange(Z.shape[1])] / (q + 1)
-    shrunk = np.copysign(np.maximum(A - threshold, 0.0), Y)
-    return np.where(excess[-1] <= 0, Y, shrunk)
+    count = np.arange(1.0, len(A) + 1)[:, None]
+    means = (np.cumsum(-np.sort(-A, axis=0), axis=0) - size) / count
+    return np.copysign(np.maximum(A - np.maximum(means.max(axis=0), 0.0), 0.0), Y)  # (2)
 
 
 def nearest_unit(Y: HostArray, s: float) -> HostArray:

@@ -114,10 +114,7 @@ class MetricPenalty(Penalty):
         free = self._unit(V @ (V.T @ A * reciprocal(values)))
         bounded = self.rms(free).sum(axis=0) > self.bound
         Z = self._nearest(T)
-        H, Y = Z * reciprocal(self.rms(Z)), roots * (V.T @ Z)
-        parts = zip((A * (H != 0)).T, (self.S @ Z * (H != 0)).T, H.T, strict=True)
-        slopes, prices = np.array([multipliers(*part)[0] for part in parts]).T
-        F, G = slopes * Y, prices * H
+        Y, F, G = roots * (V.T @ Z), 0.0, 0.0
         for step in range(1, STEPS // A.shape[1]):
             W = (roots * (Y - F) + V.T @ (A + Z - G)) / (values + 1.0)  # (5)
             F = F + RELAXED * roots * W + (1.0 - RELAXED) * Y

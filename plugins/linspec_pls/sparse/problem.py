@@ -186,14 +186,11 @@ class Sparse(ls.Problem[S]):
         least = moments.noise * lengths[0] * lengths[-1]
         T, image, onto = T * self.spread(scale), image * self.spread(scale), onto * self.spread(scale[::-1])
         components: list[Component] = []
-        residual, penalties, notes = 0.0, self.penalties, ()
+        residual, penalties = 0.0, self.penalties
         for j in range(T.shape[1]):
             a = self.after(onto[:, [j]], T[:, [j]], components)[:, 0]
             component = Component(T[:, j], image[:, j], a, float(self.products(T[:, j], a)[0]))
-            if not component.value > least[j]:
-                notes = fewer_than_asked(
-                    j, self.width, "components whose value can be distinguished from zero"
-                )
+            if not abs(component.value) > least[j]:
                 break
             residual = max(residual, self.violation(component, penalties))
             components.append(component)
@@ -201,6 +198,8 @@ class Sparse(ls.Problem[S]):
         for name, A in zip(self.solved, self.matrices.values(), strict=True):
             fields[name] = A.device.asarray(fields[name], A.dtype)
         fields["values"] = np.array([component.value for component in components])
+        what = "components whose value can be distinguished from zero"
+        notes = fewer_than_asked(len(components), self.width, what)
         if self.metric and components and components[0].value > 1 - AGREED:
             notes = (*notes, (ls.Status.DEGENERATE, ALL_AGREE))
         return Certificate(residual, notes, fields, "from-gram" if moments.holds else "recomputed")

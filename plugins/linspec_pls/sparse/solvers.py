@@ -60,9 +60,9 @@ class PMD(Solver):
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the components so far and the best start of the next one, after each step."""
         penalties, d = self.hold(problem, moments), problem.lengths(moments)
-        before = (
-            [] if start is None else [problem.joined([start[name] for name in problem.solved]) * d[:, None]]
-        )
+        spare = context.rng.standard_normal((len(d), problem.k))
+        if start is not None:
+            spare = problem.joined([start[name] for name in problem.solved]) * d[:, None]
         earlier: list[Component] = []
         residual = worst = 0.0
 
@@ -75,7 +75,7 @@ class PMD(Solver):
             W, taken = random[:, : min(problem.widths)], 0
             for _ in range(POWERS):
                 W = np.concatenate([np.linalg.qr(part)[0] for part in problem.sides(pull(W)[0])])
-            W = np.concatenate([W, random, *before], axis=1)
+            W = np.concatenate([W, random, spare], axis=1)
             A = pull(W)[0]
             while taken < ROUGH or residual > context.tol:
                 for i, penalty in enumerate(penalties):
@@ -88,8 +88,11 @@ class PMD(Solver):
                 W, A, image = W[:, best], A[:, best], image[:, best]
                 component = Component(W[:, 0], image[:, 0], A[:, 0], float(values[best[0]]))
                 residual = max(worst, problem.violation(component, penalties))
-                vectors = [*(one.t for one in earlier), component.t]
-                yield Iterate(residual, partial(problem.in_data_units, vectors, d), doubt=ENDED)
+                vectors = [*(one.t for one in earlier), component.t, *spare.T[len(earlier) + 1 : problem.k]]
+                missing = start is None and len(earlier) + 1 < problem.k  # spare vectors are in their place
+                yield Iterate(
+                    1.0 if missing else residual, partial(problem.in_data_units, vectors, d), doubt=ENDED
+                )
             earlier, worst = [*earlier, component], residual
         yield Iterate(worst, partial(problem.in_data_units, vectors, d))
 
