@@ -22,7 +22,7 @@ For others ADMM: with S = VDVᵀ, copies y of D^½Vᵀt in the unit ball and z o
     f ← f + D^½Vᵀt − y,     g ← g + t − z.                                       (8)
 
 until z over its length in S violates nothing. D^½Vᵀt and t in (6) to (8) are 1.6 times these less .6 times y and z
-(over-relaxation), and f = λy, g = μz/r at the start.
+(over-relaxation).
 Source: Witten, Tibshirani & Hastie 2009, doi:10.1093/biostatistics/kxp008, Lemma 2.2 (4); Suo, Minden, Nelson,
 Tibshirani & Saunders 2017, arXiv:1705.10865, section 3 (ADMM); Boyd et al. 2011, doi:10.1561/2200000016, section 3.4.3
 (over-relaxation); Yuan & Lin 2006, doi:10.1111/j.1467-9868.2005.00532.x (groups).
@@ -42,7 +42,10 @@ import numpy as np
 from linspec.arrays import HostArray, reciprocal
 from linspec.linalg import EPS, eigenpairs, nearest_in_ball, nearest_unit
 
-STEPS, CHECKED, EXACT, RELAXED = 6000, 20, 1e-8, 1.6
+STEPS = 6000
+CHECKED = 20
+EXACT = 1e-8
+RELAXED = 1.6
 """The steps of ADMM, of all columns together, those between two checks, the violation at its end; over-relaxation."""
 
 
@@ -78,9 +81,12 @@ class Penalty:
 
     def violation(self, a: HostArray, t: HostArray, St: HostArray) -> float:
         """How far t, which is zero or has tᵀSt = 1, is from the best weights for a."""
-        r, a = self.rms(t), a * reciprocal(np.max(self.rms(a)))
-        h, slack = t * reciprocal(r), 1.0 - r.sum() / self.bound
-        live, gaps = h != 0, []
+        a = a * reciprocal(np.max(self.rms(a)))
+        r = self.rms(t)
+        h = t * reciprocal(r)
+        slack = 1.0 - r.sum() / self.bound
+        live = h != 0
+        gaps = []
         for slope, price in multipliers(a * live, St * live, h):
             left = a - slope * St
             short = np.max(np.abs(left - price * h)[live], initial=0.0)  # (1)
@@ -105,23 +111,27 @@ class MetricPenalty(Penalty):
     def pairs(self) -> tuple[HostArray, HostArray]:
         """The eigenvalues of S, rounding cut off, and its eigenvectors."""
         values, V = eigenpairs(self.S)
-        return np.where(values > len(values) * EPS * values[-1], values, 0.0), V
+        values = np.where(values > len(values) * EPS * values[-1], values, 0.0)
+        return values[:, None], V
 
     def best(self, A: HostArray, T: HostArray) -> HostArray:
         """The best weights for each column of A, from guesses T."""
-        (values, V), A = self.pairs, A * reciprocal(np.max(np.abs(A), axis=0))
-        roots, values = np.sqrt(values)[:, None], values[:, None]
+        A = A * reciprocal(np.max(np.abs(A), axis=0))
+        values, V = self.pairs
+        roots = np.sqrt(values)
         free = self._unit(V @ (V.T @ A * reciprocal(values)))
         bounded = self.rms(free).sum(axis=0) > self.bound
         Z = self._nearest(T)
-        Y, F, G = roots * (V.T @ Z), 0.0, 0.0
+        Y = roots * (V.T @ Z)
+        F = G = 0.0
         for step in range(1, STEPS // A.shape[1]):
             W = (roots * (Y - F) + V.T @ (A + Z - G)) / (values + 1.0)  # (5)
             F = F + RELAXED * roots * W + (1.0 - RELAXED) * Y
             G = G + RELAXED * (V @ W) + (1.0 - RELAXED) * Z
             Y = F / np.maximum(np.linalg.norm(F, axis=0), 1.0)  # (6)
             Z = self._nearest(G)  # (7)
-            F, G = F - Y, G - Z  # (8)
+            F = F - Y  # (8)
+            G = G - Z
             if step % CHECKED == 0 and self._exact(A[:, bounded], Z[:, bounded]):
                 break
         return np.where(bounded, self._unit(Z), free)

@@ -38,10 +38,8 @@ from linspec_pls.sparse.penalty import Penalty
 
 S = TypeVar("S", bound=ls.Solution)
 
-AGREED, ALL_AGREE = (
-    1e-9,
-    "The views agree completely, as they may for other weights, too. Pass smaller bounds.",
-)
+AGREED = 1e-9
+ALL_AGREE = "The views agree completely, as they may for other weights, too. Pass smaller bounds."
 """Correlations within the first of 1 are complete, which the second says."""
 
 BOUND = (
@@ -184,9 +182,12 @@ class Sparse(ls.Problem[S]):
         scale = reciprocal(np.sqrt(self.products(T, image)))
         lengths = scale * np.sqrt(self.products(T, inward))  # of scores; least is the value of unrelated ones
         least = moments.noise * lengths[0] * lengths[-1]
-        T, image, onto = T * self.spread(scale), image * self.spread(scale), onto * self.spread(scale[::-1])
+        T = T * self.spread(scale)
+        image = image * self.spread(scale)
+        onto = onto * self.spread(scale[::-1])
         components: list[Component] = []
-        residual, penalties = 0.0, self.penalties
+        penalties = self.penalties
+        residual = 0.0
         for j in range(T.shape[1]):
             a = self.after(onto[:, [j]], T[:, [j]], components)[:, 0]
             component = Component(T[:, j], image[:, j], a, float(self.products(T[:, j], a)[0]))
@@ -194,7 +195,7 @@ class Sparse(ls.Problem[S]):
                 break
             residual = max(residual, self.violation(component, penalties))
             components.append(component)
-        fields: dict[str, Any] = self.in_data_units([component.t for component in components], d)
+        fields: dict[str, Any] = self.in_data_units(T.T[: len(components)], d)
         for name, A in zip(self.solved, self.matrices.values(), strict=True):
             fields[name] = A.device.asarray(fields[name], A.dtype)
         fields["values"] = np.array([component.value for component in components])
@@ -224,15 +225,16 @@ class Sparse(ls.Problem[S]):
         parts = zip(penalties, *map(self.sides, component[:3]), strict=True)
         return max(penalty.violation(a, t, image) for penalty, t, image, a in parts)
 
-    def in_data_units(self, vectors: Sequence[HostArray], d: HostArray) -> dict[str, HostArray]:
+    def in_data_units(self, vectors: Any, d: HostArray) -> dict[str, HostArray]:
         """The weights t of components by name, for columns as they are."""
-        T = np.array(vectors).reshape(-1, len(d)).T * reciprocal(d)[:, None]
+        T = np.array(vectors).T * reciprocal(d)[:, None]
         return dict(zip(self.solved, self.sides(T), strict=True))
 
 
 def penalty_of(problem: Any, ending: str, columns: int) -> Penalty:
     """The penalty of one side; bounds and groups are checked."""
-    bound, labels = getattr(problem, f"bound{ending}"), getattr(problem, f"groups{ending}")
+    bound = getattr(problem, f"bound{ending}")
+    labels = getattr(problem, f"groups{ending}")
     index = np.arange(columns) if labels is None else np.unique(np.asarray(labels), return_inverse=True)[1]
     least = 1.0 if problem.metric else np.sqrt(np.bincount(index.ravel()).max())
     size = np.inf if bound is None else bound

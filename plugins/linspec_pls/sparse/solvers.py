@@ -36,7 +36,11 @@ from linspec.solving import Solver
 from linspec_pls.sparse.penalty import MetricPenalty
 from linspec_pls.sparse.problem import Component
 
-POWERS, ROUGH, KEPT, COPIES, EXPECTED = 20, 15, 3, 6, 100
+POWERS = 20
+ROUGH = 15
+KEPT = 3
+COPIES = 6
+EXPECTED = 100
 """Steps of the subspace iteration, steps of all starts, the starts that go on, square matrices of all columns that
 "admm" holds at most, and expected products with each view."""
 
@@ -59,7 +63,8 @@ class PMD(Solver):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the components so far and the best start of the next one, after each step."""
-        penalties, d = self.hold(problem, moments), problem.lengths(moments)
+        penalties = self.hold(problem, moments)
+        d = problem.lengths(moments)
         spare = context.rng.standard_normal((len(d), problem.k))
         if start is not None:
             spare = problem.joined([start[name] for name in problem.solved]) * d[:, None]
@@ -72,28 +77,32 @@ class PMD(Solver):
 
         while len(earlier) < problem.k:
             random = context.rng.standard_normal((len(d), self.repeats))
-            W, taken = random[:, : min(problem.widths)], 0
+            W = random[:, : min(problem.widths)]
             for _ in range(POWERS):
                 W = np.concatenate([np.linalg.qr(part)[0] for part in problem.sides(pull(W)[0])])
             W = np.concatenate([W, random, spare], axis=1)
             A = pull(W)[0]
+            taken = 0
             while taken < ROUGH or residual > context.tol:
                 for i, penalty in enumerate(penalties):
                     w = problem.sides(W)
                     w[i] = penalty.best(problem.sides(A)[i], w[i])
                     W = np.concatenate(w)
                     A, image = pull(W)
-                values, taken = problem.products(W, A)[0], taken + 1
+                taken += 1
+                values = problem.products(W, A)[0]
                 best = np.argsort(-values)[: KEPT if taken >= ROUGH else None]
-                W, A, image = W[:, best], A[:, best], image[:, best]
-                component = Component(W[:, 0], image[:, 0], A[:, 0], float(values[best[0]]))
+                W = W[:, best]
+                A = A[:, best]
+                component = Component(W[:, 0], image[:, best[0]], A[:, 0], float(values[best[0]]))
                 residual = max(worst, problem.violation(component, penalties))
                 vectors = [*(one.t for one in earlier), component.t, *spare.T[len(earlier) + 1 : problem.k]]
                 missing = start is None and len(earlier) + 1 < problem.k  # spare vectors are in their place
                 yield Iterate(
                     1.0 if missing else residual, partial(problem.in_data_units, vectors, d), doubt=ENDED
                 )
-            earlier, worst = [*earlier, component], residual
+            earlier.append(component)
+            worst = residual
         yield Iterate(worst, partial(problem.in_data_units, vectors, d))
 
     @classmethod
@@ -111,7 +120,8 @@ class ADMM(PMD):
         columns = sum(moments.widths)
         what = f"Gram matrices and eigenvectors of {columns} columns"
         check_memory("sparse-cca", 8 * COPIES * columns**2, what, "linspec.SparsePLS takes more columns.")
-        held, units = moments.gram(), problem.sides(reciprocal(problem.lengths(moments)))
+        held = moments.gram()
+        units = problem.sides(reciprocal(problem.lengths(moments)))
         metrics = [unit[:, None] * to_host(held[i][i]) * unit for i, unit in enumerate(units)]
         pairs = zip(problem.penalties, metrics, strict=True)
         return [MetricPenalty(penalty.bound, penalty.index, S) for penalty, S in pairs]
