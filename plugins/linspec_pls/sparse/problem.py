@@ -186,14 +186,13 @@ class Sparse(ls.Problem[S]):
         image = image * self.spread(scale)
         onto = onto * self.spread(scale[::-1])
         components: list[Component] = []
-        penalties = self.penalties
         residual = 0.0
         for j in range(T.shape[1]):
             a = self.after(onto[:, [j]], T[:, [j]], components)[:, 0]
             component = Component(T[:, j], image[:, j], a, float(self.products(T[:, j], a)[0]))
             if not abs(component.value) > least[j]:
                 break
-            residual = max(residual, self.violation(component, penalties))
+            residual = max(residual, self.violation(component, self.penalties))
             components.append(component)
         fields: dict[str, Any] = self.in_data_units(T.T[: len(components)], d)
         for name, A in zip(self.solved, self.matrices.values(), strict=True):

@@ -14,7 +14,8 @@ What is held: "pmd" holds XᵀY, or of one matrix AᵀA, where that saves passes
 view. So sparse rows stay sparse, and of wide data no square matrix is formed. "admm" holds all Gram matrices.
 Source: Witten, Tibshirani & Hastie 2009, doi:10.1093/biostatistics/kxp008, Algorithms 1 to 3; Suo, Minden, Nelson,
 Tibshirani & Saunders 2017, arXiv:1705.10865, Algorithm 1.
-Where we differ: they have one start, the leading singular vector, and a fixed number of steps.
+Where we differ: they have one start, the leading singular vector, and a fixed number of steps. A search also ends where
+no step has lowered the residual for long, as where no weights of length 1 in S are best within a small bound of groups.
 """
 
 from __future__ import annotations
@@ -41,8 +42,9 @@ ROUGH = 15
 KEPT = 3
 COPIES = 6
 EXPECTED = 100
+PATIENCE = 30
 """Steps of the subspace iteration, steps of all starts, the starts that go on, square matrices of all columns that
-"admm" holds at most, and expected products with each view."""
+"admm" holds at most, expected products with each view, and steps without a lower residual after which a search ends."""
 
 ENDED = "The search had not ended: components are missing, or other starts may have larger values."
 
@@ -82,20 +84,22 @@ class PMD(Solver):
                 W = np.concatenate([np.linalg.qr(part)[0] for part in problem.sides(pull(W)[0])])
             W = np.concatenate([W, random, spare], axis=1)
             A = pull(W)[0]
-            taken = 0
-            while taken < ROUGH or residual > context.tol:
+            past: list[float] = []
+            while len(past) < ROUGH or (
+                residual > context.tol and min(past[-PATIENCE:]) < min(past[:-PATIENCE], default=np.inf)
+            ):
                 for i, penalty in enumerate(penalties):
                     w = problem.sides(W)
                     w[i] = penalty.best(problem.sides(A)[i], w[i])
                     W = np.concatenate(w)
                     A, image = pull(W)
-                taken += 1
                 values = problem.products(W, A)[0]
-                best = np.argsort(-values)[: KEPT if taken >= ROUGH else None]
+                best = np.argsort(-values)[: KEPT if len(past) >= ROUGH else None]
                 W = W[:, best]
                 A = A[:, best]
                 component = Component(W[:, 0], image[:, best[0]], A[:, 0], float(values[best[0]]))
                 residual = max(worst, problem.violation(component, penalties))
+                past.append(residual)
                 vectors = [*(one.t for one in earlier), component.t, *spare.T[len(earlier) + 1 : problem.k]]
                 missing = start is None and len(earlier) + 1 < problem.k  # spare vectors are in their place
                 yield Iterate(
