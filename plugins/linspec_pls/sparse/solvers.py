@@ -42,7 +42,7 @@ ROUGH = 15
 KEPT = 3
 COPIES = 6
 EXPECTED = 100
-PATIENCE = 30
+PATIENCE = 200
 """Steps of the subspace iteration, steps of all starts, the starts that go on, square matrices of all columns that
 "admm" holds at most, expected products with each view, and steps without a lower residual after which a search ends."""
 
