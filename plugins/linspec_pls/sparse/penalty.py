@@ -42,7 +42,7 @@ import numpy as np
 from linspec.arrays import HostArray, reciprocal
 from linspec.linalg import EPS, eigenpairs, nearest_in_ball, nearest_unit
 
-STEPS = 6000
+STEPS = 1500
 CHECKED = 20
 EXACT = 1e-8
 RELAXED = 1.6
