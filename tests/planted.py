@@ -8,7 +8,7 @@ the latms family of LAPACK's test generators (Demmel & McKenney 1989).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -189,7 +189,7 @@ def _regression(problem: str, **parameters: Any) -> Case:
 
 def _views(problem: str, count: int, **parameters: Any) -> Case:
     views = common_views(60, (6, 5, 4)[:count], (3.0, 2.0, 1.0))
-    names = "XY" if problem == "pls" else (f"X{i + 1}" for i in range(count))
+    names = "XY" if count == len("XY") else (f"X{i + 1}" for i in range(count))
     return Case(problem, dict(zip(names, views, strict=True)), parameters)
 
 
@@ -218,6 +218,9 @@ MADE: dict[str, Callable[[], Case]] = {
     "pls-regression": lambda: _regression("pls-regression", k=3),
     "reduced-rank-regression": lambda: _regression("reduced-rank-regression", k=2, ridge=0.5),
     "ridge-many-targets": lambda: _regression("ridge-many-targets"),
+    "sparse-cca": lambda: _views("sparse-cca", 2, k=2),
+    "sparse-pca": lambda: replace(planted_svd(60, 8, np.geomspace(8, 1, 8), 3), problem="sparse-pca"),
+    "sparse-pls": lambda: _views("sparse-pls", 2, k=3),
 }
 
 

@@ -215,7 +215,8 @@ class Truth:
 
     def view(self, name: str, ridge: float) -> View:
         X = self.parts[name]
-        return View(X.entries, ridge, X.scale, self.unit_of(name) * X.shift)
+        of_scaled = self.case.problem == "sparse-cca"  # weights belong to the scaled columns
+        return View(X.entries, ridge, 1.0 if of_scaled else X.scale, self.unit_of(name) * X.shift)
 
     def cut(self, ranks: Any) -> Truth:
         twin = copy.copy(self)
@@ -321,6 +322,9 @@ class Spectral(Truth):
         "kernel-cca": ("x_dual", "y_dual", "correlations"),
         "preimage-cca": ("x_weights", "y_weights", "correlations"),
         "pls": ("x_weights", "y_weights", "singular_values"),
+        "sparse-cca": ("x_weights", "y_weights", "values"),  # without bounds
+        "sparse-pca": ("weights", "values"),
+        "sparse-pls": ("x_weights", "y_weights", "values"),
     }
 
     def build(self) -> None:
@@ -331,7 +335,7 @@ class Spectral(Truth):
         main = list(self.parts)[:1] if problem in REGRESSIONS else list(self.parts)
         ridges = ridges if isinstance(ridges, tuple) else (ridges,) * len(main)
         kernels = self.given.get("kernel_x"), self.given.get("kernel_y") or self.given.get("kernel_x")
-        if problem in ("svd", "pls"):
+        if problem in ("svd", "pls", "sparse-pca", "sparse-pls"):
             sizes = [X.rows.shape[1] for X in self.parts.values()]
             self.views = tuple(View(np.eye(p, dtype=np.longdouble)) for p in sizes)
         elif problem == "kernel-cca":
@@ -354,9 +358,9 @@ class Spectral(Truth):
     def finish(self) -> None:
         problem, X = self.case.problem, [part.entries for part in self.parts.values()]
         F = [view.F for view in self.views]
-        if problem == "svd":
+        if problem in ("svd", "sparse-pca"):
             self.T, self.size = X[0].T, extended(0)[0, 0]
-        elif problem == "pls":
+        elif problem in ("pls", "sparse-pls"):
             self.T, self.size = X[0].T @ X[1], length(X[0]) * length(X[1])
         elif problem == "multiset-cca":
             seen = self.omega**2 @ extended(self.given.get("present") or np.ones((len(F), len(X[0]))))

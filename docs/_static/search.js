@@ -55,6 +55,7 @@ const ASKED = {
   "problems/multiset-cca#rows-that-a-view-lacks": "missing absent rows views incomplete mask present samples",
   "problems/multiset-cca#sumcor": "sumcor horst rgcca sum of correlations",
   "problems/deep-cca": "deep neural network nets nonlinear torch",
+  "problems/sparse-weights": "sparse lasso l1 penalised penalized pmd pma group stability selection",
   "problems/preimage-cca": "nonlinear sparse weights hsic preimage",
   "reference/command-line": "command line cli terminal shell",
   "extend/write-a-plugin": "plugin custom own solver write extend",

@@ -38,6 +38,8 @@ _HOLDERS = {
     "lobpcg_steps": "linspec.linalg.lobpcg",
     "lsqr": "linspec.linalg.bidiagonalisation",
     "metric_rounding": "linspec.linalg.small_matrices",
+    "nearest_in_ball": "linspec.linalg.sparse_vectors",
+    "nearest_unit": "linspec.linalg.sparse_vectors",
     "orthonormal": "linspec.linalg.small_matrices",
     "picked": "linspec.linalg.small_matrices",
     "preconditioner_from_sketch": "linspec.linalg.preconditioner",

@@ -44,6 +44,8 @@ from linspec.linalg.small_matrices import tall_svd as tall_svd
 from linspec.linalg.small_matrices import unit_columns as unit_columns
 from linspec.linalg.small_matrices import whitening as whitening
 from linspec.linalg.small_matrices import whitening_above_noise as whitening_above_noise
+from linspec.linalg.sparse_vectors import nearest_in_ball as nearest_in_ball
+from linspec.linalg.sparse_vectors import nearest_unit as nearest_unit
 from linspec.linalg.variation import r_squared as r_squared
 from linspec.linalg.variation import squares_about_means as squares_about_means
 from linspec.linalg.variation import varies as varies

@@ -301,7 +301,8 @@ def spectral(
         share = float(np.linalg.norm(F.T @ off) / np.linalg.norm(F.T @ A @ W))
         return share**2 if words.get("squared") else share
 
-    return Reference(exact=exact, seen=seen, residual=residual, arrays=vectors[0], signs=True, **words)
+    words = {"residual": residual, **words}
+    return Reference(exact=exact, seen=seen, arrays=vectors[0], signs=True, **words)
 
 
 def of_one(A: Array) -> Pencil:
@@ -354,6 +355,27 @@ SUMCOR = spectral(
     second_moments, cases=cases(8, 6, k=3), values="sums", vectors=("weights",), length=2.0, several=True
 )
 """For two views the components are the canonical pairs; for more there are local maxima, which no reference knows."""
+SPARSE_PLS = spectral(
+    of_covariances,
+    cases=cases(8, 6, ridge=0, k=3),
+    values="values",
+    vectors=PAIR,
+    length=2.0,
+    residual=None,
+)
+SPARSE_PCA = spectral(
+    of_one, cases=cases(8, ridge=0, k=3), values="values", vectors=("weights",), residual=None
+)
+SPARSE_CCA = spectral(
+    second_moments,
+    cases=lambda: cases(8, 6, ridge=0, k=3)()[:4],
+    values="values",
+    vectors=PAIR,
+    length=2.0,
+    residual=None,
+    options={"tol": 1e-7},
+)
+"""Without bounds the components are singular vectors and canonical pairs; others have local maxima."""
 DISCRIMINANT = spectral(
     of_targets,
     cases=cases(8, 5, k=3),

@@ -1,4 +1,4 @@
-"""The table of contents of partial least squares: two problems and the solvers for them."""
+"""The table of contents of partial least squares: the problems, with sparse weights too, and the solvers for them."""
 
 from linspec import ProblemSpec, SolverSpec, hookimpl
 
@@ -18,6 +18,24 @@ def linspec_problems() -> tuple[ProblemSpec, ...]:
             target="linspec_pls.regression.problem:PLSRegression",
             summary="Regression on the components of X that have the largest covariance with Y.",
             testing="linspec.testing.references:PLS_REGRESSION",
+        ),
+        ProblemSpec(
+            name="sparse-cca",
+            target="linspec_pls.sparse.problem:SparseCCA",
+            summary="Canonical correlations with weights of few columns, or groups of columns.",
+            testing="linspec.testing.references:SPARSE_CCA",
+        ),
+        ProblemSpec(
+            name="sparse-pca",
+            target="linspec_pls.sparse.problem:SparsePCA",
+            summary="Principal components of few columns, or groups of columns.",
+            testing="linspec.testing.references:SPARSE_PCA",
+        ),
+        ProblemSpec(
+            name="sparse-pls",
+            target="linspec_pls.sparse.problem:SparsePLS",
+            summary="Covariances of few columns of two views, or groups of columns; with --scale sparse CCA of Witten.",
+            testing="linspec.testing.references:SPARSE_PLS",
         ),
     )
 
@@ -57,5 +75,24 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             summary="One product with X for each component; XᵀX is never formed, and neither is a deflated X.",
             reference="Wold, Sjöström & Eriksson 2001, doi:10.1016/S0169-7439(01)00155-1",
             traits=("iterative", "resumable", "automatic"),
+        ),
+        *(
+            SolverSpec(
+                name="pmd",
+                problem=problem,
+                target="linspec_pls.sparse.solvers:PMD",
+                summary="Alternating soft thresholds from several starts; wide sparse data are only multiplied.",
+                reference="Witten, Tibshirani & Hastie 2009, doi:10.1093/biostatistics/kxp008",
+                traits=("iterative", "randomized", "one-pass", "resumable", "warm-start", "automatic"),
+            )
+            for problem in ("sparse-pca", "sparse-pls")
+        ),
+        SolverSpec(
+            name="admm",
+            problem="sparse-cca",
+            target="linspec_pls.sparse.solvers:ADMM",
+            summary="Alternating convex problems from several starts, from Gram matrices of one pass.",
+            reference="Suo, Minden, Nelson, Tibshirani & Saunders 2017, arXiv:1705.10865",
+            traits=("iterative", "randomized", "one-pass", "resumable", "warm-start", "automatic"),
         ),
     )

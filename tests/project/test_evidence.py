@@ -58,6 +58,7 @@ RUNS = [
     ("measure_share", "numbers --only wine"),
     *(("measure_standard_errors", ""), ("measure_resampling", "coverage"), ("measure_resampling", "levels")),
     *[("measure_incomplete", f"{part} --seeds 1") for part in ("passes", "seconds")],
+    ("measure_sparse_weights", "path"),
 ]
 
 
