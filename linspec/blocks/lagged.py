@@ -54,7 +54,10 @@ class LaggedBlock(Block):
     def __init__(
         self, block: DenseBlock, first: HostArray, places: dict[int, slice], row: Array | None = None
     ) -> None:
-        self.block, self.first, self.places, self.row = block, first, places, row
+        self.block = block
+        self.first = first
+        self.places = places
+        self.row = row
         self.device = block.device
         self.rows = len(first)
         self.columns = len(places) * block.columns
@@ -106,7 +109,9 @@ class LaggedBlock(Block):
     def gram(self, w: Array | None, other: Block) -> Array:
         left: Any = self.about(None)
         right: Any = other if other.subtracts else other.about(None)
-        same, device, lengths = other is self, self.device.blocks, self.lengths
+        same = other is self
+        device = self.device.blocks
+        lengths = self.lengths
         G = device.zeros((self.columns, other.columns))
         if isinstance(right, DenseBlock):
             return device.xp.concat([part.gram(w, right) for _, part in self.at_lags(None)])
@@ -162,9 +167,11 @@ def by_differences(X: LaggedBlock, Y: LaggedBlock, *, same: bool) -> Array:
 
     for d in {b - a for a in X.places for b in Y.places if b >= a or not same}:
         places = sorted(a for a in X.places if a + d in Y.places)
-        low, high = places[0], places[-1]
+        low = places[0]
+        high = places[-1]
         steps = [*pairwise(places)]
-        s, t = X.first[begins], Y.first[begins] + d
+        s = X.first[begins]
+        t = Y.first[begins] + d
         runs = zip(s + high, t + high, lengths + low - high, strict=True)
         core = sum(
             X.block.cut(i, i + m).gram(None, Y.block.cut(j, j + m)) for i, j, m in runs
@@ -172,7 +179,8 @@ def by_differences(X: LaggedBlock, Y: LaggedBlock, *, same: bool) -> Array:
         heads = running(core, s, t, steps[::-1])[::-1]  # (2), the second
         tails = running(0, s + lengths, t + lengths, steps)  # (2), the third
         for a, head, tail in zip(places, heads, tails, strict=True):
-            x, y = X.places[a], Y.places[a + d]
+            x = X.places[a]
+            y = Y.places[a + d]
             G[x, y] = head + tail
             if same:
                 G[y, x] = G[x, y].T
@@ -190,8 +198,11 @@ class Lagged(Rows):
     """
 
     def __init__(self, A: Any, name: str) -> None:
-        self.A, self.name = A, name
-        self.shape, self.device, self.resident = A.shape, A.device, A.resident
+        self.A = A
+        self.name = name
+        self.shape = A.shape
+        self.device = A.device
+        self.resident = A.resident
 
     def widen(self) -> bool:
         self.device = self.device.blocks
@@ -209,7 +220,8 @@ class Lagged(Rows):
 
     def take(self, rows: Any) -> LaggedBlock:
         A = self.A
-        first, xp = A.first[rows], A.device.xp
+        first = A.first[rows]
+        xp = A.device.xp
         within = np.zeros(len(A.numbers), bool)
         within[first[:, None] + np.arange(max(A.places) + 1)] = True
         numbers = A.numbers[within]

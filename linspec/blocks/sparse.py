@@ -126,11 +126,11 @@ class SparseBlock(Block):
         about[slab.indices[faint]] += np.finfo(np.float64).tiny
         return total, about
 
-    def gram(self, w: Array | None, other: Block) -> Any:
+    def gram(self, w: Array | None, other: Any) -> Any:
         if not (other.subtracts or isinstance(other, SparseBlock)):
             return other.gram(w, self).T
         X = self._wide(w)
-        if other.subtracts or not isinstance(other, SparseBlock):
+        if other.subtracts:
             return X.T @ other.dense()
         if max(self.entries, other.entries) > FULL * self.rows * max(self.columns, other.columns):
             G = X.T @ other._wide(None).toarray()

@@ -182,7 +182,8 @@ def rotate(answer: Any, method: Any = "varimax", *, normalize: bool = True) -> R
         T = nearest_rotation(L.T @ H)
         M = T.T @ L.T @ H
         residual = ratio(abs(M - M.T).max(), M.trace())
-    Z, correlations = L @ T, np.linalg.pinv(T.T @ T)
+    Z = L @ T
+    correlations = np.linalg.pinv(T.T @ T)
     return Rotation(
         loadings=Z,
         rotation=T,
@@ -212,7 +213,8 @@ def _varimax(L: HostArray, normalize: bool) -> tuple[HostArray, float]:
             c = w @ (w - np.mean(w))
             angle = np.angle(c) / 4 * (abs(c) > FLAT * np.linalg.norm(w) ** 2)  # (2)
             z *= np.exp(-1j * angle)
-            both[i], both[j] = z.real, z.imag
+            both[i] = z.real
+            both[j] = z.imag
             residual = max(residual, float(abs(angle)))
         if residual <= TOL:
             break

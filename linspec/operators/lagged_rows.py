@@ -44,7 +44,9 @@ class LaggedOperator(Derived):
         self, operator: LinearOperator, places: dict[int, slice], numbers: HostArray, first: HostArray
     ) -> None:
         super().__init__(operator, (len(first), operator.shape[1] * len(places)))
-        self.places, self.numbers, self.first = places, numbers, first
+        self.places = places
+        self.numbers = numbers
+        self.first = first
         self.resident = operator.resident
         self.gram_share = min(2 / len(places), 1.0)
 
@@ -135,7 +137,8 @@ def lagged(X: Any, lags: Any, epochs: Any = None) -> LaggedOperator:
             f"epochs must have a label for each of the {n} rows, and none missing; got {shown(epochs)}."
         )
     steps = numbers.tolist()
-    high, gap = max(steps), max(map(abs, steps))
+    high = max(steps)
+    gap = max(map(abs, steps))
     epoch = np.cumsum(np.append(True, labels[1:] != labels[:-1]))[:n]
     at = np.arange(n) + gap * epoch
     rows = np.full(at.max(initial=0) + gap + 1, -1)

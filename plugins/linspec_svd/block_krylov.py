@@ -150,7 +150,7 @@ def products(moments: Moments, exact: Any, *, rough: bool) -> tuple[Any, ...]:
 
     The first is exact all the same: it learns of the rows.
     """
-    A = moments.operators[0]
+    A: Any = moments.operators[0]
     if not (
         rough
         and issparse(getattr(A, "matrix", None))

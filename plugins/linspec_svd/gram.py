@@ -88,7 +88,8 @@ class GramSVD(Solver):
 
     def iterate(self, problem: ls.SVD, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
-        A, device = moments.operators[0], moments.device
+        A = moments.operators[0]
+        device = moments.device
         wide = A.shape[0] < A.shape[1] and (A.resident or not A.readable)
         S = row_gram(moments) if wide else moments.gram()[0][0]
         most = int(S.shape[0]) if problem.share else problem.k
@@ -135,7 +136,8 @@ def _known(moments: Moments, context: Context, values: HostArray, U: Array, *, w
     known = int(np.count_nonzero(values > rounding))
     lost = known < len(values) and squaring > entries and largest > 0
     if lost and moments.rereads and context.passes.allows(1):
-        A, V = moments.operator(), U[:, known:]
+        A = moments.operator()
+        V = U[:, known:]
         image = A.rmatmat(V) if wide else A.matmat(V)
         lengths = to_host(moments.device.column_norms(image))
         if (lengths <= NULL * moments.least_value() * largest**0.5).all():  # only rounding

@@ -437,6 +437,7 @@ class SparsePCA(Sparse[SparsePCASolution]):
     def after(self, onto: HostArray, T: HostArray, earlier: Sequence[Component]) -> HostArray:
         """The products AᵀA T without earlier directions v: of A (I − v vᵀ), from a = AᵀA v and d² = vᵀa (2)."""
         for direction in earlier:
-            v, a = direction.t[:, None], direction.a[:, None]
+            v = direction.t[:, None]
+            a = direction.a[:, None]
             onto = onto - a * self.products(v, T) - v * self.products(a - direction.value * v, T)
         return onto

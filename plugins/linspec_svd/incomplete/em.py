@@ -83,7 +83,8 @@ class Products(Reduction):
     """RᵀR Q for thin Q."""
 
     def __init__(self, mean: HostArray, Q: HostArray) -> None:
-        self.mean, self.Q = mean, Q
+        self.mean = mean
+        self.Q = Q
         self.columns = Q.shape[1]
 
     def zero(self) -> Any:
@@ -98,7 +99,8 @@ class Posterior(Reduction):
     """The sums of (3), those of [1, zᵀ; z, C + zzᵀ] over all rows, and Σ log det K and Σ rᵀr, for V = [μ, W]."""
 
     def __init__(self, V: HostArray, noise: float) -> None:
-        self.mean, self.noise = V[:, 0], noise
+        self.mean = V[:, 0]
+        self.noise = noise
         self.W = V.copy()
         self.W[:, 0] = 0.0
         self.i, self.j = np.tril_indices(V.shape[1])
@@ -152,14 +154,16 @@ class KnownEntries:
 
     def __init__(self, problem: Any, passes: Passes) -> None:
         passes.reserved += problem.certificate_products
-        self.rows, self.passes = problem.X.in_blocks("X"), passes
+        self.rows = problem.X.in_blocks("X")
+        self.passes = passes
         self.variance = float(np.finfo(float).tiny)
         step = self.step(np.zeros(self.rows.shape[1] + 1))
         if not np.isfinite(step.loss):
             raise NonFiniteData(
                 "X must have known entries that are finite; got infinity, or squares beyond 1e308."
             )
-        self.means, self.variance = step.plain[1:], np.exp(step.plain[0])
+        self.means = step.plain[1:]
+        self.variance = np.exp(step.plain[0])
         self.known = step.counts.sum()
         if not self.variance > max(100 * EPS * np.square(self.means).max(), 1e-300):
             raise InvalidProblem(
@@ -178,7 +182,8 @@ class KnownEntries:
 
     def step(self, theta: HostArray) -> Step:
         """Make one pass with a model, and solve the systems (3)."""
-        V, noise = theta[1:].reshape(self.rows.shape[1], -1), np.exp(theta[0])
+        V = theta[1:].reshape(self.rows.shape[1], -1)
+        noise = np.exp(theta[0])
         sums = Posterior(V, noise)
         A, b, second, (logarithms, squares) = self.sums(sums)
         A, second = sums.full(A), sums.full(second)
@@ -241,7 +246,8 @@ def _mixed(pairs: HostArray, p: int) -> HostArray:
 
 def _begun(k: int, moments: KnownEntries, context: Context, start: Any) -> HostArray:
     """The model of a start, or of the leading eigenvectors of RᵀR, as if what is missing were chosen at random."""
-    means, variance = moments.means, moments.variance
+    means = moments.means
+    variance = moments.variance
     n, p = moments.rows.shape
     start = start or {}
     W = to_host(start.get("weights", np.zeros((p, 0))))
