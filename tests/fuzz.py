@@ -40,7 +40,11 @@ from linspec.workers import BlockOperator
 FAILING = ("silent", "foreign", "hang")
 NARROW = ("int8", "uint8", "bool", "int16", "int64", "float32")
 VIEWS, KERNELS = ("multiset-cca", "sumcor-cca"), ("kernel-cca", "preimage-cca", "kernel-ridge", "deep-cca")
-TERMS = tuple(problem for problem in ls.problems() if problem not in KERNELS)
+APART = ("incomplete-pca",)
+"""Problems that take no preprocessing, and have oracles of their own."""
+TERMS = tuple(problem for problem in ls.problems() if problem not in (*KERNELS, *APART))
+DRAWN = tuple(problem for problem in (*TERMS, *KERNELS) if problem != "sparse-cca")
+"""Problems of trials; the residual of sparse CCA does not see what nearly dependent columns make of an error."""
 SCORED = ("least-squares", "svd", "cca", "pls", "pls-regression", "reduced-rank-regression", "kernel-ridge")
 UNFAIR = (errors.NonFiniteData, errors.DataOutOfRange, errors.BrokenPlugin, errors.InvalidDeclaration)
 """Errors that must not be raised here, where data are finite and in range, and solvers are registered."""
@@ -163,7 +167,7 @@ class Draw:
         Y = related * rho + noise[:, :q] * np.sqrt(1 - rho**2) if n >= q else self.rng.standard_normal((n, q))
         if problem in KERNELS:
             Y += self.pick(np.sin, np.square, np.tanh)(3 * X[:, :1] / np.abs(X).max())
-        if problem == "svd":
+        if problem in ("svd", "sparse-pca"):
             return {"A": X}
         if problem == "least-squares":
             return {"A": X, "B": Y[:, 0] if self.chance(0.3) else Y}
@@ -256,7 +260,7 @@ class Draw:
             return {"ridge": (ridge, 10 * ridge, 0.0)[: self.size(2, 3)] if path else ridge}
         if problem == "svd":
             return {**k, "left": self.chance(0.3)}
-        if problem in ("pls", "pls-regression", "deep-cca"):
+        if problem in ("pls", "pls-regression", "deep-cca") or problem.startswith("sparse-"):
             return k
         if problem == "ridge-many-targets":
             unit = float(np.mean(np.sum(plain[0] ** 2, axis=0))) or 1.0
@@ -285,7 +289,7 @@ class Draw:
 
 def draw(seed: int, trial: int, problems: tuple[str, ...] = ()) -> Case:
     """Draw the case of a trial; the two numbers repeat it."""
-    problems = problems or tuple(ls.problems())
+    problems = problems or DRAWN
     problem, d = problems[trial % len(problems)], Draw(seed, trial)
     data, mild = d.matrices(problem), problem in KERNELS
     center = d.chance(0.35 if problem in ("least-squares", "svd", "kernel-ridge") else 0.75)

@@ -218,7 +218,10 @@ MADE: dict[str, Callable[[], Case]] = {
     "pls-regression": lambda: _regression("pls-regression", k=3),
     "reduced-rank-regression": lambda: _regression("reduced-rank-regression", k=2, ridge=0.5),
     "ridge-many-targets": lambda: _regression("ridge-many-targets"),
-    "sparse-cca": lambda: _views("sparse-cca", 2, k=2),
+    "incomplete-pca": lambda: Case(
+        "incomplete-pca", {"X": planted_svd(60, 8, np.geomspace(8, 1, 8), 3).arrays["A"]}, {"k": 3}
+    ),
+    "sparse-cca": lambda: Case("sparse-cca", planted_cca(60, 6, 5, RHO, 2).arrays, {"k": 2}),
     "sparse-pca": lambda: replace(planted_svd(60, 8, np.geomspace(8, 1, 8), 3), problem="sparse-pca"),
     "sparse-pls": lambda: _views("sparse-pls", 2, k=3),
 }
