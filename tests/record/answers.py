@@ -29,7 +29,7 @@ NO_ERRORS = ("explained", "grain", "squared")
 def record(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """All runs."""
     arrays: dict[str, Any] = {}
-    for problem in ls.problems():
+    for problem in sorted({*ls.problems()} - {"incomplete-pca"}):  # its equations are not in `truths`
         for data, forms in _data(problem):
             runs = [(solver, form) for form in forms for solver in ls.solvers(problem)]
             names = {f"{problem}/{solver}, {data.name}, {form}": (solver, form) for solver, form in runs}
