@@ -42,7 +42,7 @@ SVD 6 8000 400; SVD 8 600 600; triplets 15 30000 4000 20; SVD 20 1500 12000 30
 ridge 20 1200 800 20; ridge 1 3000 2000 20; ridge 20 30000 2500 15; ridge 5 100000 40; ridge 1 2500 2500
 CCA 4 1500 2000; CCA 6 40000 80; LDA 4 30000 60; LDA 12 1000 2500 30
 """
-"""Family, k, targets or classes, rows, columns, entries of sparse rows; none was chosen for those of the last three."""
+"""Family, k, targets or classes, rows, columns, and entries of sparse rows."""
 
 
 def candidates(problem: Any) -> list[str]:
