@@ -310,7 +310,8 @@ class SparsePLS(Pairs):
     >>> shared = rng.standard_normal((100, 1))
     >>> X[:, :3] += 2 * shared
     >>> Y[:, :2] += 2 * shared
-    >>> solution = ls.solve(ls.SparsePLS(X, Y, k=1, bound_x=1.7, bound_y=1.4))
+    >>> problem = ls.SparsePLS(X, Y, k=1, bound_x=1.7, bound_y=1.4)
+    >>> solution = ls.solve(problem)
     >>> np.flatnonzero(solution.x_weights[:, 0]).tolist(), np.flatnonzero(solution.y_weights[:, 0]).tolist()
     ([0, 1, 2], [0, 1])
     """
@@ -365,7 +366,8 @@ class SparseCCA(Pairs):
     >>> rng = np.random.default_rng(0)
     >>> X, Y = rng.standard_normal((100, 20)), rng.standard_normal((100, 15))
     >>> X[:, 0] += 2 * Y[:, 0] - 2 * Y[:, 1]
-    >>> solution = ls.solve(ls.SparseCCA(X, Y, k=1, bound_x=1, bound_y=1.2))
+    >>> problem = ls.SparseCCA(X, Y, k=1, bound_x=1, bound_y=1.2)
+    >>> solution = ls.solve(problem)
     >>> np.flatnonzero(solution.x_weights[:, 0]).tolist(), np.flatnonzero(solution.y_weights[:, 0]).tolist()
     ([0], [0, 1])
     """
@@ -419,7 +421,8 @@ class SparsePCA(Sparse[SparsePCASolution]):
     >>> rng = np.random.default_rng(0)
     >>> A = rng.standard_normal((100, 20))
     >>> A[:, [3, 8]] += 3 * rng.standard_normal((100, 1))
-    >>> solution = ls.solve(ls.SparsePCA(A, k=1, bound=1.4))
+    >>> problem = ls.SparsePCA(A, k=1, bound=1.4)
+    >>> solution = ls.solve(problem)
     >>> np.flatnonzero(solution.weights[:, 0]).tolist()
     [3, 8]
     """

@@ -220,7 +220,8 @@ class IncompletePCA(ls.Problem[IncompletePCASolution], adjusts_rows=False):
     >>> import numpy as np
     >>> import linspec as ls
     >>> X = np.array([[1.0, 2.0, 2.9], [2.0, 4.1, np.nan], [3.0, np.nan, 9.2], [np.nan, 8.0, 12.1], [5.0, 9.8, 15.0]])
-    >>> solution = ls.solve(ls.IncompletePCA(X, k=1), rng=0)
+    >>> problem = ls.IncompletePCA(X, k=1)
+    >>> solution = ls.solve(problem, rng=0)
     >>> np.round(solution.impute(X)[1:4], 0).tolist()
     [[2.0, 4.0, 6.0], [3.0, 6.0, 9.0], [4.0, 8.0, 12.0]]
     """
