@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from linspec.arrays import Array, Device, to_host
 from linspec.errors import InvalidOption, InvalidProblem, shown
@@ -279,6 +279,7 @@ class IncompletePCA(Transformer, Scored):
         -------
         array of shape (n_samples, n_features)
         """
+        check_is_fitted(self)
         return self.solution_.inverse_transform(X)
 
 

@@ -151,16 +151,16 @@ def products(moments: Moments, exact: Any, *, rough: bool) -> tuple[Any, ...]:
     The first is exact all the same: it learns of the rows.
     """
     A: Any = moments.operators[0]
+    M: Any = getattr(A, "matrix", None)
     if not (
         rough
-        and issparse(getattr(A, "matrix", None))
+        and issparse(M)
         and A.dtype == np.float64
         and not moments.pre.directions
-        and A.matrix.nnz >= WORTH
-        and 1 / ORDINARY < np.abs(A.matrix.data).max() < ORDINARY
+        and M.nnz >= WORTH
+        and 1 / ORDINARY < np.abs(M.data).max() < ORDINARY
     ):
         return (exact,)
-    M = A.matrix
     twin = moments.again(moments.passes)
     twin.operators = [type(A)(csr_array((M.data.astype(np.float32), M.indices, M.indptr), M.shape))]
     return lambda U: twin.operator().row_product(U) if moments.fitted else exact(U), exact

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from scipy.stats import multivariate_normal
+from sklearn.exceptions import NotFittedError
 
 import linspec as ls
 from linspec import errors
@@ -153,3 +154,8 @@ def test_rows_in_slices_and_in_files(tmp_path):
     np.save(tmp_path / "X.npy", X)
     for data in (lambda: iter([X[:30], X[30:]]), np.load(tmp_path / "X.npy", mmap_mode="r")):
         assert np.allclose(solved(data).weights, solved().weights, atol=1e-7)
+
+
+def test_an_estimator_without_components_says_that_it_is_not_fitted():
+    with pytest.raises(NotFittedError):
+        ls.estimators.IncompletePCA().inverse_transform(np.zeros((2, 1)))

@@ -50,12 +50,13 @@ from linspec.linalg import EPS, block_krylov
 from linspec.rows import LOCAL, Passes, Reduction
 from linspec.solving import Solver
 
-LEAST_NOISE = (
-    1e-10  # limit of σ², as a share of the variance of known entries about the means of their columns
-)
-RISE = 1e-10  # by which f may rise for each known entry: that is rounding
-PRODUCTS = 4  # with RᵀR, for a start
-LEAST = 0.01  # its σ², and the square of a column, as a share of the variance
+# The limit of σ², as a share of the variance of known entries about the means of their columns.
+LEAST_NOISE = 1e-10
+# By which f may rise for each known entry: that is rounding.
+RISE = 1e-10
+# Products with RᵀR for a start; and its σ² and the square of a column at least, as a share of the variance.
+PRODUCTS = 4
+LEAST = 0.01
 
 
 def known_entries(block: Any, mean: HostArray) -> tuple[Any, Any]:
@@ -124,8 +125,7 @@ class Posterior(Reduction):
         return R, mask, C[:, self.j, self.i], z, np.diagonal(L, axis1=1, axis2=2)
 
     def zero(self) -> Any:
-        shapes = self.pairs.shape, self.W.shape, self.columns, 2
-        return list(map(np.zeros, shapes))
+        return list(map(np.zeros, (self.pairs.shape, self.W.shape, self.columns, 2)))
 
     def add(self, total: Any, blocks: Any, rows: Any) -> None:
         R, mask, C, u, diagonals = self.of_rows(blocks[0])
