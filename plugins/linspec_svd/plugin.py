@@ -73,9 +73,9 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             name="em",
             problem="incomplete-pca",
             target="linspec_svd.incomplete.em:EM",
-            summary="EM with expanded parameters and Anderson's mixing: one pass a step, and few steps; or plain EM.",
+            summary="Quasi-Newton steps in the metric of EM, on rows that the first pass holds, and then on all.",
             reference="Tipping & Bishop 1999, doi:10.1111/1467-9868.00196; Liu, Rubin & Wu 1998, Biometrika 85:755; "
-            "Walker & Ni 2011, doi:10.1137/10078356X",
+            "Jamshidian & Jennrich 1997, doi:10.1111/1467-9868.00083",
             needs=Needs(adjoint=False, entries=True),
             traits=("iterative", "randomized", "warm-start", "resumable", "automatic"),
         ),

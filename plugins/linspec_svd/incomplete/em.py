@@ -1,4 +1,4 @@
-"""EM for probabilistic principal components of rows with missing entries, and the same in few passes.
+"""Principal components of rows with missing entries by likelihood: quasi-Newton steps in the metric of EM.
 
 Problem: rows x = μ + W z + σ ε, where z and ε have k and p standard normal numbers. Of row i the entries Oᵢ are known.
 The likelihood of all known entries is to be a maximum over W, μ and σ².
@@ -12,28 +12,36 @@ For column j, sums over the rows in which it is known give the system of its row
 
     Aⱼ = Σ [1, zᵀ; z, C + zzᵀ],  bⱼ = Σ rᵢⱼ [1; z],  Gⱼ = bⱼ − Aⱼ [0; wⱼ]                (3)
 
-−2 Gⱼ/σ² is the gradient of f, and EM adds Aⱼ⁻¹Gⱼ. With s = Σ E(r − Wz)² and N known entries the residual is
+EM adds Aⱼ⁻¹Gⱼ. With s = Σ E(r − Wz)² and N known entries the gradient of f and the residual are
 
-    residual² = Σ Gⱼᵀ Aⱼ⁻¹ Gⱼ / (N σ²) + log²(s / (N σ²)) / 2                            (4)
+    ∂f/∂[μⱼ, wⱼ] = −2 Gⱼ / σ²,  ∂f/∂log σ² = N − s / σ²                                   (4)
+    residual² = Σ Gⱼᵀ Aⱼ⁻¹ Gⱼ / (N σ²) + log²(s / (N σ²)) / 2                            (5)
 
-Two things save passes. In a step z may have any mean m and covariance S, which are those of all posteriors together:
-then W S^½ and μ + W m have standard normal z again (Liu, Rubin & Wu 1998). And of the last points θ and their steps g,
-the combination whose g is shortest is the next point (Walker & Ni 2011); where f rises, the plain step is taken.
-Source: Tipping & Bishop 1999, J. R. Stat. Soc. B 61:611, appendix B; Ilin & Raiko 2010, JMLR 11:1957, section 4; Liu,
-Rubin & Wu 1998, Biometrika 85:755; Walker & Ni 2011, SIAM J. Numer. Anal. 49(4), doi:10.1137/10078356X, algorithm AA.
-Where we differ: all K are one product, of the mask of known entries with products of columns of W, and so are all Aⱼ;
-of both only lower triangles are computed. [0, W] stands for W: then C has a diagonal entry 1 for the mean, which Aⱼ
-leaves out. The next model for any m and S is [μ, W] times a triangle, with [1, mᵀ; m, S + mmᵀ] the triangle times its
-transpose. σ² has a lower limit, because f has no minimum where W z meets all known entries. Steps are compared as they
-change entries, and log σ². The first W has the leading eigenvectors of RᵀR, where R = X − 1μᵀ is 0 at missing entries:
-if a share q of entries is known by chance, its eigenvalues over n q² are too large by (1/q − 1) of the variance only.
-Blocks are copied to the host, where all is computed.
+A step goes where L-BFGS says, by its last pairs of changes of the model and of the gradient, and begins with the metric
+H that EM has. Let z have any mean and covariance in a step of EM, which are those of all n posteriors together, and are
+put into W and μ (Liu, Rubin & Wu 1998): for small steps this adds the second term of
+
+    H [q₀; Q] = [q₀ h / N; σ² Aⱼ⁻¹ Qⱼ / 2 + W M],  M = [Wᵀq / 2n, (WᵀQ + QᵀW) / 8n]       (6)
+
+where q is the column of Q for μ, the others are those of W, and h = log(s / Nσ²) / (s / Nσ² − 1). A step that does not
+lower f is made shorter; if that does not help, and at the start, the step of that EM is taken.
+Source: Tipping & Bishop 1999, J. R. Stat. Soc. B 61:611, appendix B; Liu, Rubin & Wu 1998, Biometrika 85:755;
+Jamshidian & Jennrich 1997, J. R. Stat. Soc. B 59:569, doi:10.1111/1467-9868.00083; Nocedal & Wright 2006, Numerical
+Optimization, algorithms 7.4 and 3.1; Ilin & Raiko 2010, JMLR 11:1957, section 4.
+Where we differ: the first pass keeps rows, all if they are few. The first steps are made with some of
+these, the next ones with more, and passes follow only if there are more rows than were kept. All K are one product, of
+the mask of known entries with products of columns of W, and so are all Aⱼ; of both only lower triangles are computed.
+[0, W] stands for W: then C has a diagonal entry 1 for the mean, which Aⱼ leaves out. σ² has a lower limit, because f
+has no minimum where W z meets all known entries. The first W has the leading eigenvectors of RᵀR, where R = X − 1μᵀ is
+0 at missing entries: if a share q of entries is known by chance, its eigenvalues over n q² are too large by (1/q − 1)
+of the variance only. Blocks are copied to the host, where all is computed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -41,7 +49,7 @@ import numpy as np
 import scipy.sparse
 from scipy.linalg.lapack import dposv, dpotri
 
-from linspec import limit_option, option, tol_option
+from linspec import limit_option, tol_option
 from linspec.arrays import HostArray, to_host
 from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData
@@ -54,13 +62,23 @@ from linspec.solving import Solver
 LEAST_NOISE = 1e-10
 # By which f may rise for each known entry: that is rounding.
 RISE = 1e-10
+# Pairs of changes that are kept.
+PAIRS = 10
 # Products with RᵀR for a start; and its σ² and the square of a column at least, as a share of the variance.
 PRODUCTS = 4
 LEAST = 0.01
+# Known entries that are held; those of each column of a sample, for each number of a row of V; most steps with it, and
+# the residual at their end, as a share of what the choice of rows makes of that of all rows.
+HELD = 2**22
+ENTRIES = 20
+MOST_STEPS = 50
+SAMPLED = 0.3
+# Numbers of the matrices K that are inverted together.
+TOGETHER = 2**16
 
 
-def known_entries(block: Any, mean: HostArray) -> tuple[Any, Any]:
-    """Return R = X − 1μᵀ, 0 where entries are missing, and the mask. Of sparse rows the stored entries are known."""
+def known_entries(block: Any) -> tuple[Any, Any]:
+    """Return X, 0 where entries are missing, and the mask. Of sparse rows the stored entries are known."""
     if hasattr(block, "XT"):
         raise UnsupportedData(
             "X must be dense, or sparse on the host; got sparse rows on a device. Copy them."
@@ -68,32 +86,54 @@ def known_entries(block: Any, mean: HostArray) -> tuple[Any, Any]:
     sparse = hasattr(block, "matrix")
     if sparse:
         rows = block.matrix[block.start : block.start + block.rows]
-        R = scipy.sparse.csr_array(rows, dtype=np.float64, copy=True)
-        R.sum_duplicates()
-        R.data -= mean[R.indices]
+        X = scipy.sparse.csr_array(rows, dtype=np.float64, copy=True)
+        X.sum_duplicates()
     else:
-        R = to_host(block.dense()) - mean
-    mask = R.copy()
-    entries, known = (R.data, mask.data) if sparse else (R, mask)
+        X = np.array(to_host(block.dense()), dtype=np.float64)
+    mask = X.copy()
+    entries, known = (X.data, mask.data) if sparse else (X, mask)
     known[...] = ~np.isnan(entries)
     entries[known == 0] = 0.0
-    return R, mask
+    return X, mask
 
 
-class Products(Reduction):
-    """RᵀR Q for thin Q."""
+def about(X: Any, mask: Any, mean: HostArray) -> Any:
+    """R = X − 1μᵀ, 0 where entries are missing."""
+    if not scipy.sparse.issparse(X):
+        return X - mask * mean
+    R = X.copy()
+    R.data -= mask.data * mean[X.indices]
+    return R
 
-    def __init__(self, mean: HostArray, Q: HostArray) -> None:
-        self.mean = mean
-        self.Q = Q
-        self.columns = Q.shape[1]
+
+class FirstPass(Reduction):
+    """Numbers, sums and squares of the known entries of columns; and every row of the first ones."""
+
+    def __init__(self, p: int, first: float, stride: int) -> None:
+        self.p = p
+        self.last = first
+        self.stride = stride
 
     def zero(self) -> Any:
-        return np.zeros(self.Q.shape)
+        return [*np.zeros((3, self.p)), []]
 
     def add(self, total: Any, blocks: Any, rows: Any) -> None:
-        R, _ = known_entries(blocks[0], self.mean)
-        total += R.T @ (R @ self.Q)
+        X, mask = known_entries(blocks[0])
+        one = np.ones(X.shape[0])
+        for part, entries in zip(total, (mask, X, X * X), strict=False):
+            part += entries.T @ one
+        start = rows.start + self.first
+        kept = slice(-start % self.stride, int(min(max(self.last - start, 0), len(one))), self.stride)
+        total[3].append((X[kept].copy(), mask[kept].copy()))
+
+
+class OfRows(NamedTuple):
+    """R, the mask, z, and the triangles L with LLᵀ = K, of some rows."""
+
+    R: Any
+    mask: Any
+    z: HostArray
+    L: HostArray
 
 
 class Posterior(Reduction):
@@ -107,6 +147,7 @@ class Posterior(Reduction):
         self.i, self.j = np.tril_indices(V.shape[1])
         self.pairs = self.W[:, self.i] * self.W[:, self.j] / noise
         self.columns = len(self.i)
+        self.height = max(TOGETHER // self.columns, 128)
 
     def full(self, lower: HostArray) -> HostArray:
         """Symmetric matrices of these lower triangles."""
@@ -115,118 +156,177 @@ class Posterior(Reduction):
         full[..., self.i, self.j] = full[..., self.j, self.i] = lower
         return full
 
-    def of_rows(self, block: Any) -> Any:
-        """R, the mask, lower triangles of C, z, and the diagonals of triangles L with LLᵀ = K, of some rows."""
-        R, mask = known_entries(block, self.mean)
-        K = self.full(mask @ self.pairs) + np.eye(self.W.shape[1])
-        solved = list(map(dposv, K, R @ self.W / self.noise))
-        L, z, _ = map(np.array, zip(*solved, strict=True))
-        C = np.array([dpotri(factor)[0] for factor, _, _ in solved])  # (1)
-        return R, mask, C[:, self.j, self.i], z, np.diagonal(L, axis1=1, axis2=2)
+    def of_rows(self, X: Any, mask: Any) -> OfRows:
+        """The posterior of some rows."""
+        R = about(X, mask, self.mean)
+        L = np.zeros((*R.shape[:1], *2 * self.W.shape[1:]))
+        L[:, self.i, self.j] = mask @ self.pairs
+        diagonals(L)[...] += 1.0
+        z = R @ self.W / self.noise
+        for triangle, row in zip(L, z, strict=True):  # LAPACK reads the transpose, and writes in place
+            dposv(triangle.T, row, overwrite_a=1, overwrite_b=1)
+        return OfRows(R, mask, z, L)
+
+    def lower(self, L: HostArray) -> HostArray:
+        """The lower triangles of C, which take the place of L."""
+        for triangle in L:
+            dpotri(triangle.T, overwrite_c=1)  # (1)
+        return L[:, self.i, self.j]
 
     def zero(self) -> Any:
         return list(map(np.zeros, (self.pairs.shape, self.W.shape, self.columns, 2)))
 
     def add(self, total: Any, blocks: Any, rows: Any) -> None:
-        R, mask, C, u, diagonals = self.of_rows(blocks[0])
-        total[3] += 2 * np.log(diagonals).sum(), (R * R).sum()
-        u[:, 0] = 1.0
-        second = C + u[:, self.i] * u[:, self.j]
-        second[:, 0] = 1.0
-        total[0] += mask.T @ second  # (3)
-        total[1] += R.T @ u
-        total[2] += second.sum(axis=0)
+        self.add_entries(total, *known_entries(blocks[0]))
+
+    def add_entries(self, total: Any, X: Any, mask: Any) -> None:
+        """Add rows of these entries."""
+        for start in range(0, X.shape[0], self.height):
+            part = mask[start : start + self.height]
+            R, _, u, L = self.of_rows(X[start : start + self.height], part)
+            total[3] += 2 * np.log(diagonals(L)).sum(), (R * R).sum()
+            u[:, 0] = 1.0
+            second = self.lower(L)
+            second += u[:, self.i] * u[:, self.j]
+            second[:, 0] = 1.0
+            total[0] += part.T @ second  # (3)
+            total[1] += R.T @ u
+            total[2] += second.sum(axis=0)
 
 
-class Step(NamedTuple):
-    """What a pass says of a model θ, log σ² and V: f, the residual, the next θ of EM, and that with any m and S."""
+def diagonals(matrices: HostArray) -> HostArray:
+    """Those of some matrices, which may be written."""
+    return np.einsum("ijj->ij", matrices)
 
-    theta: HostArray
-    counts: HostArray
-    loss: float
-    residual: float
-    plain: HostArray
-    expanded: HostArray
+
+class Step:
+    """What sums over rows say of a model θ, log σ² and V: f, its gradient, the residual, and the next step of EM."""
+
+    def __init__(self, theta: HostArray, sums: Posterior, totals: Any, least: float) -> None:
+        A, b, second, (logarithms, squares) = totals
+        self.theta = theta
+        self.sums = sums
+        self.A = sums.full(A)
+        self.second = sums.full(second)
+        counts = self.A[:, 0, 0]
+        self.known = max(counts.sum(), 1.0)
+        G = b - np.einsum("jab,jb->ja", self.A, sums.W)
+        self.A += EPS * (1 + counts.max()) * np.eye(b.shape[1])
+        self.D = np.linalg.solve(self.A, G[..., None])[..., 0]
+        gain = np.vdot(G, self.D) / self.known
+        misfit = squares - np.vdot(b, sums.W)
+        left = max((misfit - np.vdot(G, sums.W)) / self.known, least)
+        self.next_noise = max(left - gain, least)
+        self.loss = self.known * np.log(2 * np.pi * sums.noise) + logarithms + misfit / sums.noise  # (2)
+        ratio = left / sums.noise
+        self.gradient = np.append(self.known * (1 - ratio), -2 * G / sums.noise)  # (4)
+        self.residual = np.sqrt(max(gain, 0.0) / sums.noise + np.log(ratio) ** 2 / 2)  # (5)
+        self.stretch = np.log(ratio) / (ratio - 1) if abs(ratio - 1) > EPS**0.5 else 1.0
+
+    def expanded(self) -> HostArray:
+        """The next model of EM in which z has any mean and covariance."""
+        second = self.second / self.second[0, 0]
+        turn = np.linalg.cholesky(second + EPS * len(second) * np.eye(len(second)))
+        V = self.theta[1:].reshape(self.D.shape) + self.D
+        return np.append(np.log(self.next_noise), V @ turn)
+
+    def metric(self, q: HostArray) -> HostArray:
+        """H of (6) times a vector."""
+        Q, n = q[1:].reshape(self.D.shape), self.second[0, 0]
+        T = self.sums.W.T @ Q
+        M = (T + T.T) / (8 * n)
+        M[:, 0] = T[:, 0] / (2 * n)
+        V = np.linalg.solve(self.A, Q[..., None])[..., 0] * (self.sums.noise / 2) + self.sums.W @ M
+        return np.append(q[0] * self.stretch / self.known, V)
 
 
 class KnownEntries:
-    """Passes over the known entries of a problem; the first learns their means, and the variance about these."""
+    """The known entries of a problem: those of some rows are held, and passes are made over all."""
 
     def __init__(self, problem: Any, passes: Passes) -> None:
-        passes.reserved += problem.certificate_products
         self.rows = problem.X.in_blocks("X")
         self.passes = passes
-        self.variance = float(np.finfo(float).tiny)
-        step = self.step(np.zeros(self.rows.shape[1] + 1))
-        if not np.isfinite(step.loss):
+        n, p = self.rows.shape
+        finite = n < np.inf
+        first_pass = FirstPass(p, n if finite else HELD // p, -(-problem.X.nnz // HELD) if finite else 1)
+        counts, totals, squares, self.held = self.sums(first_pass)
+        self.known = max(counts.sum(), 1.0)
+        self.empty = counts == 0
+        self.means = totals / np.maximum(counts, 1)
+        self.variance = float((squares - totals * self.means).sum() / self.known)
+        if not np.isfinite(squares.sum()):
             raise NonFiniteData(
                 "X must have known entries that are finite; got infinity, or squares beyond 1e308."
             )
-        self.means = step.plain[1:]
-        self.variance = np.exp(step.plain[0])
-        self.known = step.counts.sum()
         if not self.variance > max(100 * EPS * np.square(self.means).max(), 1e-300):
             raise InvalidProblem(
                 f"X must have known entries that vary in a column; got none (n_samples={self.rows.shape[0]}). "
                 "NaN marks missing ones."
             )
+        self.every = int(sum(mask.shape[0] for _, mask in self.held) == self.rows.shape[0])
+        if not self.every:
+            passes.reserved += problem.certificate_products
+        self.last: Step | None = None
 
-    def sums(self, sums: Any) -> Any:
-        """Make one pass."""
-        self.passes.take()
-        between = self.passes.between(self.rows.shape[0])
-        _, total, _, entries = (self.rows.executor or LOCAL).reduce([self.rows], lambda _: sums, between)
+    def sums(self, sums: Any, stride: int = 0) -> Any:
+        """Make a pass; or take every row of these that are held, if their distance is given."""
+        with np.errstate(all="ignore"):
+            if stride:
+                total, entries = sums.zero(), 0.0
+                for X, mask in self.held:
+                    self.passes.look()
+                    sums.add_entries(total, X[::stride], mask[::stride])
+                    entries += X.size / stride
+            else:
+                self.passes.take()
+                between, executor = self.passes.between(self.rows.shape[0]), self.rows.executor or LOCAL
+                _, total, _, entries = executor.reduce([self.rows], lambda _: sums, between)
         self.passes.columns += 2.0 * sums.columns
         self.passes.flops += 4.0 * entries * sums.columns
         return total
 
-    def step(self, theta: HostArray) -> Step:
-        """Make one pass with a model, and solve the systems (3)."""
-        V = theta[1:].reshape(self.rows.shape[1], -1)
-        noise = np.exp(theta[0])
-        sums = Posterior(V, noise)
-        A, b, second, (logarithms, squares) = self.sums(sums)
-        A, second = sums.full(A), sums.full(second)
-        counts = A[:, 0, 0].copy()
-        known = max(counts.sum(), 1.0)
-        G = b - np.einsum("jab,jb->ja", A, sums.W)
-        A += EPS * (1 + counts.max()) * np.eye(b.shape[1])
-        D = np.linalg.solve(A, G[..., None])[..., 0]
-        gain = np.vdot(G, D) / known
-        fitted = np.vdot(b, sums.W)
+    def step(self, theta: HostArray, stride: int) -> Step:
+        """Judge a model by the rows of `sums`."""
         least = LEAST_NOISE * self.variance
-        left = max((squares - fitted - np.vdot(G, sums.W)) / known, least)
-        residual = np.sqrt(max(gain, 0.0) / noise + np.log(left / noise) ** 2 / 2)  # (4)
-        loss = known * np.log(2 * np.pi * noise) + logarithms + (squares - fitted) / noise  # (2)
-        V = np.where(counts[:, None] > 0, V + D, 0.0)
-        plain = np.append(np.log(max(left - gain, least)), V)
-        turn = np.linalg.cholesky(second / second[0, 0] + EPS * len(second) * np.eye(len(second)))
-        return Step(theta, counts, loss, residual, plain, np.append(plain[0], V @ turn))
+        theta[0] = max(theta[0], np.log(least))
+        sums = Posterior(theta[1:].reshape(self.rows.shape[1], -1), np.exp(theta[0]))
+        with np.errstate(all="ignore"):
+            return Step(theta, sums, self.sums(sums, stride), least)
+
+    def judged(self, theta: HostArray) -> Step:
+        """The step of a model by all rows, which is known if the last iterate had it."""
+        if self.last is None or not np.allclose(theta, self.last.theta, rtol=4 * EPS, atol=0):
+            self.last = self.step(theta, self.every)
+        return self.last
+
+    def samples(self, k: int) -> list[int]:
+        """Distances of the rows of samples that grow and have enough rows."""
+        n, p = self.rows.shape
+        entries = sum(mask.shape[0] for _, mask in self.held) * self.known / (n * p)  # of a column
+        return [s for s in (512, 64, 8, 1) if s > self.every and s * ENTRIES * (k + 1) <= entries]
 
 
 @dataclass(frozen=True, kw_only=True)
 class EM(Solver):
-    """EM with expanded parameters, and Anderson's mixing (Liu, Rubin & Wu 1998; Walker & Ni 2011)."""
+    """EM with expanded parameters, and quasi-Newton steps in its metric (Jamshidian & Jennrich 1997)."""
 
     tol: float | None = tol_option()
     max_iterations: int = limit_option(5000)
-    depth: int = option(5, "earlier steps that are mixed; 0: plain EM", kind=int, at_least=0)
 
     def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
-        """Yield a model after each pass, but for those after which f has risen."""
-        step = moments.step(_begun(problem.k, moments, context, start))
-        pairs: list[Any] = []
-        while True:
+        """Yield a model after each step that lowers f, by all rows."""
+        samples = moments.samples(problem.k)
+        theta = _begun(problem.k, moments, context, start, [*samples, 1][0])
+        for stride in [] if start else samples:
+            for step in islice(_descent(partial(moments.step, stride=stride), theta), MOST_STEPS):
+                theta = step.theta
+                if step.residual <= max(context.tol, SAMPLED * np.sqrt(theta.size / step.known)):
+                    break
+        for step in _descent(partial(moments.step, stride=moments.every), theta):
+            moments.last = step
             V = step.theta[1:].reshape(-1, problem.k + 1)
             arrays = {"weights": V[:, 1:], "mean": V[:, 0], "noise_variance": np.exp(step.theta[0])}
             yield Iterate(step.residual, arrays.copy)
-            last = step.loss + RISE * moments.known
-            after = step.expanded if self.depth else step.plain
-            pairs = [*pairs, (step.theta, after)][-self.depth - 1 :]
-            step = moments.step(_mixed(np.array(pairs), moments.rows.shape[1]))
-            if not step.loss <= last:
-                pairs = []
-                step = moments.step(after)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate:
@@ -234,30 +334,59 @@ class EM(Solver):
         return sweeps_estimate(replace(sizes, k=(sizes.k + 1) ** 2), 30)
 
 
-def _mixed(pairs: HostArray, p: int) -> HostArray:
-    """The combination of pairs of a point and the next one whose step is shortest."""
-    points, ends = pairs.transpose(1, 0, 2)
-    steps = ends - points
-    steps[:, 0] *= np.sqrt(p / 2 * np.exp(points[-1, 0]))
-    shares = np.linalg.lstsq(np.diff(steps, axis=0).T, steps[-1], rcond=EPS**0.5)[0]
-    theta: HostArray = ends[-1] - shares @ np.diff(ends, axis=0)
-    return theta
+def _descent(judge: Callable[[HostArray], Step], theta: HostArray) -> Iterator[Step]:
+    """Yield models of which each has a smaller f than the one before."""
+    pairs: list[Any] = []
+    step = judge(theta)
+    while True:
+        yield step
+        new = _shortened(judge, step, _direction(step, pairs)) if pairs else None
+        if new is None:
+            pairs = []
+            new = judge(step.expanded())
+        s, y = new.theta - step.theta, new.gradient - step.gradient
+        if s @ y > EPS**0.5 * abs(s @ step.gradient):
+            pairs = [*pairs, (s, y)][-PAIRS:]
+        step = new
 
 
-def _begun(k: int, moments: KnownEntries, context: Context, start: Any) -> HostArray:
+def _shortened(judge: Callable[[HostArray], Step], step: Step, d: HostArray) -> Step | None:
+    """The model at the end of d, or after a quarter of it, if it has a smaller f."""
+    for length in (1.0, 0.25):
+        new = judge(step.theta + length * d)
+        if new.loss <= step.loss + 1e-4 * length * (step.gradient @ d) + RISE * step.known:
+            return new
+    return None
+
+
+def _direction(step: Step, pairs: list[Any]) -> HostArray:
+    """That of L-BFGS, by pairs of changes (Nocedal & Wright, algorithm 7.4)."""
+    q, shares = -step.gradient, []
+    for s, y in reversed(pairs):
+        shares.append((s @ q) / (s @ y))
+        q = q - shares[-1] * y
+    r = step.metric(q)
+    for s, y in pairs:
+        r += (shares.pop() - (y @ r) / (s @ y)) * s
+    return r
+
+
+def _begun(k: int, moments: KnownEntries, context: Context, start: Any, stride: int) -> HostArray:
     """The model of a start, or of the leading eigenvectors of RᵀR, as if what is missing were chosen at random."""
-    means = moments.means
-    variance = moments.variance
+    means, variance = moments.means, moments.variance
     n, p = moments.rows.shape
     start = start or {}
     W = to_host(start.get("weights", np.zeros((p, 0))))
     if W.shape[1] != k:
-        share = moments.known / (n * p)
-        random = context.rng.standard_normal((p, k))
-        krylov = block_krylov(lambda Q: moments.sums(Products(means, Q)), random, k, context.rng)
+        parts = [about(X[::stride], mask[::stride], means) for X, mask in moments.held]
+        random, share = context.rng.standard_normal((p, k)), moments.known / (n * p)
+        krylov = block_krylov(lambda Q: sum(R.T @ (R @ Q) for R in parts), random, k, context.rng)
         *_, pairs = islice(krylov, PRODUCTS)
-        values = pairs.values / (n * share**2) + (1 - 1 / share) * variance
+        rows = sum(R.shape[0] for R in parts)
+        values = pairs.values / (rows * share**2) + (1 - 1 / share) * variance
         W = pairs.vectors() * np.sqrt(np.maximum(values, LEAST * variance))
     noise = max(variance - np.vdot(W, W) / p, LEAST * variance)
     mean, noise = start.get("mean", means), start.get("noise_variance", noise)
-    return np.append(np.log(noise), np.column_stack([mean, W]))
+    V = np.column_stack([to_host(mean), W])
+    V[moments.empty] = 0.0
+    return np.append(np.log(noise), V)

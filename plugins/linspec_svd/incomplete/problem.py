@@ -28,7 +28,7 @@ from linspec.iteration import Certificate
 from linspec.linalg import EPS, signs_of_columns, tall_svd
 from linspec.rows import Passes
 from linspec.solving import NewRows, check_columns
-from linspec_svd.incomplete.em import LEAST_NOISE, KnownEntries, Posterior
+from linspec_svd.incomplete.em import LEAST_NOISE, KnownEntries, OfRows, Posterior, known_entries
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -93,7 +93,7 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         InvalidProblem
             The columns are not those of the training data.
         """
-        return self._by_rows(X, lambda _, rows: rows[3][:, 1:])
+        return self._by_rows(X, lambda _, rows: rows.z[:, 1:])
 
     @with_device
     def score_errors(self, X: Any) -> Array:
@@ -109,7 +109,8 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
             The fewer entries of a row are known, the larger: 1 if none is.
         """
         return self._by_rows(
-            X, lambda posterior, rows: np.sqrt(rows[2][:, posterior.i == posterior.j][:, 1:])
+            X,
+            lambda posterior, rows: np.sqrt(posterior.lower(rows.L)[:, posterior.i == posterior.j][:, 1:]),
         )
 
     @with_device
@@ -126,7 +127,8 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
             Dense; NaN in a column that had no known entry in training.
         """
         return self._by_rows(
-            X, lambda posterior, rows: posterior.mean + np.where(rows[1], rows[0], rows[3] @ posterior.W.T)
+            X,
+            lambda posterior, rows: to_host(self.mean) + np.where(rows.mask, rows.R, rows.z @ posterior.W.T),
         )
 
     @with_device
@@ -144,12 +146,11 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
             1 − Σ (x − E[x | others])² / Σ (x − μ)²: at most 1, and below 0 if means would do better.
         """
 
-        def squares(posterior: Posterior, rows: Any) -> HostArray:
-            R, mask, C, z, _ = rows
-            leverages = (C * np.where(posterior.i == posterior.j, 1, 2)) @ posterior.pairs.T
-            errors = mask * (R - z @ posterior.W.T)
-            errors = errors / np.maximum(1 - leverages, EPS)  # (1)
-            return np.array([[np.vdot(errors, errors), np.vdot(R, R)]])
+        def squares(posterior: Posterior, rows: OfRows) -> HostArray:
+            twice = np.where(posterior.i == posterior.j, 1, 2)
+            leverages = (posterior.lower(rows.L) * twice) @ posterior.pairs.T
+            errors = rows.mask * (rows.R - rows.z @ posterior.W.T) / np.maximum(1 - leverages, EPS)  # (1)
+            return np.array([[np.vdot(errors, errors), np.vdot(rows.R, rows.R)]])
 
         errors, total = to_host(self._by_rows(X, squares)).sum(axis=0)
         return float(1 - errors / total)
@@ -168,22 +169,24 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         """
         return NewRows.of(self, "X").restored(scores, self.weights.T, "scores")
 
-    def _by_rows(self, X: Any, make: Callable[[Posterior, Any], HostArray]) -> Array:
+    def _by_rows(self, X: Any, make: Callable[[Posterior, OfRows], HostArray]) -> Array:
         """What is made of some rows and their posterior, one below the other, in the library of the rows."""
         A = self._operators("transform", (X,), {})["X"]
         check_columns(self, "X", A)
-        p, k = self.weights.shape
-        if A.shape[1] != p:
-            raise InvalidProblem(f"X must have the {p} columns of the training data; got {A.shape[1]}.")
-        V = np.column_stack([to_host(self.mean), to_host(self.weights)])
+        mean, W = to_host(self.mean), to_host(self.weights)
+        if A.shape[1] != len(mean):
+            raise InvalidProblem(
+                f"X must have the {len(mean)} columns of the training data; got {A.shape[1]}."
+            )
+        seen, parts = ~np.isnan(mean), []
+        V = np.column_stack([np.where(seen, mean, 0.0), W])
         posterior = Posterior(V.astype(np.float64), self.noise_variance)
-        parts, height = [], max(2**21 // (p * k), 1)  # rows
         for block in A.in_blocks("X").blocks():
-            for start in range(0, block.rows, height):
-                R, mask, *moments = posterior.of_rows(block.cut(start, min(start + height, block.rows)))
-                if A.sparse:
-                    R, mask = R.toarray(), mask.toarray()
-                parts.append(make(posterior, (R, mask, *moments)))
+            for start in range(0, block.rows, posterior.height):
+                rows = block.cut(start, min(start + posterior.height, block.rows))
+                X, mask = (part.toarray() if A.sparse else part for part in known_entries(rows))
+                mask *= seen
+                parts.append(make(posterior, posterior.of_rows(X * seen, mask)))
         return A.device.asarray(np.concatenate(parts), A.dtype)
 
 
@@ -245,11 +248,11 @@ class IncompletePCA(ls.Problem[IncompletePCASolution], adjusts_rows=False):
     def certify(self, moments: KnownEntries, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Judge W, μ and σ² by one pass, and put them into the form of the answer."""
         W, mean, noise = (to_host(arrays[name]) for name in self.found)
-        step = moments.step(np.append(np.log(noise), np.column_stack([mean, W])))
+        step = moments.judged(np.append(np.log(noise), np.column_stack([mean, W])))
         variance = float(np.exp(step.theta[0]))
         P, s, _ = tall_svd(W)
         W = P * s * signs_of_columns(P, HOST)
-        empty = step.counts == 0
+        empty = moments.empty
         fields = {
             "weights": self.X.device.asarray(W, self.X.dtype),
             "explained_variance": s**2 + variance,
