@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse
-import scipy.sparse.linalg
 from planted import sharing
 
 import linspec
@@ -84,8 +83,7 @@ def test_dependent_columns_count_for_nothing(dtype):
     assert metrics.tcc(X, Y, 0 * W, V) == 0.0
     W, Z = planted([0.4, 0.2])
     wide = np.column_stack([W, W[:, 0], W @ [1.0, 3.0], np.zeros(len(W))]).astype(dtype)
-    for metric in (None, np.eye(len(W))):
-        np.testing.assert_allclose(metrics.principal_angles(wide, Z, metric), [0.4, 0.2], rtol=tol)
+    np.testing.assert_allclose(metrics.principal_angles(wide, Z), [0.4, 0.2], rtol=tol)
 
 
 def test_a_device_without_float64_array_api_strict():
@@ -125,13 +123,6 @@ def planted(angles, p=40, seed=0, mix=True):
     return W, Z
 
 
-def a_metric(p=40):
-    """A metric of condition 100, and the inverse of its root."""
-    U = np.linalg.qr(np.random.default_rng(3).standard_normal((p, p)))[0]
-    root = (U * np.geomspace(1.0, 10.0, p)) @ U.T
-    return root @ root, np.linalg.inv(root)
-
-
 GRADED = [math.pi / 2, 1.2, 0.3, 1e-4, 1e-7, 1e-9, 1e-12]
 
 
@@ -144,25 +135,6 @@ def test_angles_of_all_sizes_side_by_side(array):
     np.testing.assert_allclose(metrics.principal_angles(W, Z), GRADED, atol=1e-13)
     assert metrics.subspace_distance(W, W) < 1e-15
     assert metrics.subspace_distance(np.eye(3), np.ones((3, 3)) + np.eye(3)) < 1e-15  # the whole space
-
-
-METRICS = {
-    "array": np.asarray,
-    "sparse": scipy.sparse.csr_array,
-    "SciPy operator": scipy.sparse.linalg.aslinearoperator,
-    "function": lambda S: lambda V: S @ V,
-    "list": lambda S: S.tolist(),
-}
-
-
-@pytest.mark.parametrize("kind", METRICS)
-def test_angles_in_a_metric_are_those_of_the_mapped_spans(kind, array):
-    S, inverse_root = a_metric()
-    W, Z = (inverse_root @ B for B in planted(GRADED, mix=False))
-    np.testing.assert_allclose(metrics.principal_angles(W, Z, METRICS[kind](S)), GRADED, atol=1e-13)
-    u, v, S = array(np.array([1.0, 0.0])), array(np.array([0.0, 1.0])), array(np.array([[1, 0.6], [0.6, 1]]))
-    assert metrics.subspace_distance(u, v) == pytest.approx(1.0)
-    assert metrics.subspace_distance(u, v, S) == pytest.approx(0.8)
 
 
 A, B, U, V = a_pair(n=40)
@@ -183,8 +155,7 @@ DISTANCE = metrics.subspace_distance
         ),
         (metrics.pcc, (A, B, U, V, (0 * U, 0 * V)), "no correlation"),
         (DISTANCE, (W2, Z2[:, :1]), r"equally many dimensions; got 2 \(2 columns\) and 1"),
-        (DISTANCE, (W2, Z2, np.triu(np.ones((40, 40)))), "symmetric"),
-        (DISTANCE, (W2, Z2, -np.eye(40)), "positive semidefinite"),
+        (DISTANCE, (W2, 0 * Z2), "Z must have a column that is not of length zero; got 2 that are"),
     ],
 )
 def test_what_does_not_fit_is_refused(score, args, words):
