@@ -11,7 +11,6 @@ from linspec.certificates.linear import (
 from linspec.certificates.metric import SKETCH_ROWS, Metric, NearDiagonal, Preconditioned
 from linspec.certificates.norms import (
     cuts_short_ones,
-    enclosure,
     gram_pays,
     noise_of,
     norms_of_held,
@@ -30,7 +29,6 @@ __all__ = [
     "certify_linear",
     "cuts_short_ones",
     "digits",
-    "enclosure",
     "gram_pays",
     "metric_pays",
     "needs_metric",

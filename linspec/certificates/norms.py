@@ -3,15 +3,6 @@
 Problem: the norm of Sᵢ⁻¹ of every view i, with Sᵢ = XᵢᵀXᵢ + rᵢI, without a pass of its own.
 Method: held Gram matrices or a held triangle give it. Else a sketch rides on the next pass, or random signs beside the
 blocks of that pass make a preconditioner. Directions that a Gram matrix has cut are multiplied once by the rows.
-
-`enclosure` says how far exact values of a symmetric pencil H w = θ S w lie from computed ones, for SVD and all problems
-like it. H and S act on one or several views; S is diagonal in them. With N Nᵀ ≈ S⁻¹ in each view (`Metric`), values θ
-and vectors W,
-
-    δ = ‖Nᵀ(HW - SWΘ)‖₂ / √λmin(WᵀSW):                                                  (1)
-
-as many exact values as there are columns lie within δ of the θ (Kahan 1967; Parlett 1998, The Symmetric Eigenvalue
-Problem, 11.5). No condition number enters. That no larger value is missing is not said.
 """
 
 from __future__ import annotations
@@ -23,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray, is_array, to_host
+from linspec.arrays import Array, is_array, to_host
 from linspec.blocks.sparse_loops import SparseMinusThin
 from linspec.certificates.linear import sketch_pays
 from linspec.certificates.metric import SKETCH_ROWS, Metric, NearDiagonal, Preconditioned
@@ -270,28 +261,3 @@ def rounding_of(moments: Moments, metrics: Sequence[Metric]) -> float:
         squared = 0.0 if moments.held is None else (EPS if A.readable else A.rounding) / metric.least**2
         errors.append(max(entries, squared))
     return min(max(errors), 1.0)
-
-
-def enclosure(
-    metrics: Sequence[Metric | None], gaps: Sequence[HostArray], G: HostArray
-) -> tuple[float, float]:
-    """Return δ of formula (1), and λmin(WᵀSW), which is far below 1 if the vectors are dependent.
-
-    Parameters
-    ----------
-    metrics : sequence of Metric or None
-        None where S is the identity.
-    gaps : sequence of numpy.ndarray of shape (pᵢ, q)
-        HW - SWΘ in each view.
-    G : numpy.ndarray of shape (q, q)
-        WᵀSW.
-    """
-    least = float(np.linalg.eigvalsh((G + G.T) / 2)[0]) if len(G) else 1.0
-    pairs = list(zip(metrics, gaps, strict=True))
-    rows = np.vstack([gap if metric is None else metric.dual(gap) for metric, gap in pairs])
-    largest = float(np.abs(rows).max(initial=0.0)) or 1.0
-    rows = rows / largest
-    squared = np.linalg.eigvalsh(rows.T @ rows).max(initial=0.0)
-    up = max(1.0 if metric is None else metric.up for metric in metrics)
-    length = up * largest * float(np.sqrt(max(squared, 0.0)))
-    return length / float(np.sqrt(max(least, 0.01))), least

@@ -30,7 +30,7 @@ WITHOUT_EXAMPLE = {
 
 LATER = {
     "certificates": """
-        LinearCertificate Metric NearDiagonal Preconditioned certify_linear digits enclosure gram_pays metric_pays
+        LinearCertificate Metric NearDiagonal Preconditioned certify_linear digits gram_pays metric_pays
         needs_metric noise_of rounding_of short_directions sketch_pays weakest
     """,
     "iteration": "Outcome Progress ritz_iterates run",
