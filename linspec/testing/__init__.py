@@ -15,8 +15,6 @@ A check ends at its first fault.
 
 from __future__ import annotations
 
-from typing import Any
-
 from linspec.testing.checks import BACKENDS, Backend, CheckFailed, check_operator
 from linspec.testing.kit import Report, conformance, run_checks
 from linspec.testing.references import Case, Reference, cases, planted, second_moments, spectral
@@ -36,9 +34,3 @@ __all__ = [
     "second_moments",
     "spectral",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name.startswith("_"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    raise ImportError(f"linspec.testing has no {name!r}; docs/about/stability.md says what there is.")
