@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import itertools
 import math
 from abc import ABC
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,7 @@ from linspec.operators.base import chosen_rows
 from linspec.registry.options import ForeignNames, parameters_of, unknown_name
 from linspec.rows import Moments as RowMoments
 from linspec.rows import Passes, Preprocessing
-from linspec.solving.fields import Statement, view_names
+from linspec.solving.fields import Statement, each_part, parts_of, view_names
 from linspec.solving.shared_moments import Moments
 from linspec.solving.solution import Solution
 from linspec.solving.stating import (
@@ -169,11 +170,22 @@ class Problem(ForeignNames, ABC, Generic[S_co]):
 
     def for_preprocessed(self, moments: Any, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
         """Convert the arrays of an answer to those of the preprocessed matrices, as a Solver begins at them."""
-        return arrays
+        return self._converted(moments, arrays, lambda fitted, W: fitted.unscaled(W))
 
     def for_data(self, moments: Any, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
         """Convert the arrays of an iterate of a Solver to the columns of the data."""
-        return arrays
+        return self._converted(moments, arrays, lambda fitted, W: fitted.scaled(W))
+
+    def _converted(self, moments: Any, arrays: Mapping[str, Any], convert: Any) -> Mapping[str, Any]:
+        """Convert the weights of columns that are scaled by a function of what is known of their matrix."""
+        names = [name for name in self.solution.layout.scaled.values() if self.scale and name in arrays]
+        if names:
+            moments.fit(*range(sum(len(parts_of(arrays[name])) for name in names)))
+        numbers = itertools.count()
+        converted = {
+            name: each_part(arrays[name], lambda W: convert(moments.fitted[next(numbers)], W)) for name in names
+        }
+        return {**arrays, **converted}
 
     def start(self, given: Any) -> dict[str, Array]:
         """Check the vectors of an earlier answer, and return them as a solver starts from them."""

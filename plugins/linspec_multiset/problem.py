@@ -160,18 +160,6 @@ class MultisetCCA(ls.Problem[MultisetCCASolution]):
         ]
         return AbsentRows(rows, preprocessings, self.present, self.view_weights, w, **options)
 
-    def for_preprocessed(self, moments: Moments, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-        if self.scale:
-            moments.fit()
-        scaled = range(len(self.views) * self.scale)
-        W = list(arrays["weights"])
-        W[: len(scaled)] = [moments.fitted[i].unscaled(W[i]) for i in scaled]
-        return {**arrays, "weights": tuple(W)}
-
-    def for_data(self, moments: Moments, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-        W = arrays["weights"]
-        return {**arrays, "weights": tuple(moments.fitted[i].scaled(V) for i, V in enumerate(W))}
-
     def certify(self, moments: Any, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Judge `weights`, and make the solution's fields (`linspec_multiset.certificate`)."""
         return certify(self, moments, arrays, tol)

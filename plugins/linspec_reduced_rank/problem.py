@@ -180,8 +180,6 @@ class ReducedRankRegression(ls.Problem[ReducedRankRegressionSolution]):
         return self.width
 
     resolution = ls.Discriminant.resolution
-    for_preprocessed = ls.Discriminant.for_preprocessed
-    for_data = ls.Discriminant.for_data
 
     def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Judge `weights` as those of `linspec.Discriminant`, and compute the factors of Y."""

@@ -518,21 +518,8 @@ class CCA(Problem[CCASolution]):
 
     def for_preprocessed(self, moments: Moments, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
         """The weights to start from; their lengths do not matter, so extremely large or small ones are rescaled."""
-        if moments.pre.scale:
-            moments.fit()
-        weights = {}
-        for i, name in enumerate(("x_weights", "y_weights")):
-            W = moments.operators[i].device.blocks.asarray(arrays[name])
-            W = moments.fitted[i].unscaled(W) if moments.pre.scale else W
-            weights[name] = W * 2.0 ** -math.frexp(largest_magnitude(W))[1]
-        return weights
-
-    def for_data(self, moments: Moments, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-        scaled = {}
-        for i, name in enumerate(("x_weights", "y_weights")):
-            W = arrays[name]
-            scaled[name] = moments.fitted[i].scaled(W) if moments.fitted else W
-        return {**arrays, **scaled}
+        weights = super().for_preprocessed(moments, arrays)
+        return {name: W * 2.0 ** -math.frexp(largest_magnitude(W))[1] for name, W in weights.items()}
 
     def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Certify `x_weights` and `y_weights`, and make the solution's fields (`linspec.families.cca.certificate`)."""

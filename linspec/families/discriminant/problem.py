@@ -640,17 +640,6 @@ class Discriminant(ls.Problem[DiscriminantSolution]):
         fields |= self._of_classes(to_host(known.C.T @ W), moments.fitted[0].total)
         return certificate._replace(fields=fields)
 
-    def for_preprocessed(self, moments: Moments, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-        if moments.pre.scale:
-            moments.fit(0)
-            W = moments.operators[0].device.blocks.asarray(arrays["weights"])
-            return {**arrays, "weights": moments.fitted[0].unscaled(W)}
-        return arrays
-
-    def for_data(self, moments: Moments, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-        W = arrays["weights"]
-        return {**arrays, "weights": moments.fitted[0].scaled(W) if moments.fitted else W}
-
     @property
     def resolution(self) -> float:
         """An eigenvalue λ counts as zero if √λ is at most this fraction of √λ₁, where λ₁ is the largest eigenvalue."""

@@ -237,19 +237,6 @@ class LeastSquares(WithRidges[LeastSquaresSolution]):
         """
         return self.columns_of_start(given, "x", self.A.shape[1], "columns and right-hand sides")
 
-    def for_preprocessed(self, moments: Moments, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-        if moments.pre.scale:
-            moments.fit(0)
-            return {
-                **arrays,
-                "x": moments.fitted[0].unscaled(moments.operators[0].device.blocks.asarray(arrays["x"])),
-            }
-        return arrays
-
-    def for_data(self, moments: Moments, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-        x = arrays["x"]
-        return {"x": moments.fitted[0].scaled(x) if moments.fitted else x}
-
     def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Certify coefficients `x`, and make the solution's fields.
 
