@@ -23,7 +23,7 @@ from typing import Any, cast
 import numpy as np
 
 import linspec as ls
-from linspec.arrays import Array, Device, HostArray, reciprocal, to_host
+from linspec.arrays import Array, Device, HostArray, to_host
 from linspec.certificates import (
     SKETCH_ROWS,
     Metric,
@@ -36,7 +36,7 @@ from linspec.certificates import (
     sketch_pays,
 )
 from linspec.iteration import Certificate
-from linspec.linalg import EPS, leading_svd, orthonormal, ratio, selection_matrix, signs_of_columns
+from linspec.linalg import EPS, leading_svd, orthonormal, ratio, signs_of_columns
 from linspec.rows import Moments
 from linspec.solving.verdict import Finding, fewer_than_asked
 from linspec.status import Status
@@ -233,25 +233,20 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certif
     known = directions_of(problem, moments, judges=True)
     device = known.device
     W, C = device.asarray(arrays["weights"]), known.C
-    values = arrays.get("eigenvalues")
-    if values is not None:
-        order = np.argsort(-np.asarray(values), kind="stable")
-        W = W @ device.asarray(selection_matrix(len(order), order))
-        values = np.asarray(values)[order]
     nothing = device.norm(C) <= rounding_of(problem, moments)
     if nothing:
-        W, values = W[:, :0], np.zeros(0)
+        W = W[:, :0]
     if known.exact:
-        W, lack, values = _by_coordinates(known, W, values)
+        W, lack, values = _by_coordinates(known, W)
         y = known.metric.coordinates(W)  # of what is returned
     else:
-        W, y, lack, values = _by_products(problem, moments, known, W, values)
+        W, y, lack, values = _by_products(problem, moments, known, W)
     k = min(problem.k, len(values))
     W, y, values, after = W[:, :k], y[:, :k], values[:k], values[k:]
     image = known.T @ (known.T.T @ y) if known.exact else known.metric.dual(C @ (C.T @ W))
     gap = image - y * device.asarray(values)
     residual = ratio(device.norm(gap), device.norm(image))
-    if arrays.get("complete"):
+    if arrays.get("complete") and not nothing:
         residual = max(residual, lack)
     residual = math.hypot(residual, _rounding_of_weights(problem, moments, W))
     W = W * device.asarray(signs_of_columns(W, device))
@@ -300,42 +295,33 @@ def _of_missing(
     return notes
 
 
-def _by_coordinates(known: Directions, W: Array, values: HostArray | None) -> tuple[Array, float, HostArray]:
+def _by_coordinates(known: Directions, W: Array) -> tuple[Array, float, HostArray]:
     """Directions in the span of W, what the span lacks (3), and their λ, where N is exact."""
-    device, Y, lack = known.device, known.metric.coordinates(W), 0.0
-    if values is None:
-        P, _ = orthonormal(Y)
-        PtT = P.T @ known.T
-        lack = ratio(device.norm(known.T - P @ PtT), device.norm(known.T))
-        U, sigma = known.leading(PtT)
-        y, values = P @ U, sigma**2
-    else:
-        y = Y * device.asarray(reciprocal(to_host(device.column_norms(Y))))
-    return known.metric.shortest(known.metric.lift(y)), lack, values
+    P, _ = orthonormal(known.metric.coordinates(W))
+    PtT = P.T @ known.T
+    lack = ratio(known.device.norm(known.T - P @ PtT), known.device.norm(known.T))
+    U, sigma = known.leading(PtT)
+    return known.metric.shortest(known.metric.lift(P @ U)), lack, sigma**2
 
 
 def _by_products(
-    problem: ls.Discriminant, moments: Moments, known: Directions, W: Array, values: HostArray | None
+    problem: ls.Discriminant, moments: Moments, known: Directions, W: Array
 ) -> tuple[Array, Array, float, HostArray]:
     """The same by one pass, where N is not exact, with their coordinates NᵀMW."""
-    device, C, ridge, lack = known.device, known.C, problem.ridge, 0.0
-    if values is None:
-        W, _ = orthonormal(W)
+    device, C, ridge = known.device, known.C, problem.ridge
+    W, _ = orthonormal(W)
     XtXW, R = moments.products_with_triangle(W)
     images = np.vstack([R, np.linalg.qr(to_host(W)).R * math.sqrt(ridge)])
-    if values is None:
-        _, s, Vt = np.linalg.svd(images, full_matrices=False)
-        squares = float(moments.fitted[0].squares.sum()) + ridge
-        live = s > NULL * moments.operators[0].rounding * math.sqrt(squares)
-        turn = device.asarray(Vt.T[:, live] / s[live])
-        F = (W @ turn).T @ C
-        left = C - ((XtXW + W * ridge) @ turn) @ F
-        lack = ratio(*(float(device.norm(known.metric.dual(V))) for V in (left, C)))
-        U, sigma = known.leading(F)
-        turn, values = turn @ U, sigma**2
-    else:
-        turn = device.asarray(np.diag(reciprocal(np.linalg.norm(images, axis=0))))
-    return W @ turn, known.metric.dual((XtXW + W * ridge) @ turn), lack, values
+    _, s, Vt = np.linalg.svd(images, full_matrices=False)
+    squares = float(moments.fitted[0].squares.sum()) + ridge
+    live = s > NULL * moments.operators[0].rounding * math.sqrt(squares)
+    turn = device.asarray(Vt.T[:, live] / s[live])
+    F = (W @ turn).T @ C
+    left = C - ((XtXW + W * ridge) @ turn) @ F
+    lack = ratio(*(float(device.norm(known.metric.dual(V))) for V in (left, C)))
+    U, sigma = known.leading(F)
+    turn = turn @ U
+    return W @ turn, known.metric.dual((XtXW + W * ridge) @ turn), lack, sigma**2
 
 
 def rounding_of(problem: ls.Discriminant, moments: Moments) -> float:
