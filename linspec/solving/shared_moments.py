@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from linspec import rows
-from linspec.arrays import Array, Device, HostArray, is_array, on_device, random_generator, to_host
+from linspec.arrays import Array, Device, is_array, on_device
 from linspec.cost import EXPECTED_PRODUCTS
 from linspec.errors import AccuracyWarning, InvalidProblem, shown, warn
 from linspec.frames import check_order
@@ -27,7 +27,7 @@ from linspec.solving.verdict import lost_digits
 
 
 class Moments:
-    """Products, Gram matrices, triangle and sketch of one matrix, or of several with the same rows.
+    """Products and Gram matrices of one matrix, or of several with the same rows.
 
     Parameters
     ----------
@@ -258,48 +258,3 @@ class Moments:
             self._form = "dense"
             upper = [G for i, row in enumerate(self._moments.gram()) for G in row[i:]]
             return tuple(G if is_array(G) else G.toarray() for G in upper)
-
-    def triangle(self) -> HostArray:
-        """Return R of the QR factorisation of all matrices side by side, in one pass: digits are not squared.
-
-        It is held from now on, and products with it take no pass.
-
-        Returns
-        -------
-        numpy.ndarray of shape (m, p + q + …)
-            With at most p + q + … rows, and RᵀR the Gram matrix.
-        """
-        with locked(self), on_device(self.device):
-            if self._moments.root is None:
-                self._moments.triangle()
-            return np.hstack([to_host(R) for R in self._moments.root])
-
-    def sketch(self, size: int, rng: Any = None) -> list[HostArray]:
-        """Compute Ω X of each matrix in one pass, with the same random Ω of a few rows.
-
-        Ω adds each row, with random signs, to 8 rows of the sketch: a subspace embedding where `size` is a few times
-        the number of columns (Cohen 2016, SODA, 278-287). It depends on the seed and on the number of the row alone.
-
-        Parameters
-        ----------
-        size : int
-            The rows of Ω.
-        rng : numpy.random.Generator, int or None, default None
-            The source of the seed of Ω.
-
-        Returns
-        -------
-        list of numpy.ndarray of shape (size, p)
-
-        Raises
-        ------
-        InvalidProblem
-            `size` is less than 1.
-        """
-        if size < 1:
-            raise InvalidProblem(f"size must be at least 1; got {shown(size)}.")
-        with locked(self), on_device(self.device):
-            moments = self._moments.again(self._moments.passes)
-            moments.sketch_rows = int(size)
-            moments.seed = int(random_generator(rng).integers(2**63))
-            return moments.sketch()

@@ -12,6 +12,7 @@ import pytest
 from backends import BACKENDS
 
 import linspec as ls
+from linspec import rows
 from linspec.arrays import to_host
 from linspec.errors import InvalidOption, InvalidProblem, UnsupportedData
 
@@ -54,7 +55,11 @@ def test_every_matrix_is_sketched_by_the_same_matrix_which_the_seed_determines(k
     """The sketch of [A B I] shows Ω; ΩA and ΩB are products with it."""
 
     def sketch(*data: Any, center: bool = False) -> Any:
-        return ls.Moments(*data, center=center).sketch(50, np.random.default_rng(5))
+        blocks = [ls.as_operator(matrix).in_blocks() for matrix in data]
+        return [
+            to_host(S)
+            for S in rows.Moments(blocks, rows.Preprocessing(center), sketch_rows=50, seed=5).sketch()
+        ]
 
     Omega = sketch(np.hstack([A, B, np.eye(N)]))[0][:, P + Q :]
     for found, exact in zip(sketch(KINDS[kind](A), KINDS[kind](B)), (Omega @ A, Omega @ B), strict=True):
