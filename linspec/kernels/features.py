@@ -401,8 +401,6 @@ def fourier(kernel: Any, p: int, D: int, rng: Any = None) -> FourierMap:
 
     Raises
     ------
-    InvalidProblem
-        p or D is out of range.
     MissingCapability
         The kernel has no random Fourier features.
     UnsupportedData
@@ -420,9 +418,6 @@ def fourier(kernel: Any, p: int, D: int, rng: Any = None) -> FourierMap:
            [0.9, 1. ]])
     """
     kernel = as_kernel(kernel)
-    for what, value in (("p", p), ("D", D)):
-        if not is_number(value, int) or value < 1:
-            raise InvalidProblem(f"{what} must be an integer of at least 1; got {shown(value)}.")
     if not isinstance(kernel, RBF | Laplacian):
         raise MissingCapability(
             f"random Fourier features exist here for kernels of differences, rbf and laplacian; got {kernel}. Take "

@@ -205,7 +205,7 @@ class Kernel(ABC):
 
 @dataclass(frozen=True)
 class Linear(Kernel):
-    """k(x, z) = xᵀz.
+    """k(x, z) = xᵀz, with which kernel methods become linear methods.
 
     Examples
     --------
@@ -234,6 +234,14 @@ class Linear(Kernel):
 @dataclass(frozen=True)
 class Polynomial(Kernel):
     """k(x, z) = (γ xᵀz + c)ᵈ.
+
+    Parameters
+    ----------
+    degree : int, default 2
+    offset : float, default 1.0
+        c, at least 0.
+    gamma : float or "scale", default "scale"
+        γ. "scale" is 1 / (mean of |x|²) over at most 1,000 rows, which the generator of the run draws.
 
     Examples
     --------
@@ -348,6 +356,14 @@ class _OfDistances(Kernel):
 class RBF(_OfDistances):
     """k(x, z) = exp(−|x − z|²/2s²), the Gaussian kernel.
 
+    Parameters
+    ----------
+    scale : float or "median", default "median"
+        s, in the units of the data. "median" is the median distance between at most 1,000 rows (if most pairs are
+        equal, between those that differ), drawn by the generator of the run.
+    factor : float, default 1.0
+        With "median", the scale is `factor` times the median.
+
     Examples
     --------
     >>> import numpy as np
@@ -391,7 +407,15 @@ class RBF(_OfDistances):
 
 @dataclass(frozen=True)
 class Laplacian(_OfDistances):
-    """k(x, z) = exp(−|x − z|₁/s), with the sum of absolute differences.
+    """k(x, z) = exp(−|x − z|₁/s), with the sum of absolute differences: the Laplacian kernel.
+
+    Parameters
+    ----------
+    scale : float or "median", default "median"
+        s, in the units of the data. "median" is the median of Σ|xⱼ − zⱼ| over pairs of at most 1,000 rows, drawn by the
+        generator of the run.
+    factor : float, default 1.0
+        With "median", the scale is `factor` times the median.
 
     Examples
     --------
@@ -458,6 +482,10 @@ class Function(Kernel):
     The function must be symmetric and positive semidefinite. Rows are passed unchanged, as arrays in the library of
     the data or as SciPy sparse matrices.
 
+    Parameters
+    ----------
+    of : callable
+
     Examples
     --------
     >>> import numpy as np
@@ -468,10 +496,6 @@ class Function(Kernel):
     """
 
     of: Callable[[Any, Any], Any]
-
-    def __post_init__(self) -> None:
-        if not callable(self.of):
-            raise InvalidProblem(f"function takes a function of two blocks of rows; got {shown(self.of)}.")
 
     def diagonal(self, X: Any) -> Array:
         entries = [self.tile(X[i : i + 1, :], X[i : i + 1, :])[0, :] for i in range(X.shape[0])]
@@ -488,142 +512,21 @@ class Function(Kernel):
         return T * 1.0  # in new memory, since the function may return an array that it keeps
 
 
-def linear() -> Linear:
-    """The linear kernel xᵀz, with which kernel methods become linear methods.
+linear = Linear
+polynomial = Polynomial
+rbf = RBF
+laplacian = Laplacian
+precomputed = Precomputed
+function = Function
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import linspec as ls
-    >>> K = ls.KernelOperator(np.eye(3), ls.kernels.linear(), center=False)
-    >>> K.matmat(np.eye(3)).round(3)
-    array([[1., 0., 0.],
-           [0., 1., 0.],
-           [0., 0., 1.]])
-    """
-    return Linear()
-
-
-def polynomial(degree: int = 2, offset: float = 1.0, gamma: float | str = "scale") -> Polynomial:
-    """The polynomial kernel (γ xᵀz + c)ᵈ.
-
-    Parameters
-    ----------
-    degree : int, default 2
-    offset : float, default 1.0
-        c, at least 0.
-    gamma : float or "scale", default "scale"
-        γ. "scale" is 1 / (mean of |x|²) over at most 1,000 rows, which the generator of the run draws.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import linspec as ls
-    >>> K = ls.KernelOperator(np.eye(3), ls.kernels.polynomial(2, 1.0, 1.0), center=False)
-    >>> K.matmat(np.eye(3)).round(3)
-    array([[4., 1., 1.],
-           [1., 4., 1.],
-           [1., 1., 4.]])
-    """
-    return Polynomial(degree, offset, gamma)
-
-
-def rbf(scale: float | str = "median", *, factor: float = 1.0) -> RBF:
-    """The Gaussian kernel exp(−|x − z|²/2s²).
-
-    Parameters
-    ----------
-    scale : float or "median", default "median"
-        s, in the units of the data. "median" is the median distance between at most 1,000 rows (if most pairs are
-        equal, between those that differ), drawn by the generator of the run.
-    factor : float, default 1.0
-        With "median", the scale is `factor` times the median.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import linspec as ls
-    >>> kernel = ls.kernels.rbf(2.0)
-    >>> K = ls.KernelOperator(np.eye(3), kernel, center=False)
-    >>> K.matmat(np.eye(3)).round(3)
-    array([[1.   , 0.779, 0.779],
-           [0.779, 1.   , 0.779],
-           [0.779, 0.779, 1.   ]])
-    """
-    return RBF(scale, factor)
-
-
-def laplacian(scale: float | str = "median", *, factor: float = 1.0) -> Laplacian:
-    """The Laplacian kernel exp(−Σ|xⱼ − zⱼ|/s).
-
-    Parameters
-    ----------
-    scale : float or "median", default "median"
-        s, in the units of the data. "median" is the median of Σ|xⱼ − zⱼ| over pairs of at most 1,000 rows, drawn by the
-        generator of the run.
-    factor : float, default 1.0
-        With "median", the scale is `factor` times the median.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import linspec as ls
-    >>> K = ls.KernelOperator(np.eye(3), ls.kernels.laplacian(2.0), center=False)
-    >>> K.matmat(np.eye(3)).round(3)
-    array([[1.   , 0.368, 0.368],
-           [0.368, 1.   , 0.368],
-           [0.368, 0.368, 1.   ]])
-    """
-    return Laplacian(scale, factor)
-
-
-def precomputed() -> Precomputed:
-    """The kernel whose values are the data: n x n values for training rows, m x n values of m new rows with training
-    rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import linspec as ls
-    >>> values = np.array([[1.0, 0.5], [0.5, 1.0]])
-    >>> K = ls.KernelOperator(values, ls.kernels.precomputed(), center=False)
-    >>> K.matmat(np.eye(2)).round(3)
-    array([[1. , 0.5],
-           [0.5, 1. ]])
-    """
-    return Precomputed()
-
-
-def function(of: Callable[[Any, Any], Any]) -> Function:
-    """Make a kernel from a function that computes its values.
-
-    Parameters
-    ----------
-    of : callable
-        A function of X of shape (n, p) and Z of shape (m, p) that returns the n x m values. The kernel must be
-        symmetric and positive semidefinite.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import linspec as ls
-    >>> kernel = ls.kernels.function(lambda X, Z: (X @ Z.T) ** 3)
-    >>> K = ls.KernelOperator(2 * np.eye(2), kernel, center=False)
-    >>> K.matmat(np.eye(2)).round(3)
-    array([[64.,  0.],
-           [ 0., 64.]])
-    """
-    return Function(of)
-
-
-NAMED: dict[str, Callable[[], Kernel]] = {
+NAMED: dict[str, type[Kernel]] = {
     "linear": linear,
     "polynomial": polynomial,
     "rbf": rbf,
     "laplacian": laplacian,
     "precomputed": precomputed,
 }
-"""Functions that make kernels with default parameters, by name."""
+"""Kernels by name."""
 
 
 def _of_text(text: str) -> Kernel | None:
@@ -665,7 +568,7 @@ def as_kernel(given: Any, name: str = "kernel") -> Kernel:
         return given
     if isinstance(given, str) and (kernel := _of_text(given)) is not None:
         return kernel
-    if callable(given) and not isinstance(given, type) and given not in NAMED.values():
+    if callable(given) and not isinstance(given, type):
         return Function(given)
     raise InvalidProblem(
         f"{name} must be a kernel of linspec.kernels, one of {', '.join(NAMED)}, or a function of two blocks of rows; "
