@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from linspec import iteration
-from linspec.arrays import Array, copied, host_dtype, is_array
-from linspec.errors import InvalidOption, OutOfMemory, one_line
+from linspec.arrays import Array, copied, is_array
+from linspec.errors import OutOfMemory, one_line
 from linspec.iteration import Outcome, Progress
 from linspec.iteration.loop import is_out_of_memory
 from linspec.process.log import LOG, tells
@@ -88,8 +88,8 @@ def _call_back(
 ) -> bool:
     """Call the callbacks of a user; whether one of them asks to stop."""
     progress = seen._replace(current=partial(_copies, problem, iterate, moments))
-    stops = [_says_stop(call(progress)) for call in callbacks]  # each is called
-    return any(stops)
+    answers = [call(progress) for call in callbacks]  # each is called
+    return any(bool(answer) for answer in answers if isinstance(answer, bool | np.bool_) or is_array(answer))
 
 
 def _copies(problem: Any, iterate: iteration.Iterate, moments: Any) -> dict[str, Any]:
@@ -148,17 +148,3 @@ def _solution(
     if tells():
         LOG.debug("%s: ends as %s: %s", name, status.name, message)
     return solution
-
-
-def _says_stop(answer: Any) -> bool:
-    """Whether a callback has returned True, as a bool of Python or NumPy or an array with one entry."""
-    if isinstance(answer, bool | np.bool_):
-        return bool(answer)
-    if not is_array(answer):
-        return False
-    if tuple(answer.shape) or host_dtype(answer).kind != "b":
-        raise InvalidOption(
-            "callback must return True to stop the run, and anything but True to go on; got an array of shape "
-            f"{tuple(answer.shape)} and dtype {answer.dtype}. Reduce it to one truth value."
-        )
-    return bool(answer)
