@@ -263,12 +263,16 @@ def cuts_short_ones(moments: Moments, i: int, metric: Metric) -> bool:
 
 
 def rounding_of(moments: Moments, metrics: Sequence[Metric]) -> float:
-    """The error of a value by rounding: of entries times the condition number, of squares times its square."""
+    """The error of a value by rounding: of entries times the condition number, of held squares times its square.
+
+    What means and confounds explain was in the squares before it was taken out.
+    """
     errors = [0.0]
     for i, (A, metric) in enumerate(zip(moments.operators, metrics, strict=True)):
-        entries = max(float(np.finfo(A.dtype).eps), moments.error_of_means(i)) / metric.least
-        squared = 0.0 if moments.held is None else (EPS if A.readable else A.rounding) / metric.least**2
-        errors.append(max(entries, squared))
+        lost = moments.error_of_means(i)
+        entries = max(float(np.finfo(A.dtype).eps), lost) / metric.least
+        unit = 0.0 if moments.held is None else max(EPS if A.readable else A.rounding, lost)
+        errors.append(max(entries, unit / metric.least**2))
     return min(max(errors), 1.0)
 
 

@@ -285,14 +285,14 @@ class Moments:
         return ROUNDED_PRODUCT * unit if unit > EPS else min(self.operators[i].shape) * EPS
 
     def error_of_means(self, i: int = 0) -> float:
-        """The relative error that is left where means or confounds are taken out of products about 0."""
+        """The relative error that is left where means or confounds are taken out of products, or of held squares."""
         if not self.pre.directions or self.root is not None:
             return 0.0
         fitted = self.fitted[i]
         eps = self.unit(i)
         if self.pre.center and self.subtracts[i] and self.operators[i].readable:
             return eps * fitted.explained_share if self.pre.B is not None else 0.0
-        return eps * fitted.about_zero ** (0.5 if self.pre.center else 1.0)
+        return eps * fitted.about_zero ** (0.5 if self.pre.center and self.held is None else 1.0)
 
     def unit(self, i: int = 0) -> float:
         """The rounding of the Gram matrix that is held, or else of products."""

@@ -18,8 +18,9 @@ Within √(s/2) of every returned correlation there is an exact correlation, whe
 residuals in both views. The i-th returned correlation is at most the i-th exact one.
 Source: the residual bound for symmetric eigenproblems, Parlett 1998, The Symmetric Eigenvalue Problem, chapter 11;
 Jensen's inequality.
-Where we differ: from the penalty c²aᵀa of Bach & Jordan 2002, which is no norm of a function. Weights of float32 data
-are rounded after the residual is computed, by less than the rounding of the tiles.
+Where we differ: from the penalty c²aᵀa of Bach & Jordan 2002, which is no norm of a function. Coefficients have long
+parts that K annihilates, and rounding of K does not: it is estimated, and added to R. Weights of float32 data are
+rounded after the residual is computed, by less than the rounding of the tiles.
 """
 
 from __future__ import annotations
@@ -215,9 +216,9 @@ def residuals(
     device, ridges = moments.device, moments.ridges
     gaps = gaps_of((x.dual, x.values), (y.dual, y.values), device.asarray(rho), ridges)
     overlaps = on_host(gaps[0].T @ gaps[0]) + on_host(gaps[1].T @ gaps[1])
+    squares = _rounding(x) + _rounding(y)
     if min(x.weights.shape[0], y.weights.shape[0]) < x.dual.shape[0]:
-        return np.diagonal(overlaps).copy(), overlaps, "bound"
-    squares = np.zeros(len(rho))
+        return np.diagonal(overlaps) + squares, overlaps, "bound"
     for R, f, ridge, near in zip(gaps, (x, y), ridges, moments.nearest, strict=True):
         if near is None:
             squares += norms_alone(R, f.op.matmat(R), ridge, device)
@@ -253,6 +254,12 @@ def functions(
 def least_value(op: KernelOperator) -> float:
     """Rounding of K a for |a| = 1: a multiple of unit roundoff times trace(K)."""
     return ROUNDING * float(np.finfo(op.tile_dtype).eps) * float(np.sum(on_host(op.diagonal())))
+
+
+def _rounding(f: CertifiedFunctions) -> HostArray:
+    """Squared rounding of K a for every function: each kᵢⱼ has its own, and kᵢⱼ² is at most kᵢᵢ kⱼⱼ."""
+    d = on_host(f.op.diagonal())
+    return np.asarray(float(np.finfo(f.op.tile_dtype).eps) ** 2 / 4 * d.sum() * (d @ on_host(f.dual) ** 2))
 
 
 def _fitted(op: KernelOperator, J: HostArray | None, features: FeatureMap | None) -> Fitted:

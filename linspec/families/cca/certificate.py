@@ -39,8 +39,8 @@ TOLERATED = 10.0
 NEARBY = 4.0
 """What is missing is no larger correlation if it is at most so many times what the residuals explain."""
 
-SQUARED = 1e-6
-"""The error of a correlation by squaring is said above this."""
+SQUARED, MOST = 1e-6, 4.0
+"""The error of a correlation by squaring is said above the first; bounds allow so many times what is expected of it."""
 
 DEGENERATE, UNRESOLVED = 1e-8, 1e-4
 """A correlation within the first of 1, or within what its residual leaves open, up to the second, is said to be 1."""
@@ -217,7 +217,7 @@ def _notes(certified: Certified, tol: float, *, held: bool) -> list[Finding]:
         notes.append((Status.INCOMPLETE, text + 'Choose "direct" or "gram", which miss none.'))
     elif loss is not None and certified.residual <= tol < loss and loss > TOLERATED * certified.residual:
         notes.append(left_out_nearby(loss, certified.residual))
-    if held and certified.rounding > max(TOLERATED * tol, SQUARED):
+    if held and certified.rounding > max(tol, SQUARED):
         text = "The Gram matrices have so large condition numbers that correlations may be off by "
         text += (
             f'{certified.rounding:.0e}, which the residual does not show. Choose "direct", or add a ridge.'
@@ -285,7 +285,7 @@ def _bounds(problem: ls.CCA, moments: Moments, certified: Certified) -> HostArra
         above = np.minimum(above, plain / min(problem.ridge))
     if not np.isfinite(above).all():
         return None
-    within: HostArray = np.sqrt(above / 2) + certified.rounding
+    within: HostArray = np.sqrt(above / 2) + MOST * certified.rounding
     if moments.widths[0] != moments.widths[1]:
         unknown = np.maximum(pairs.rho, 1 - pairs.rho)
         within = np.where(within < pairs.rho, within, np.maximum(within, unknown))
