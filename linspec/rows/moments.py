@@ -381,21 +381,22 @@ class Moments:
             U = sum(R @ v for R, v in zip(self.root, V, strict=True))
             return [R.T @ U for R in self.root], to_host(self.operators[0].device.blocks.column_sums(U * U))
         blocks = [self._scaled(j, v) for j, v in enumerate(V)]
+        along = self.operators[0].device.blocks.zeros((self.pre.directions - self.pre.center, V[0].shape[1]))
+        if self.pre.B is not None and len(self.fitted) == len(V):
+            along = sum(self._along(j, v) for j, v in enumerate(blocks))
         total, about = self._pass(
             lambda: Together(
-                Residuals(self.data, self.operators, blocks),
+                Residuals(self.data, self.operators, blocks, along),
                 *([Grams(self.data, self.operators)] if gram else []),
             )
         )
-        *products, sums, squares = total[0]
+        *products, left, sums, squares = total[0]
         if gram:
             self._hold(total[1], about)
-        along = None if self.pre.B is None else sum(self._along(j, v) for j, v in enumerate(blocks))
-        if along is not None:
-            squares = squares - self.operators[0].device.blocks.column_sums(along * along)
+        squares = squares - self.operators[0].device.blocks.column_sums(left * left)
         if self.pre.center:
             squares = squares - sums * sums / self.fitted[0].total
-        corrected = [self._corrected(P, sums, along, i, about) for i, P in enumerate(products)]
+        corrected = [self._corrected(P, sums, left, i, about) for i, P in enumerate(products)]
         return corrected, np.maximum(to_host(squares), 0.0)
 
     def sketch(self) -> list[HostArray]:

@@ -109,6 +109,26 @@ def test_claims_with_preprocessing_and_a_ridge() -> None:
         assert wrong.coefficients > 0.03
 
 
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("share", [1.0, 1e3, 1e4])
+def test_residuals_beside_confounds_that_explain_nearly_all(share: float, *, center: bool) -> None:
+    w, Z = 1 + rng.random(n), np.column_stack([np.sin(9 * grid), grid**2 - 0.4])
+    A, b = spectrum(np.logspace(0, -2, 4)), rng.standard_normal((n, 2))
+    A, b = A + share * Z @ rng.standard_normal((2, 4)), b + share * Z @ rng.standard_normal((2, 2))
+    left, right = (adjusted(extended(M), w, extended(Z), center=center).entries for M in (A, b))
+    truth = exact(left, right, 0.0).astype(float)
+    for size in (1e-9, 1e-6):
+        x = truth * (1 + size * rng.standard_normal(truth.shape))
+        gap, scale = left.T @ (right - left @ x), left.T @ right
+        wanted = float(
+            np.max(np.linalg.norm(gap.astype(float), axis=0) / np.linalg.norm(scale.astype(float), axis=0))
+        )
+        moments = Moments([rows_of(A), rows_of(b)], Preprocessing.of(weights=w, confounds=Z, center=center))
+        moments.fit()  # as the passes of a solver do
+        found = certify_linear(moments, x)
+        assert found.residual == pytest.approx(wanted, rel=1e-2)
+
+
 def test_the_share_bounds_every_coefficient_in_its_standard_errors() -> None:
     A = MATRICES["graded spectrum"]
     b = A @ np.ones((10, 1)) + 0.1 * rng.standard_normal((n, 1))
