@@ -46,9 +46,6 @@ CUT = 1e-13
 """A function is rounding if its squared length is below this fraction of the largest squared length (in float64)."""
 
 
-CANCELLED = 1e-2
-"""Combined functions are multiplied anew if rounding of what they are made of is above this share of their length."""
-
 LEAST_SHARE = 1e-16
 """Lower limit of the factor by which solvers multiply their estimates of a residual.
 
@@ -106,18 +103,14 @@ class CertifiedFunctions:
             self.op, self.weights @ P, dual, self.values @ P, self.mean @ T, T.T @ self.squares @ T
         )
 
-    def orthonormal(self, ridge: float) -> tuple[CertifiedFunctions, float]:
-        """Orthonormal functions in the metric K(K + r), and the rounding of their values by what they are made of.
-
-        Those that are rounding are left out.
-        """
+    def orthonormal(self, ridge: float) -> CertifiedFunctions:
+        """Orthonormal functions in the metric K(K + r), without those that are rounding of what they are made of."""
         G = on_host(self.values.T @ self.values) + ridge * self.squares
         T = whitening(G, CUT / max(len(G), 1))
         if self.dual is None:
-            return self.turned(T), 0.0
+            return self.turned(T)
         rounding = least_value(self.op) * (self.op.device.column_norms(self.dual) @ np.abs(T))
-        clear = rounding <= 1
-        return self.turned(T[:, clear]), float(np.max(rounding[clear], initial=0.0))
+        return self.turned(T[:, rounding <= 1])
 
     def clear(self, ridge: float) -> HostArray:
         """Mask of the functions that are above rounding; True for all functions of features.
@@ -142,10 +135,7 @@ def certified(problem: Any, moments: Any, arrays: Mapping[str, Any], tol: float)
         f = functions(op, device.asarray(arrays[f"{name}_weights"]), landmarks[i], moments.features(i))
         # Functions below rounding have no direction: combined with others they would turn these by any angle.
         f = f.turned(np.eye(len(f.squares))[:, f.clear(ridges[i])])
-        f, rounding = f.orthonormal(ridges[i])
-        if rounding > CANCELLED:  # they are small differences of long functions
-            f, _ = functions(op, f.weights, landmarks[i]).orthonormal(ridges[i])
-        views.append(f)
+        views.append(f.orthonormal(ridges[i]))
     U, rho, Vt = np.linalg.svd(on_host(views[0].values.T @ views[1].values), full_matrices=False)
     x = views[0].turned(U)
     y = views[1].turned(Vt.T)

@@ -117,7 +117,7 @@ def test_residuals_beside_confounds_that_explain_nearly_all(share: float, *, cen
     A, b = A + share * Z @ rng.standard_normal((2, 4)), b + share * Z @ rng.standard_normal((2, 2))
     left, right = (adjusted(extended(M), w, extended(Z), center=center).entries for M in (A, b))
     truth = exact(left, right, 0.0).astype(float)
-    for size in (1e-9, 1e-6):
+    for size in (1e-8, 1e-6):
         x = truth * (1 + size * rng.standard_normal(truth.shape))
         gap, scale = left.T @ (right - left @ x), left.T @ right
         wanted = float(
