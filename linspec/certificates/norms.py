@@ -27,7 +27,7 @@ from linspec.arrays import Array, HostArray, is_array, to_host
 from linspec.blocks.sparse_loops import SparseMinusThin
 from linspec.certificates.linear import sketch_pays
 from linspec.certificates.metric import SKETCH_ROWS, Metric, NearDiagonal, Preconditioned
-from linspec.linalg import EPS, lengths_of, metric_rounding, raised_diagonal
+from linspec.linalg import lengths_of, metric_rounding, raised_diagonal
 from linspec.process.plurals import count_of
 from linspec.rows.moments import Moments
 from linspec.rows.passes import OutOfPasses
@@ -271,7 +271,7 @@ def rounding_of(moments: Moments, metrics: Sequence[Metric]) -> float:
     for i, (A, metric) in enumerate(zip(moments.operators, metrics, strict=True)):
         lost = moments.error_of_means(i)
         entries = max(float(np.finfo(A.dtype).eps), lost) / metric.least
-        unit = 0.0 if moments.held is None else max(EPS if A.readable else A.rounding, lost)
+        unit = 0.0 if moments.held is None else max(moments.unit(i), lost)
         errors.append(max(entries, unit / metric.least**2))
     return min(max(errors), 1.0)
 

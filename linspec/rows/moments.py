@@ -645,11 +645,11 @@ class Moments:
         A = self.operators[i]
         V = self._scaled(i, V)
         pieces, about = self._pass(lambda: Images(A, V), [i], share)
-        scores, fitted = A.device.xp.concat(pieces, axis=0), self.fitted[i]
+        scores = A.device.xp.concat(pieces, axis=0)
         asarray, B = A.device.blocks.asarray, self.data.B(A)
         if self.pre.center:
-            scores = asarray(scores) - (asarray(fitted.gap(about[i].times)) @ V)[None, :]
-        return scores if B is None else asarray(scores) - B @ (asarray(fitted.slopes).T @ V)
+            scores = asarray(scores) - (asarray(self.fitted[i].gap(about[i].times)) @ V)[None, :]
+        return scores if B is None else asarray(scores) - B @ self._along(i, V)
 
     def row_squares(self, i: int = 0) -> Array:
         """Compute the squared lengths of the rows of Xᵢ, about the row that its products are about, in one pass."""
@@ -664,17 +664,9 @@ class Moments:
         """
         A = self.operators[i]
         (total,), about = self._pass(lambda: AdjointImages(A, U), [i], share)
-        fitted = self.fitted[i]
-        asarray = A.device.blocks.asarray
         B = self.data.B(A)
-        if self.pre.center:
-            total = (
-                total
-                - asarray(fitted.gap(about[i].adjoint))[:, None] * A.device.blocks.column_sums(U)[None, :]
-            )
-        if B is not None:
-            total = total - asarray(fitted.slopes) @ (B.T @ U)
-        return fitted.scaled(total)
+        along = None if B is None else B.T @ U
+        return self._corrected(total, A.device.blocks.column_sums(U), along, i, about)
 
     def long_step(self, V: Array, U: Array, alpha: HostArray, i: int = 0) -> tuple[Array, HostArray]:
         """Update U ← √D XᵢV - U diag(alpha) in place; return Xᵢᵀ√D U and the lengths of columns of U: one pass.

@@ -574,8 +574,10 @@ def rows_to_score(
     fixed: Container[str],
 ) -> dict[str, LinearOperator]:
     """Return new rows of each matrix as operators, checked: those of the matrices `fixed` must have their columns."""
-    names = {name: f"the {what} rows of {name}" for name in matrices}
-    rows = {name: as_operator(as_columns(matrices[name], words), words) for name, words in names.items()}
+    rows = {
+        name: as_operator(as_columns(data, name), f"the {what} rows of {name}")
+        for name, data in matrices.items()
+    }
     for name, A in rows.items():
         columns = problem.matrices[name].shape[1]
         if A.shape[1] != columns and name in fixed:
