@@ -213,7 +213,7 @@ class Moments:
             if stored <= SCATTERED * entries:
                 entries, rate, form = stored, SPARSE_RATE, "sparse"
         small = 24 * entries < 2**24
-        if not small and 24 * entries > self.operators[0].device.blocks.free_memory() / 2:
+        if not small and 24 * entries > self.device.free_memory() / 2:
             return "implicit"
         use = 2 * entries * columns / rate
         return form if forming <= products * (once - use) else "implicit"
@@ -379,9 +379,9 @@ class Moments:
         """
         if self.root is not None:
             U = sum(R @ v for R, v in zip(self.root, V, strict=True))
-            return [R.T @ U for R in self.root], to_host(self.operators[0].device.blocks.column_sums(U * U))
+            return [R.T @ U for R in self.root], to_host(self.device.column_sums(U * U))
         blocks = [self._scaled(j, v) for j, v in enumerate(V)]
-        along = self.operators[0].device.blocks.zeros((self.pre.directions - self.pre.center, V[0].shape[1]))
+        along = self.device.zeros((self.pre.directions - self.pre.center, V[0].shape[1]))
         if self.pre.B is not None and len(self.fitted) == len(V):
             along = sum(self._along(j, v) for j, v in enumerate(blocks))
         total, about = self._pass(
@@ -393,7 +393,7 @@ class Moments:
         *products, left, sums, squares = total[0]
         if gram:
             self._hold(total[1], about)
-        squares = squares - self.operators[0].device.blocks.column_sums(left * left)
+        squares = squares - self.device.column_sums(left * left)
         if self.pre.center:
             squares = squares - sums * sums / self.fitted[0].total
         corrected = [self._corrected(P, sums, left, i, about) for i, P in enumerate(products)]
@@ -477,7 +477,7 @@ class Moments:
         if len(self.fitted) < len(places):  # later passes are in float64, and what is held stays
             self._learn(learnt, range(len(places)), about)
         self._will_hold()
-        asarray, known = self.operators[0].device.blocks.asarray, len(G)
+        asarray, known = self.device.asarray, len(G)
         held: list[list[Any]] = [[None] * len(places) for _ in places]
         for i, a in enumerate(places):
             for j, b in enumerate(places[i:], i):
@@ -601,7 +601,7 @@ class Moments:
         (R,), _ = self._pass(lambda: Triangle(self.data, self.operators))
         inner: HostArray = to_host(R)[self.pre.directions :, self.pre.directions :]
         inner = inner * np.concatenate([self.fitted[i].kept for i in range(len(self.operators))])
-        asarray = self.operators[0].device.blocks.asarray
+        asarray = self.device.asarray
         edges = np.cumsum([0, *self.widths]).tolist()
         self.root = [asarray(inner[:, a:b]) for a, b in pairwise(edges)]
         return inner
@@ -616,7 +616,7 @@ class Moments:
         """
         for A in self.operators:
             A.widen()
-        every, device = range(len(self.operators)), self.operators[0].device.blocks
+        every, device = range(len(self.operators)), self.device
         leading = LeadingRows(self.data, self.operators, rank)
         (R, lost), about = self._read(lambda: leading, every, learns=False)
         count, w = int(self.operators[0].shape[0]), self.pre.w

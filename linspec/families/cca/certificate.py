@@ -24,7 +24,6 @@ import numpy as np
 import linspec as ls
 from linspec.arrays import Array, Device, HostArray, to_host
 from linspec.certificates import Metric, digits, rounding_of, short_directions, weakest
-from linspec.certificates.norms import SHORT
 from linspec.families.cca.canonical import Pairs, cross, multiplied
 from linspec.iteration import Certificate
 from linspec.linalg import EPS, RitzPairs, inverse, ratio, risen, search, signs_of_columns
@@ -195,10 +194,7 @@ def _is_correlated(moments: Moments) -> bool:
     """Whether XᵀY is more than rounding."""
     C = moments.cross()
     size = math.prod(math.sqrt(float(fitted.squares.sum())) for fitted in moments.fitted.values())
-    rounding = (
-        SHORT * math.sqrt(sum(moments.widths)) * max(float(np.finfo(A.dtype).eps) for A in moments.operators)
-    )
-    return float(Device.of(C).norm(C)) > rounding * size
+    return float(Device.of(C).norm(C)) > moments.noise * size
 
 
 def _raised(pairs: Pairs, metrics: Sequence[Metric], outside: float) -> HostArray:

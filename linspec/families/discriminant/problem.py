@@ -643,7 +643,7 @@ class Discriminant(ls.Problem[DiscriminantSolution]):
     def for_preprocessed(self, moments: Moments, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
         if moments.pre.scale:
             moments.fit(0)
-            W = moments.operators[0].device.blocks.asarray(arrays["weights"])
+            W = moments.device.asarray(arrays["weights"])
             return {**arrays, "weights": moments.fitted[0].unscaled(W)}
         return arrays
 
