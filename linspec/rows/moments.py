@@ -213,7 +213,7 @@ class Moments:
             if stored <= SCATTERED * entries:
                 entries, rate, form = stored, SPARSE_RATE, "sparse"
         small = 24 * entries < 2**24
-        if not small and 24 * entries > self.operators[0].device.blocks.free_memory() / 2:
+        if not small and 24 * entries > self.device.free_memory() / 2:
             return "implicit"
         use = 2 * entries * columns / rate
         return form if forming <= products * (once - use) else "implicit"
@@ -285,14 +285,14 @@ class Moments:
         return ROUNDED_PRODUCT * unit if unit > EPS else min(self.operators[i].shape) * EPS
 
     def error_of_means(self, i: int = 0) -> float:
-        """The relative error that is left where means or confounds are taken out of products about 0."""
+        """The relative error that is left where means or confounds are taken out of products, or of held squares."""
         if not self.pre.directions or self.root is not None:
             return 0.0
         fitted = self.fitted[i]
         eps = self.unit(i)
         if self.pre.center and self.subtracts[i] and self.operators[i].readable:
             return eps * fitted.explained_share if self.pre.B is not None else 0.0
-        return eps * fitted.about_zero ** (0.5 if self.pre.center else 1.0)
+        return eps * fitted.about_zero ** (0.5 if self.pre.center and self.held is None else 1.0)
 
     def unit(self, i: int = 0) -> float:
         """The rounding of the Gram matrix that is held, or else of products."""
@@ -379,23 +379,24 @@ class Moments:
         """
         if self.root is not None:
             U = sum(R @ v for R, v in zip(self.root, V, strict=True))
-            return [R.T @ U for R in self.root], to_host(self.operators[0].device.blocks.column_sums(U * U))
+            return [R.T @ U for R in self.root], to_host(self.device.column_sums(U * U))
         blocks = [self._scaled(j, v) for j, v in enumerate(V)]
+        along = self.device.zeros((self.pre.directions - self.pre.center, V[0].shape[1]))
+        if self.pre.B is not None and len(self.fitted) == len(V):
+            along = sum(self._along(j, v) for j, v in enumerate(blocks))
         total, about = self._pass(
             lambda: Together(
-                Residuals(self.data, self.operators, blocks),
+                Residuals(self.data, self.operators, blocks, along),
                 *([Grams(self.data, self.operators)] if gram else []),
             )
         )
-        *products, sums, squares = total[0]
+        *products, left, sums, squares = total[0]
         if gram:
             self._hold(total[1], about)
-        along = None if self.pre.B is None else sum(self._along(j, v) for j, v in enumerate(blocks))
-        if along is not None:
-            squares = squares - self.operators[0].device.blocks.column_sums(along * along)
+        squares = squares - self.device.column_sums(left * left)
         if self.pre.center:
             squares = squares - sums * sums / self.fitted[0].total
-        corrected = [self._corrected(P, sums, along, i, about) for i, P in enumerate(products)]
+        corrected = [self._corrected(P, sums, left, i, about) for i, P in enumerate(products)]
         return corrected, np.maximum(to_host(squares), 0.0)
 
     def sketch(self) -> list[HostArray]:
@@ -476,7 +477,7 @@ class Moments:
         if len(self.fitted) < len(places):  # later passes are in float64, and what is held stays
             self._learn(learnt, range(len(places)), about)
         self._will_hold()
-        asarray, known = self.operators[0].device.blocks.asarray, len(G)
+        asarray, known = self.device.asarray, len(G)
         held: list[list[Any]] = [[None] * len(places) for _ in places]
         for i, a in enumerate(places):
             for j, b in enumerate(places[i:], i):
@@ -600,7 +601,7 @@ class Moments:
         (R,), _ = self._pass(lambda: Triangle(self.data, self.operators))
         inner: HostArray = to_host(R)[self.pre.directions :, self.pre.directions :]
         inner = inner * np.concatenate([self.fitted[i].kept for i in range(len(self.operators))])
-        asarray = self.operators[0].device.blocks.asarray
+        asarray = self.device.asarray
         edges = np.cumsum([0, *self.widths]).tolist()
         self.root = [asarray(inner[:, a:b]) for a, b in pairwise(edges)]
         return inner
@@ -615,7 +616,7 @@ class Moments:
         """
         for A in self.operators:
             A.widen()
-        every, device = range(len(self.operators)), self.operators[0].device.blocks
+        every, device = range(len(self.operators)), self.device
         leading = LeadingRows(self.data, self.operators, rank)
         (R, lost), about = self._read(lambda: leading, every, learns=False)
         count, w = int(self.operators[0].shape[0]), self.pre.w
@@ -644,11 +645,11 @@ class Moments:
         A = self.operators[i]
         V = self._scaled(i, V)
         pieces, about = self._pass(lambda: Images(A, V), [i], share)
-        scores, fitted = A.device.xp.concat(pieces, axis=0), self.fitted[i]
+        scores = A.device.xp.concat(pieces, axis=0)
         asarray, B = A.device.blocks.asarray, self.data.B(A)
         if self.pre.center:
-            scores = asarray(scores) - (asarray(fitted.gap(about[i].times)) @ V)[None, :]
-        return scores if B is None else asarray(scores) - B @ (asarray(fitted.slopes).T @ V)
+            scores = asarray(scores) - (asarray(self.fitted[i].gap(about[i].times)) @ V)[None, :]
+        return scores if B is None else asarray(scores) - B @ self._along(i, V)
 
     def row_squares(self, i: int = 0) -> Array:
         """Compute the squared lengths of the rows of Xᵢ, about the row that its products are about, in one pass."""
@@ -663,17 +664,9 @@ class Moments:
         """
         A = self.operators[i]
         (total,), about = self._pass(lambda: AdjointImages(A, U), [i], share)
-        fitted = self.fitted[i]
-        asarray = A.device.blocks.asarray
         B = self.data.B(A)
-        if self.pre.center:
-            total = (
-                total
-                - asarray(fitted.gap(about[i].adjoint))[:, None] * A.device.blocks.column_sums(U)[None, :]
-            )
-        if B is not None:
-            total = total - asarray(fitted.slopes) @ (B.T @ U)
-        return fitted.scaled(total)
+        along = None if B is None else B.T @ U
+        return self._corrected(total, A.device.blocks.column_sums(U), along, i, about)
 
     def long_step(self, V: Array, U: Array, alpha: HostArray, i: int = 0) -> tuple[Array, HostArray]:
         """Update U ← √D XᵢV - U diag(alpha) in place; return Xᵢᵀ√D U and the lengths of columns of U: one pass.

@@ -45,7 +45,7 @@ from linspec.errors import InvalidProblem, LinspecError, MissingCapability
 from linspec.linalg.small_matrices import EPS
 from linspec.linalg.variation import r_squared, squares_about_means
 from linspec.operators import LinearOperator, as_operator
-from linspec.solving.checks import check_rows
+from linspec.solving.checks import as_columns, check_rows
 from linspec.solving.fields import each_part
 from linspec.solving.new_rows import NewRows
 from linspec.solving.problem import Problem
@@ -574,7 +574,10 @@ def rows_to_score(
     fixed: Container[str],
 ) -> dict[str, LinearOperator]:
     """Return new rows of each matrix as operators, checked: those of the matrices `fixed` must have their columns."""
-    rows = {name: as_operator(data, f"the {what} rows of {name}") for name, data in matrices.items()}
+    rows = {
+        name: as_operator(as_columns(data, name), f"the {what} rows of {name}")
+        for name, data in matrices.items()
+    }
     for name, A in rows.items():
         columns = problem.matrices[name].shape[1]
         if A.shape[1] != columns and name in fixed:
