@@ -147,9 +147,8 @@ def refuse_iterators(data: Mapping[str, Any]) -> None:
     """
     for name, matrix in data.items():
         if hasattr(matrix, "__next__") or getattr(matrix, "readings", math.inf) == 1:
-            raise SweptOnce(
-                f"{name} must be readable several times, beside {', '.join(set(data) - {name})}; {ONCE}."
-            )
+            beside = [f"beside {other}" for other in data if other != name]
+            raise SweptOnce(f"{', '.join([f'{name} must be readable several times', *beside])}; {ONCE}.")
 
 
 def check_device(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -> None:

@@ -9,6 +9,11 @@ equation 7). A known entry is predicted from the others of its row: with hⱼ = 
 
     xⱼ − E[xⱼ | other known entries] = eⱼ / (1 − hⱼ)                                      (1)
 
+In a row that knows fewer directions than there are, C has eigenvalues near 1 and near σ², and (1) loses all digits. Such
+rows take the orthogonal complement of the known rows of W above σ times the identity; N has its first rows, and
+
+    e = N Nᵀr,  1 − hⱼ = ‖nⱼ‖²                                                            (2)
+
 Source: Tipping & Bishop 1999, J. R. Stat. Soc. B 61:611, doi:10.1111/1467-9868.00196; Rasmussen & Williams 2006,
 Gaussian Processes for Machine Learning, equation 5.12, for (1).
 """
@@ -23,12 +28,15 @@ import numpy as np
 
 import linspec as ls
 from linspec.arrays import HOST, Array, HostArray, to_host, with_device
-from linspec.errors import InvalidProblem
+from linspec.errors import InvalidProblem, NonFiniteData
 from linspec.iteration import Certificate
 from linspec.linalg import EPS, signs_of_columns, tall_svd
 from linspec.rows import Passes
 from linspec.solving import NewRows, check_columns
 from linspec_svd.incomplete.em import LEAST_NOISE, KnownEntries, Posterior
+
+ROUNDING = 1e3 * EPS
+"""The rounding of hⱼ beside the square of the condition of K, a thousand times: below it 1 − hⱼ is taken by (2)."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -91,7 +99,9 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         Raises
         ------
         InvalidProblem
-            The columns are not those of the training data.
+            There is no row, or the columns are not those of the training data.
+        NonFiniteData
+            An entry is infinite.
         """
         return self._by_rows(X, lambda _, rows: rows[3][:, 1:])
 
@@ -141,14 +151,22 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         Returns
         -------
         float
-            1 − Σ (x − E[x | others])² / Σ (x − μ)²: at most 1, and below 0 if means would do better.
+            1 − Σ (x − E[x | others])² / Σ (x − μ)²: at most 1, and below 0 if means would do better. NaN if no entry is
+            known.
         """
 
         def squares(posterior: Posterior, rows: Any) -> HostArray:
-            R, mask, C, z, _ = rows
-            leverages = (C * np.where(posterior.i == posterior.j, 1, 2)) @ posterior.pairs.T
-            errors = mask * (R - z @ posterior.W.T)
-            errors = errors / np.maximum(1 - leverages, EPS)  # (1)
+            R, mask, C, z, diagonals = rows
+            left = 1 - (C * np.where(posterior.i == posterior.j, 1, 2)) @ posterior.pairs.T
+            errors = mask * (R - z @ posterior.W.T) / np.maximum(left, EPS)  # (1)
+            uneven = diagonals[:, 1:].max(axis=1) / diagonals[:, 1:].min(axis=1)
+            lost = left.min(axis=1) < ROUNDING * uneven**4
+            prior = np.sqrt(posterior.noise) * np.eye(posterior.W.shape[1])
+            for row in np.flatnonzero(lost):
+                known = mask[row] > 0
+                Q, _ = np.linalg.qr(np.vstack([posterior.W[known], prior]), "complete")
+                N = Q[: known.sum(), len(prior) :]
+                errors[row, known] = N @ (N.T @ R[row, known]) / np.maximum((N * N).sum(axis=1), EPS**2)  # (2)
             return np.array([[np.vdot(errors, errors), np.vdot(R, R)]])
 
         errors, total = to_host(self._by_rows(X, squares)).sum(axis=0)
@@ -168,13 +186,14 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         """
         return NewRows.of(self, "X").restored(scores, self.weights.T, "scores")
 
+    @np.errstate(invalid="ignore")
     def _by_rows(self, X: Any, make: Callable[[Posterior, Any], HostArray]) -> Array:
         """What is made of some rows and their posterior, one below the other, in the library of the rows."""
         A = self._operators("transform", (X,), {})["X"]
         check_columns(self, "X", A)
         p, k = self.weights.shape
-        if A.shape[1] != p:
-            raise InvalidProblem(f"X must have the {p} columns of the training data; got {A.shape[1]}.")
+        if not A.shape[0] or A.shape[1] != p:
+            raise InvalidProblem(f"X must have rows, and the {p} columns of the training data; got shape {A.shape}.")
         V = np.column_stack([to_host(self.mean), to_host(self.weights)])
         posterior = Posterior(V.astype(np.float64), self.noise_variance)
         parts, height = [], max(2**21 // (p * k), 1)  # rows
@@ -183,6 +202,8 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
                 R, mask, *moments = posterior.of_rows(block.cut(start, min(start + height, block.rows)))
                 if A.sparse:
                     R, mask = R.toarray(), mask.toarray()
+                if not np.isfinite(R).all():
+                    raise NonFiniteData("X must have finite entries, and NaN where they are missing; got infinity.")
                 parts.append(make(posterior, (R, mask, *moments)))
         return A.device.asarray(np.concatenate(parts), A.dtype)
 
