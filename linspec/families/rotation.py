@@ -143,8 +143,8 @@ def rotate(answer: Any, method: Any = "varimax", *, normalize: bool = True) -> R
     Raises
     ------
     InvalidProblem
-        The loadings or the target are no finite matrix, or their shapes differ; or promax gets components that depend on
-        each other.
+        The loadings or the target are no finite matrix, or their shapes differ; or loadings for promax depend on each
+        other.
     InvalidOption
         There is no such method.
 
@@ -168,7 +168,11 @@ def rotate(answer: Any, method: Any = "varimax", *, normalize: bool = True) -> R
     """
     check_flag("normalize", normalize)
     components = isinstance(answer, SVDSolution)
-    L = to_host(answer.Vh.T if components else finite_block(answer, "loadings (an array, or an answer of linspec.SVD)"))
+    L = to_host(
+        answer.Vh.T
+        if components
+        else finite_block(answer, "loadings (an array, or an answer of linspec.SVD)")
+    )
     L = L * (_deviations(answer, answer.S) if components else [1.0])
     if isinstance(method, str):
         check_choice("method", method, ("varimax", "promax"))

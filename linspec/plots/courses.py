@@ -321,7 +321,7 @@ def cross_validation(result: Any, *, folds: bool = True, ax: Axes | None = None)
         raise InvalidProblem(
             f"cross_validation draws the scores of all settings and splits; got {type(result).__name__}."
         )
-    over_k = len(result.ridges) == 1 and len(result.ks) > 1
+    over_k = len(result.ridges) == 1 and (len(result.ks) > 1 or result.ridges[0] is None)
     scores, mean, error = (np.asarray(block) for block in (result.scores, result.mean, result.standard_error))
     (places, order, pairs), lines = _places(result.ridges), result.ks
     if over_k:
@@ -378,7 +378,7 @@ def _places(ridges: Sequence[Any]) -> tuple[HostArray, HostArray, list[str]]:
     The abscissae are the ridges, or the positions 0, 1, … of pairs.
     """
     values = [np.unique(np.asarray(ridge, dtype=float)) for ridge in ridges]
-    order = np.argsort([float(np.sum(ridge)) for ridge in ridges], kind="stable")
+    order = np.argsort([np.sum(np.asarray(ridge, dtype=float)) for ridge in ridges], kind="stable")
     if all(len(value) == 1 for value in values):
         return np.concatenate(values), order, []
     pairs = [", ".join(f"{value:g}" for value in np.atleast_1d(ridge)) for ridge in ridges]

@@ -152,7 +152,9 @@ def test_layers_that_share_directions_have_one_value():
     X = np.hstack([shared, first]) @ rng.standard_normal((7, 7))
     few = rng.standard_normal((12, 9))  # with 6 columns they span more than the 11 dimensions of centred rows
     for Y, Z in ((X, np.hstack([shared, second])), (few, rng.standard_normal((12, 6)))):
-        turned = [Z @ rng.standard_normal((Z.shape[1],) * 2) for _ in range(4)]  # which pwcca of Y does not see
+        turned = [
+            Z @ rng.standard_normal((Z.shape[1],) * 2) for _ in range(4)
+        ]  # which pwcca of Y does not see
         values = [ls.similarity([Y, T], "pwcca").values["pwcca"][0, 1] for T in turned]
         assert np.ptp(values) < 1e-9
 

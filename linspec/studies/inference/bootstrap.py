@@ -415,8 +415,8 @@ class Draws(Drawn):
         k = getattr(self.problem, self.problem.stated.count or "", None) or self.k
         if self.k > k:
             raise InvalidProblem(
-                f"solution must have no more than the {k} components that draws have; got {self.k}. Leave it out to have "
-                "it computed."
+                f"solution must have no more than the {k} components that draws have; got {self.k}. Leave it out to "
+                "have it computed."
             )
         self.warm = self.k > 0
         self.values: list[HostArray] = []
@@ -522,7 +522,10 @@ def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
     kind: Callable[..., Drawn],
 ) -> Any:
     """Compute intervals by solving a problem on drawn rows; `linspec.bootstrap` explains it."""
-    _check(problem, draws, level, method)
+    check_rows_are_known(problem, "bootstrap draws rows")
+    check_count("draws", draws, 2)
+    check_fraction("level", level)
+    check_choice("method", method, METHODS)
     check_choice("weights", weights, WEIGHTS)
     problem.check_labels({"groups": groups})
     problem = loaded(problem)
@@ -579,13 +582,6 @@ def weights_on_host(solution: Any) -> dict[str, HostArray]:
 
 
 # ---- arguments ------------------------------------------------------------------------------------
-
-
-def _check(problem: Any, draws: Any, level: Any, method: Any) -> None:
-    check_rows_are_known(problem, "bootstrap draws rows")
-    check_count("draws", draws, 2)
-    check_fraction("level", level)
-    check_choice("method", method, METHODS)
 
 
 def check_solution(solution: Any, problem: Problem[Any]) -> None:

@@ -9,10 +9,10 @@ equation 7). A known entry is predicted from the others of its row: with hⱼ = 
 
     xⱼ − E[xⱼ | other known entries] = eⱼ / (1 − hⱼ)                                      (1)
 
-In a row that knows fewer directions than there are, C has eigenvalues near 1 and near σ², and (1) loses all digits. Such
-rows take the orthogonal complement of the known rows of W above σ times the identity; N has its first rows, and
+In a row that knows fewer directions than there are, C has eigenvalues near 1 and near σ², and (1) may lose all digits.
+Such rows take P = (WWᵀ + σ² I)⁻¹ of their known entries:
 
-    e = N Nᵀr,  1 − hⱼ = ‖nⱼ‖²                                                            (2)
+    xⱼ − E[xⱼ | other known entries] = (P r)ⱼ / Pⱼⱼ                                       (2)
 
 Source: Tipping & Bishop 1999, J. R. Stat. Soc. B 61:611, doi:10.1111/1467-9868.00196; Rasmussen & Williams 2006,
 Gaussian Processes for Machine Learning, equation 5.12, for (1).
@@ -160,13 +160,11 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
             left = 1 - (C * np.where(posterior.i == posterior.j, 1, 2)) @ posterior.pairs.T
             errors = mask * (R - z @ posterior.W.T) / np.maximum(left, EPS)  # (1)
             uneven = diagonals[:, 1:].max(axis=1) / diagonals[:, 1:].min(axis=1)
-            lost = left.min(axis=1) < ROUNDING * uneven**4
-            prior = np.sqrt(posterior.noise) * np.eye(posterior.W.shape[1])
-            for row in np.flatnonzero(lost):
+            for row in np.flatnonzero(left.min(axis=1) < ROUNDING * uneven**4):
                 known = mask[row] > 0
-                Q, _ = np.linalg.qr(np.vstack([posterior.W[known], prior]), "complete")
-                N = Q[: known.sum(), len(prior) :]
-                errors[row, known] = N @ (N.T @ R[row, known]) / np.maximum((N * N).sum(axis=1), EPS**2)  # (2)
+                W = posterior.W[known]
+                P = np.linalg.inv(W @ W.T + posterior.noise * np.eye(len(W)))
+                errors[row, known] = P @ R[row, known] / P.diagonal()  # (2)
             return np.array([[np.vdot(errors, errors), np.vdot(R, R)]])
 
         errors, total = to_host(self._by_rows(X, squares)).sum(axis=0)
@@ -193,7 +191,9 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         check_columns(self, "X", A)
         p, k = self.weights.shape
         if not A.shape[0] or A.shape[1] != p:
-            raise InvalidProblem(f"X must have rows, and the {p} columns of the training data; got shape {A.shape}.")
+            raise InvalidProblem(
+                f"X must have rows, and the {p} columns of the training data; got shape {A.shape}."
+            )
         V = np.column_stack([to_host(self.mean), to_host(self.weights)])
         posterior = Posterior(V.astype(np.float64), self.noise_variance)
         parts, height = [], max(2**21 // (p * k), 1)  # rows
@@ -203,7 +203,9 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
                 if A.sparse:
                     R, mask = R.toarray(), mask.toarray()
                 if not np.isfinite(R).all():
-                    raise NonFiniteData("X must have finite entries, and NaN where they are missing; got infinity.")
+                    raise NonFiniteData(
+                        "X must have finite entries, and NaN where they are missing; got infinity."
+                    )
                 parts.append(make(posterior, (R, mask, *moments)))
         return A.device.asarray(np.concatenate(parts), A.dtype)
 
