@@ -17,7 +17,6 @@ Where we differ: scikit-learn warns if one side has no names; linspec does not.
 
 from __future__ import annotations
 
-import math
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -479,7 +478,7 @@ def class_vector(native: Any) -> HostArray:
     return _objects([None if gap else value for value, gap in zip(series.to_list(), gaps, strict=True)])
 
 
-def entries_of_labels(values: Any, name: str, n: float = math.inf) -> HostArray:
+def entries_of_labels(values: Any, name: str, n: float = np.inf) -> HostArray:
     """Return labels of n rows as an array that can be sorted; refuse missing ones, which would be a label, too."""
     if not isinstance(values, list | tuple):
         values = (class_vector(values) if is_series(values) else to_host(values)).tolist()
@@ -487,11 +486,11 @@ def entries_of_labels(values: Any, name: str, n: float = math.inf) -> HostArray:
         array = np.asarray(values)
         sorted(set(values))  # beside texts, NumPy makes numbers texts
         absent = any(entry is None or entry is np.ma.masked or entry != entry for entry in values)  # noqa: PLR0124
-        if absent or n not in (math.inf, array.size) or array.ndim != 1:
+        if absent or n not in (np.inf, array.size) or array.ndim != 1:
             raise ValueError  # noqa: TRY301  # said below
     except (TypeError, ValueError) as error:
         raise InvalidProblem(
-            f"{name} must be all numbers or all strings, a label for each row{f' of {n:g}' * (n < math.inf)}, and none "
+            f"{name} must be all numbers or all strings, a label for each row{f' of {n:g}' * (n < np.inf)}, and none "
             f"missing; got {shown(values)}."
         ) from error
     return array

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import HOST, Array, Device, HostArray, host_dtype, to_host, with_device
+from linspec.arrays import HOST, Array, Device, HostArray, host_dtype, reciprocal, to_host, with_device
 from linspec.errors import InvalidProblem, NonFiniteData
 from linspec.families.cca.captured import correlations, pcc, tcc
 from linspec.linalg.small_matrices import EPS, whitening
@@ -158,7 +158,7 @@ def _lengths(V: Array, device: Device, product: Product | None, turn: HostArray)
     V = V @ device.asarray(turn)
     G = to_host(V.T @ product(V))
     d = np.sqrt(np.maximum(np.diag(G), 0.0))
-    inverse = np.divide(1.0, d, out=np.zeros_like(d), where=d > 0)
+    inverse = reciprocal(d)
     values, vectors = np.linalg.eigh((G + G.T) / 2 * np.outer(inverse, inverse))
     return np.linalg.svd(d[:, None] * vectors * np.sqrt(np.maximum(values, 0.0)), compute_uv=False)
 

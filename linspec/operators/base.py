@@ -407,7 +407,9 @@ def _selected(selection: Any, n: int) -> Selection:
     if isinstance(selection, slice):
         start, stop, step = selection.indices(n)
         return slice(start, max(start, stop)) if step == 1 else np.arange(start, stop, step)
-    index = np.zeros((0, 0)) if isinstance(selection, tuple) else to_host(selection)  # A[1, 2] is an entry elsewhere
+    index = (
+        np.zeros((0, 0)) if isinstance(selection, tuple) else to_host(selection)
+    )  # A[1, 2] is an entry elsewhere
     numbers = index.ndim == 1 and (index.dtype.kind in "iu" or not index.size)
     if not numbers or (index.size and not -n <= index.min() <= index.max() < n):
         raise InvalidProblem(

@@ -141,8 +141,11 @@ def test_odd_rows_and_columns():
     for data in (X[:, :5], X[:0]):
         with pytest.raises(errors.InvalidProblem, match="6 columns"):
             answer.transform(data)
-    with pytest.raises(errors.NonFiniteData, match="got infinity"):
-        answer.impute(np.full((1, 6), np.inf))
+    wild = X.copy()
+    wild[5, 4] = -np.inf
+    for method in (answer.impute, answer.score):
+        with pytest.raises(errors.NonFiniteData, match="got -inf at row 85, column 4"):
+            method(lambda: iter([X, wild]))
     with pytest.raises(errors.SweptOnce, match="X must be readable several times; an iterator"):
         ls.IncompletePCA(iter([X]), 2)
 

@@ -132,13 +132,12 @@ def folds_of(splitter: Any, rows: float, *, y: Any = None, groups: Any = None, r
     """
     labels = _labels(splitter, rows)
     named = None if groups is None else entries_of_labels(groups, "groups", rows)
-    known = min([rows, *(len(array) for array in (labels, named) if array is not None)])
-    if known == math.inf:
+    n: Any = min([rows, *(len(array) for array in (labels, named) if array is not None)])
+    if n == math.inf:
         raise InvalidProblem(
             "the number of rows of a stream is not known, so they cannot be split beforehand. Pass an array with the "
             "fold label of each row: splitter=np.arange(n) % 5."
         )
-    n = int(known)
     if is_number(splitter, int):
         labels = _drawn(int(splitter), n, named, rng)
     if labels is None:

@@ -595,7 +595,7 @@ def check_solution(solution: Any, problem: Problem[Any]) -> None:
     columns = {name: problem.matrices[name].shape[1] for name in sizes if name in problem.matrices}
     if sizes != columns:
         raise InvalidProblem(f"solution must be of the columns of the problem, {columns}; got {sizes}.")
-    ridge = getattr(problem, problem.stated.ridge or "", None)
+    ridge: Any = getattr(problem, problem.stated.ridge or "", None)
     means = [getattr(solution, name) is not None for name in problem.solution.layout.means.values()]
     if not np.array_equal(solution.ridge, ridge) or (means and means[0] != bool(problem.center)):
         raise InvalidProblem(

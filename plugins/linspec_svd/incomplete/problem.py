@@ -28,10 +28,10 @@ import numpy as np
 
 import linspec as ls
 from linspec.arrays import HOST, Array, HostArray, to_host, with_device
-from linspec.errors import InvalidProblem, NonFiniteData
+from linspec.errors import InvalidProblem
 from linspec.iteration import Certificate
 from linspec.linalg import EPS, signs_of_columns, tall_svd
-from linspec.rows import Passes
+from linspec.rows import Passes, check_entries
 from linspec.solving import NewRows, check_columns
 from linspec_svd.incomplete.em import LEAST_NOISE, KnownEntries, Posterior
 
@@ -165,7 +165,7 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
                 W = posterior.W[known]
                 P = np.linalg.inv(W @ W.T + posterior.noise * np.eye(len(W)))
                 errors[row, known] = P @ R[row, known] / P.diagonal()  # (2)
-            return np.array([[np.vdot(errors, errors), np.vdot(R, R)]])
+            return np.stack([errors**2, R**2], axis=-1).sum(axis=1)
 
         errors, total = to_host(self._by_rows(X, squares)).sum(axis=0)
         return float(1 - errors / total)
@@ -196,16 +196,14 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
             )
         V = np.column_stack([to_host(self.mean), to_host(self.weights)])
         posterior = Posterior(V.astype(np.float64), self.noise_variance)
-        parts, height = [], max(2**21 // (p * k), 1)  # rows
+        parts: list[Any] = []
+        height = max(2**21 // (p * k), 1)  # rows
         for block in A.in_blocks("X").blocks():
             for start in range(0, block.rows, height):
                 R, mask, *moments = posterior.of_rows(block.cut(start, min(start + height, block.rows)))
                 if A.sparse:
                     R, mask = R.toarray(), mask.toarray()
-                if not np.isfinite(R).all():
-                    raise NonFiniteData(
-                        "X must have finite entries, and NaN where they are missing; got infinity."
-                    )
+                check_entries("X", R, sum(map(len, parts)))
                 parts.append(make(posterior, (R, mask, *moments)))
         return A.device.asarray(np.concatenate(parts), A.dtype)
 
@@ -271,10 +269,9 @@ class IncompletePCA(ls.Problem[IncompletePCASolution], adjusts_rows=False):
         step = moments.step(np.append(np.log(noise), np.column_stack([mean, W])))
         variance = float(np.exp(step.theta[0]))
         P, s, _ = tall_svd(W)
-        W = P * s * signs_of_columns(P, HOST)
         empty = step.counts == 0
         fields = {
-            "weights": self.X.device.asarray(W, self.X.dtype),
+            "weights": self.X.device.asarray(P * s * signs_of_columns(P, HOST), self.X.dtype),
             "explained_variance": s**2 + variance,
             "mean": self.X.device.asarray(np.where(empty, np.nan, mean), self.X.dtype),
             "total_variance": float(s @ s) + len(W) * variance,
