@@ -18,6 +18,7 @@ from linspec.arrays import Array, HostArray, all_finite, cast, to_host, triangle
 from linspec.blocks.base import Block, LinearOperator, Rows, rows_per_block
 from linspec.blocks.dense import DenseBlock
 from linspec.blocks.sparse import SparseBlock
+from linspec.blocks.units import check_entries
 from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData, columns_without_numbers
 from linspec.rows.executor import Reduction
 from linspec.rows.preprocessing import Preprocessing
@@ -222,12 +223,7 @@ def refuse_entry(name: str, block: Block, first: int) -> None:
         The number of its first row.
     """
     for start, part in entries_of(block):
-        if not all_finite(part):
-            row, column = np.argwhere(~np.isfinite(part))[0].tolist()
-            raise NonFiniteData(
-                f"{name} must be finite; got {part[row, column]} at row {first + start + row}, column {column}. Drop "
-                "or impute such rows."
-            )
+        check_entries(name, part, first + start)
 
 
 def entries_of(block: Block) -> Iterator[tuple[int, HostArray]]:

@@ -209,6 +209,19 @@ def test_errors_of_the_bootstrap_are_those_of_samples(method):
     assert np.allclose(intervals.solution.S, rotated.answer.S)
 
 
+@pytest.mark.parametrize("unit", [1e-100, 1.0, 1e60])
+def test_promax_keeps_what_components_explain_whatever_their_sizes(unit):
+    rng = np.random.default_rng(7)
+    for k in (1, 4, 7):
+        loadings = unit * rng.standard_normal((24, k)) * 10.0 ** -np.arange(k)
+        rotated = ls.rotate(loadings, "promax")
+        explained = loadings @ loadings.T
+        again = rotated.loadings @ rotated.correlations @ rotated.loadings.T
+        assert np.abs(again - explained).max() < 1e-7 * np.abs(explained).max()
+        assert np.allclose(np.diag(rotated.correlations), 1.0)
+        assert rotated.explained_variance.sum() == pytest.approx(np.trace(explained))
+
+
 def test_what_cannot_be_rotated_is_refused():
     rng = np.random.default_rng(6)
     X = rng.standard_normal((40, 4))
@@ -220,10 +233,14 @@ def test_what_cannot_be_rotated_is_refused():
         ls.rotate(np.nan * L)
     with pytest.raises(ls.errors.MissingCapability, match=r"Rotate an answer of linspec\.SVD"):
         ls.rotate(L).transform(X)
-    with pytest.raises(ls.errors.InvalidProblem, match="loadings must"):
+    with pytest.raises(ls.errors.InvalidProblem, match=r"loadings \(an array, or an answer of linspec.SVD\)"):
         ls.rotate(ls.solve(ls.CCA(X, X[:, :2], k=1, ridge=1.0)))
     with pytest.raises(ls.errors.InvalidProblem, match="solution must be a SVDSolution"):
         ls.bootstrap(ls.SVD(X, k=2), solution=ls.rotate(L))
-    for useless in (np.zeros((5, 2)), np.ones((5, 2))):
-        assert np.isfinite(ls.rotate(useless, "promax").loadings).all()
+    with pytest.raises(ls.errors.InvalidProblem, match="normalize must be True or False"):
+        ls.rotate(L, normalize="no")
+    for useless in (np.zeros((5, 2)), np.ones((5, 2)), np.ones((2, 3))):
+        assert np.isfinite(ls.rotate(useless).loadings).all()
+        with pytest.raises(ls.errors.InvalidProblem, match="promax needs loadings that do not depend"):
+            ls.rotate(useless, "promax")
     assert np.allclose(ls.rotate(L[:, :1], "promax").loadings, L[:, :1])

@@ -146,6 +146,30 @@ def test_what_does_not_change_the_measures():
     assert found["cka"][1, 3] < 0.99
 
 
+def test_layers_that_share_directions_have_one_value():
+    rng = np.random.default_rng(5)
+    shared, first, second = (rng.standard_normal((200, p)) for p in (3, 4, 5))
+    X = np.hstack([shared, first]) @ rng.standard_normal((7, 7))
+    few = rng.standard_normal((12, 9))  # with 6 columns they span more than the 11 dimensions of centred rows
+    for Y, Z in ((X, np.hstack([shared, second])), (few, rng.standard_normal((12, 6)))):
+        turned = [
+            Z @ rng.standard_normal((Z.shape[1],) * 2) for _ in range(4)
+        ]  # which pwcca of Y does not see
+        values = [ls.similarity([Y, T], "pwcca").values["pwcca"][0, 1] for T in turned]
+        assert np.ptp(values) < 1e-9
+
+
+@pytest.mark.parametrize("unit", [1e-55, 1e-10, 1e10, 1e55])
+def test_units_do_not_change_the_measures(unit):
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((60, 4))
+    Y = X[:, :3] + rng.standard_normal((60, 3))
+    plain, scaled = (ls.similarity([A, Y], MEASURES).values for A in (X, unit * X))
+    for name in MEASURES:
+        assert np.allclose(scaled[name], plain[name], rtol=0, atol=1e-12)
+    assert not np.isnan(np.sqrt(scaled["procrustes"])).any()
+
+
 def test_unbiased_cka_of_unrelated_layers_is_near_zero_and_biased_is_not():
     rng = np.random.default_rng(3)
     layers = [rng.standard_normal((100, 400)) for _ in range(2)]
@@ -155,6 +179,9 @@ def test_unbiased_cka_of_unrelated_layers_is_near_zero_and_biased_is_not():
 
 
 def test_what_is_refused_or_said():
+    for none in ({}, []):
+        with pytest.raises(ls.errors.InvalidProblem, match="layers must hold at least one value"):
+            ls.similarity(none)
     X, Y = LAYERS[0], LAYERS[3]
     with pytest.raises(ls.errors.InvalidOption, match="measures must be one of cka, "):
         ls.similarity([X, Y], "CKA")

@@ -552,7 +552,7 @@ def _beyond_rounding(solution: Any, name: str, S: HostArray, w: HostArray) -> Ho
     V = to_host(V).T if axis else to_host(V)
     mean = NewRows.of(solution, name).mean
     lengths = np.sum(np.square(V, dtype=np.float64), axis=0)
-    unit = np.divide(w @ (S * S), lengths, out=np.zeros(len(lengths)), where=lengths > 0)
+    unit = w @ (S * S) * reciprocal(lengths)
     about = 0.0 if mean is None else w.sum() * float(np.sum(np.square(to_host(mean), dtype=np.float64)))
     least = len(V) * (ROUNDED * float(np.finfo(V.dtype).eps)) ** 2 * (unit.max(initial=0.0) + about)
     return np.where((unit > least) & (lengths > FAINT * lengths.max(initial=0.0)), S, 0.0)
