@@ -173,8 +173,9 @@ def rotate(answer: Any, method: Any = "varimax", *, normalize: bool = True) -> R
         T, residual = _varimax(L, normalize)
         if method == "promax":
             Z = L @ T
-            U = np.linalg.lstsq(Z, Z * np.abs(Z) ** 3)[0]  # (3)
-            T = T @ U * np.sqrt(np.diag(np.linalg.pinv(U.T @ U)))
+            H = Z * (np.abs(Z) * reciprocal(np.abs(Z).max(axis=0))) ** 3
+            U = np.linalg.lstsq(Z, H)[0]  # (3)
+            T = T @ U * np.linalg.norm(np.linalg.pinv(U), axis=1)
     else:
         H = to_host(finite_block(method, "the target"))
         if H.shape != L.shape:
@@ -183,7 +184,8 @@ def rotate(answer: Any, method: Any = "varimax", *, normalize: bool = True) -> R
         M = T.T @ L.T @ H
         residual = ratio(abs(M - M.T).max(), M.trace())
     Z = L @ T
-    correlations = np.linalg.pinv(T.T @ T)
+    inverse = np.linalg.pinv(T)
+    correlations = inverse @ inverse.T
     return Rotation(
         loadings=Z,
         rotation=T,
