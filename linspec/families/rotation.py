@@ -143,7 +143,7 @@ def rotate(answer: Any, method: Any = "varimax", *, normalize: bool = True) -> R
     Raises
     ------
     InvalidProblem
-        The loadings or the target are no finite matrix, or their shapes differ.
+        The loadings or the target are no finite matrix, or their shapes differ; or the answer is of another problem.
     InvalidOption
         There is no such method.
 
@@ -166,6 +166,11 @@ def rotate(answer: Any, method: Any = "varimax", *, normalize: bool = True) -> R
            [0. , 0.7]])
     """
     components = isinstance(answer, SVDSolution)
+    if hasattr(answer, "problem") and not components:
+        raise InvalidProblem(
+            "loadings must be an answer of linspec.SVD, or an array; got an answer to "
+            f"{answer.problem}. Pass its weights or loadings."
+        )
     L = to_host(answer.Vh.T if components else finite_block(answer, "loadings"))
     L = L * (_deviations(answer, answer.S) if components else [1.0])
     if isinstance(method, str):
