@@ -177,7 +177,7 @@ class Draw:
                   "square": (9, 9), "tiny": (self.size(2, 6), self.size(1, 3)),
                   "large": (self.size(80, 140), self.size(12, 24))}  # fmt: skip
         n, p = shapes[self.pick("tall", "tall", "tall", "tall", *shapes)]
-        n, p = (self.size(20, 200), self.size(1, 3)) if long else (n, p)
+        n, p = (self.size(20, 200), self.size(1, 3)) if long and problem not in KERNELS else (n, p)
         q = self.size(1, 7)
         if problem in KERNELS:
             n, p = self.size(16, 40), min(p, 6)
@@ -355,7 +355,7 @@ def draw(seed: int, trial: int, problems: tuple[str, ...] = (), lagged: float = 
     """Draw the case of a trial, with windows of rows in a share of trials; the two numbers repeat it."""
     problems = problems or DRAWN
     problem, d = problems[trial % len(problems)], Draw(seed, trial)
-    mild, long = problem in KERNELS, problem not in (*KERNELS, *APART) and d.chance(lagged)
+    mild, long = problem in KERNELS, problem not in APART and d.chance(lagged)
     data = d.matrices(problem, long=long)
     center = d.chance(0.35 if problem in ("least-squares", "svd", "kernel-ridge") else 0.75)
     n, main = len(next(iter(data.values()))), d.pick(*[name for name in data if name not in TARGETS])
