@@ -178,13 +178,16 @@ def rotate(answer: Any, method: Any = "varimax", *, normalize: bool = True) -> R
         check_choice("method", method, ("varimax", "promax"))
         T, residual = _varimax(L, normalize)
         if method == "promax":
-            Z = L @ T / (abs(L).max() or 1.0)
+            Z = L @ T
+            sizes = reciprocal(np.abs(Z).max(axis=0))
+            Z = Z * sizes
             U, _, rank, _ = np.linalg.lstsq(Z, Z * np.abs(Z) ** 3)  # (3)
             if rank < len(T):
                 raise InvalidProblem(
                     f"promax needs loadings that do not depend on each other; got rank {rank} of {len(T)} components. "
                     "Ask for fewer, or for varimax."
                 )
+            U = sizes[:, None] * U
             T = T @ U * np.linalg.norm(np.linalg.inv(U), axis=1)
     else:
         H = to_host(finite_block(method, "the target"))

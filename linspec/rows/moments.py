@@ -174,6 +174,7 @@ class Moments:
         self.fitted: dict[int, Fitted] = {}
         self.subtracts: dict[int, bool] = {}
         self.near: set[int] = set()
+        self.far = FAR
         self.whole: dict[tuple[int, ...], tuple[list[Block], About]] = {}
         self.terms: dict[int, Terms] = {}
         self.raw_squares: dict[int, HostArray] = {}
@@ -569,6 +570,7 @@ class Moments:
             hᵢⱼ = gᵢᵀ(2Gᵢⱼgⱼ − 2XᵢᵀDsⱼ + gᵢ(tr Gⱼⱼ + 3/2 Σw cⱼ)).
         """
         self._will_hold()
+        self.far = FAR**0.5  # of sums of fourth powers
         parts = lambda: Together(Grams(self.data, self.operators), RowLengths(self.data, self.operators))  # noqa: E731
         (grams, sums), about = self._pass(parts)
         self._hold(grams, about)
@@ -815,7 +817,7 @@ class Moments:
         if not self.fitted.keys() >= set(which):  # the precision has changed
             total, about = self._read(make, which, learns=True)
         if self.pre.center:
-            far = [i for i in which if about[i].adjoint is None and self.fitted[i].about_zero > FAR]
+            far = [i for i in which if about[i].adjoint is None and self.fitted[i].about_zero > self.far]
             if far and self.rereads:
                 for i in far:
                     self.operators[i].far = True
@@ -923,7 +925,7 @@ class Moments:
         A, row = self.operators[i], self._row(i, block)
         placed = None if row is None else A.thin(row)
         if row is not None and not block.subtracts and i not in self.near:
-            if block.is_far(placed, FAR):
+            if block.is_far(placed, self.far):
                 A.far = block.far = True
             elif not learns:  # later passes are about the same row
                 self.near.add(i)
