@@ -291,9 +291,10 @@ class Moments:
             return 0.0
         fitted = self.fitted[i]
         eps = self.unit(i)
-        if self.pre.center and self.subtracts[i] and self.operators[i].readable:
+        readable = self.operators[i].readable
+        if self.pre.center and self.subtracts[i] and readable:
             return eps * fitted.explained_share if self.pre.B is not None else 0.0
-        return eps * fitted.about_zero ** (0.5 if self.pre.center and self.held is None else 1.0)
+        return eps * fitted.about_zero ** (0.5 if self.pre.center and not (self.holds and readable) else 1.0)
 
     def unit(self, i: int = 0) -> float:
         """The rounding of the Gram matrix that is held, or else of products."""

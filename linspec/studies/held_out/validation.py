@@ -217,8 +217,7 @@ def _result(result: CrossValidation) -> CrossValidation:
         )
     count = int(result.uncertain.sum())
     if count:
-        assert result.rounding is not None  # noqa: S101
-        first = int(np.argmax(np.any(result.rounding > LOST, axis=(1, 2))))
+        first = int(np.argmax(np.any(np.asarray(result.rounding) > LOST, axis=(1, 2))))
         warn(
             f"cross_validate: {count} of {result.uncertain.size} mean scores may be rounding by more than a share of "
             f"{LOST:g}, or by choice (`uncertain`), because second moments of the rows, or solutions, do not hold "
