@@ -137,6 +137,16 @@ def test_folds_of_epochs_bootstrap_and_targets_know_windows_by_their_rows() -> N
         assert np.allclose(*pair, rtol=1e-6)
 
 
+def test_permutations_leave_windows_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    windows = ls.lagged(X, LAGS, EPOCHS)
+    monkeypatch.setattr(type(windows), "_dense", None)  # no matrix of all lags
+    found, explicit_ones = (
+        ls.permutation_test(ls.PLS(A, Y, k=2, center=True), permutations=19, rng=0).drawn
+        for A in (windows, Z)
+    )
+    np.testing.assert_allclose(found, explicit_ones)
+
+
 def test_files_are_read_with_the_rows_before_them(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("linspec.blocks.lagged.LARGEST_BLOCK_BYTES", 24 * 100)  # blocks of a hundred rows
     np.save(tmp_path / "rows.npy", X)

@@ -228,13 +228,16 @@ def on_images(problem: Problem[Any], exchange: Exchange, function: str) -> tuple
 
 
 def _are_dense(problem: Problem[Any]) -> bool:
-    """Whether the problem centres or scales columns, and all its matrices are dense, in memory and of float64."""
+    """Whether the problem centres or scales columns, and all its matrices are dense arrays of float64 in memory."""
     matrices = problem.matrices.values()
     adjusts = any(field.name == "sample_weight" for field in dataclasses.fields(problem))  # type: ignore[arg-type]  # it is one
     return (
         bool(problem.center or problem.scale)
         and adjusts
-        and all(A.resident and A.readable and not A.sparse and A.dtype == np.float64 for A in matrices)
+        and all(
+            A.resident and A.stored_array is not None and not A.sparse and A.dtype == np.float64
+            for A in matrices
+        )
     )
 
 
