@@ -663,17 +663,8 @@ class Moments:
         """
         A = self.operators[i]
         (total,), about = self._pass(lambda: AdjointImages(A, U), [i], share)
-        fitted = self.fitted[i]
-        asarray = A.device.blocks.asarray
-        B = self.data.B(A)
-        if self.pre.center:
-            total = (
-                total
-                - asarray(fitted.gap(about[i].adjoint))[:, None] * A.device.blocks.column_sums(U)[None, :]
-            )
-        if B is not None:
-            total = total - asarray(fitted.slopes) @ (B.T @ U)
-        return fitted.scaled(total)
+        along = None if self.pre.B is None else self.data.B(A).T @ U  # type: ignore[union-attr]
+        return self._corrected(total, A.device.blocks.column_sums(U), along, i, about)
 
     def long_step(self, V: Array, U: Array, alpha: HostArray, i: int = 0) -> tuple[Array, HostArray]:
         """Update U ← √D XᵢV - U diag(alpha) in place; return Xᵢᵀ√D U and the lengths of columns of U: one pass.
