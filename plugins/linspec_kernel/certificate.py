@@ -132,8 +132,14 @@ class CertifiedFunctions:
         return (values > least * dual) & (ridge * least * dual**2 <= lengths)
 
 
-def certified(problem: Any, moments: Any, arrays: Mapping[str, Any], tol: float) -> Certificate:
-    """Canonical pairs within the spans of a solver's functions, and their residual."""
+def certify(problem: Any, moments: Any, arrays: Mapping[str, Any], tol: float) -> Certificate:
+    """Scale the functions to unit length, rotate them to canonical pairs, and compute their residual.
+
+    The arrays `x_weights` and `y_weights` are coefficients of the features of `moments.maps`; where there are none, of
+    the kernel functions of all rows, or of those with the numbers `x_landmarks` and `y_landmarks`. With more functions
+    than pairs, the missing part of the sum of the exact correlations is estimated.
+    """
+    moments.fit(None, arrays)
     device, ridges, k = moments.device, moments.ridges, problem.k
     landmarks = [arrays.get(f"{name}_landmarks") for name in "xy"]
     views = []
