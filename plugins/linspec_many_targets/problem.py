@@ -391,9 +391,6 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
     groups: Any = field(default=None, kw_only=True)
     seed: int = field(default=0, kw_only=True)
     center: bool = ls.flag(True, "Fit an intercept, which no ridge shrinks; sparse data stay sparse.")
-    scale: bool = ls.flag(False, kw_only=True)
-    sample_weight: Any = field(default=None, kw_only=True)
-    confounds: Any = field(default=None, kw_only=True)
 
     name: ClassVar[str] = "ridge-many-targets"
     command: ClassVar[Mapping[str, Any]] = {
