@@ -295,16 +295,12 @@ def with_columns_permuted(
             return _signed(held, signs, exchange)
         orders = np.column_stack([order for order, _ in draws])
         if sparse:
-            return as_operator(_in_places(held.stored_array, np.argsort(orders, axis=0)))
+            entries = scipy.sparse.coo_array(held.stored_array)
+            i, j = entries.coords
+            places = np.argsort(orders, axis=0)[i, j]
+            return as_operator(scipy.sparse.csr_array((entries.data, (places, j)), shape=entries.shape))
     xp, device = A.device.xp, A.device.native
     return as_operator(xp.take_along_axis(held.dense(), xp.asarray(orders, device=device), axis=0))
-
-
-def _in_places(matrix: Any, places: HostArray) -> Any:
-    """Move the entry of row i and column j of a sparse matrix to row `places[i, j]`."""
-    entries = scipy.sparse.coo_array(matrix)
-    i, j = entries.coords
-    return scipy.sparse.csr_array((entries.data, (places[i, j], j)), shape=entries.shape)
 
 
 def _sparse(matrix: Any, generator: np.random.Generator) -> Any:
