@@ -164,17 +164,12 @@ class SparseSign(TestMatrix):
             Sparse.
         """
         count = min(self.nonzeros, columns)
-        places = _subsets(rows, columns, count, rng)
+        places = np.empty((rows, count), np.int64)  # distinct in each row, all subsets equally likely
+        for j, last in enumerate(range(columns - count, columns)):
+            candidate = rng.integers(0, last + 1, rows)
+            taken = (places[:, :j] == candidate[:, None]).any(axis=1)
+            places[:, j] = np.where(taken, last, candidate)
+        places.sort(axis=1)
         entries = _random_signs(rows * count, math.sqrt(columns / count), rng)
         starts = np.arange(rows + 1) * count
         return Sketch(scipy.sparse.csr_array((entries, places.ravel(), starts), shape=(rows, columns)))
-
-
-def _subsets(rows: int, columns: int, count: int, rng: np.random.Generator) -> HostArray:
-    """Draw `count` distinct numbers below `columns` for each row, with all subsets equally likely."""
-    chosen = np.empty((rows, count), np.int64)
-    for j, last in enumerate(range(columns - count, columns)):
-        candidate = rng.integers(0, last + 1, rows)
-        taken = (chosen[:, :j] == candidate[:, None]).any(axis=1)
-        chosen[:, j] = np.where(taken, last, candidate)
-    return np.sort(chosen, axis=1)
