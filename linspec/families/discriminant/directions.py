@@ -278,7 +278,7 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certif
         "rank": rank,
         "next": float(after.max(initial=0.0)),
     }
-    lost = bool(hidden) or any(status is Status.INCOMPLETE for status, _ in notes)
+    lost = bool(hidden) or Status.INCOMPLETE in dict(notes)
     return Certificate(1.0 if empty else residual, tuple(notes), fields, known.metric.source, lost=lost)
 
 
