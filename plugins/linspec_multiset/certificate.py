@@ -101,7 +101,7 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
         "accuracy": f"eigenvalues: about {digits(error)} correct digits" if count else "",
     }
     notes = [*fewer_than_asked(count, problem.k, "components above rounding"), *notes]
-    lost = lost or any(status is Status.INCOMPLETE for status, _ in notes)
+    lost = lost or Status.INCOMPLETE in dict(notes)
     return Certificate(residual, tuple(notes), fields, kind, lost=lost)
 
 
