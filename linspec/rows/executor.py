@@ -157,7 +157,9 @@ class Executor:
 
         if count == 1:
             return run(0, reduction.zero() if total is None else total)
-        more = _merged(reduction, run, count, _threads(reduction, blocks, count))
+        work = sum(block.entries for block in blocks) * reduction.columns
+        threads = max(1, min(count, usual_blas_threads(), machine.cpu_count(), work // WORK_PER_THREAD))
+        more = _merged(reduction, run, count, int(threads))
         return more if total is None else reduction.merge(total, more)
 
 
@@ -214,11 +216,6 @@ def _runs(reduction: Reduction, blocks: list[Block], parts: int) -> int:
     columns = max(1, sum(block.columns for block in blocks))
     worth = min(parts, MOST_RUNS, sum(block.entries for block in blocks) // (MET * columns))
     return 1 if worth < 3 else worth
-
-
-def _threads(reduction: Reduction, blocks: list[Block], runs: int) -> int:
-    work = sum(block.entries for block in blocks) * reduction.columns
-    return int(max(1, min(runs, usual_blas_threads(), machine.cpu_count(), work // WORK_PER_THREAD)))
 
 
 def _merged(reduction: Reduction, run: Callable[[int, Any], Any], count: int, threads: int) -> Any:

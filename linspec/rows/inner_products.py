@@ -41,9 +41,14 @@ def row_gram(moments: Moments, i: int = 0) -> Array:
     moments.fit(i)
     if A.resident:
         moments.passes.take()
-        K = _projected(moments, i, _of_blocks(moments, i, n))
+        K, w = _of_blocks(moments, i, n), moments.data.w(A)
         moments.passes.columns += n
-        return K
+        Q = device.asarray(moments.pre.taken(n))
+        if w is not None:
+            root = device.xp.sqrt(w)
+            K = K * root[:, None] * root[None, :]
+        K = K - (K @ Q) @ Q.T  # (1)
+        return K - Q @ (Q.T @ K)
     X = moments.operator(i)
     parts = [(start, min(start + AT_ONCE, n)) for start in range(0, n, AT_ONCE)]
     return device.concat([X.matmat(X.rmatmat(device.eye(n, b - a, a))) for a, b in parts])
@@ -72,15 +77,3 @@ def _of_blocks(moments: Moments, i: int, n: int) -> Array:
             K[c:d, a:b] = piece
             K[a:b, c:d] = piece.T
     return K
-
-
-def _projected(moments: Moments, i: int, K: Array) -> Array:
-    """Formula (1), from the inner products of rows that count once."""
-    A, device = moments.operators[i], moments.operators[i].device.blocks
-    w = moments.data.w(A)
-    Q = device.asarray(moments.pre.taken(K.shape[0]))
-    if w is not None:
-        root = device.xp.sqrt(w)
-        K = K * root[:, None] * root[None, :]
-    K = K - (K @ Q) @ Q.T
-    return K - Q @ (Q.T @ K)

@@ -168,8 +168,7 @@ class AboutRows(Together):
                 )
         if not self.parts[0].raw:
             blocks = [block.about(row) for block, row in zip(blocks, self.about, strict=True)]
-        for part, sums in zip(self.parts, total, strict=True):
-            part.add(sums, blocks, rows)
+        super().add(total, blocks, rows)
 
 
 class Statistics(Reduction):

@@ -89,7 +89,9 @@ class SparseAppGrad(Gradients):
         D = [d for d, _ in first.noise]
         descent = Descent(problem, moments, self.normalizer, longest_steps(problem, moments, first, D))
         n, rows = moments.fitted[0].total, self.penalty == "rows"
-        chance = [_of_chance(n, p, problem.k * rows) for p in moments.widths]
+        # the largest correlation of p columns with an unrelated variate, as chance makes it; of rows, with k of them
+        most = [np.sqrt(problem.k * rows) + np.sqrt(2 * np.log(p)) for p in moments.widths]
+        chance = [float(min(m / np.sqrt(n), LARGEST)) for m in most]
         options = zip(chance, (self.x_threshold, self.y_threshold), strict=True)
         thresholds = [c if tau is None else tau for c, tau in options]
         shrinkage = Shrinkage(D, thresholds, (self.x_nonzeros, self.y_nonzeros), rows)
@@ -158,15 +160,6 @@ class Shrinkage:
         same = np.linalg.norm(cross, "nuc") if self.rows or not self.shrinks else np.trace(cross)
         size = np.trace(after)
         return bool(np.trace(before) + size - 2 * same <= SETTLED**2 * size)
-
-
-def _of_chance(n: float, p: int, width: int) -> float:
-    """Largest correlation that p columns are expected to have by chance with an unrelated variate, for n rows of data.
-
-    With a positive `width` there are that many variates, and a column's correlations with all of them form a vector.
-    Then the largest norm of these p vectors is returned. The result is at most `LARGEST`.
-    """
-    return float(min((np.sqrt(width) + np.sqrt(2 * np.log(p))) / np.sqrt(n), LARGEST))
 
 
 def _arrays(pairs: Pairs, taken: int, *, correlated: bool) -> dict[str, Any]:

@@ -126,8 +126,14 @@ class CertifiedFunctions:
         return (values > least * dual) & (ridge * least * dual**2 <= lengths)
 
 
-def certified(problem: Any, moments: Any, arrays: Mapping[str, Any], tol: float) -> Certificate:
-    """Canonical pairs within the spans of a solver's functions, and their residual."""
+def certify(problem: Any, moments: Any, arrays: Mapping[str, Any], tol: float) -> Certificate:
+    """Scale the functions to unit length, rotate them to canonical pairs, and compute their residual.
+
+    The arrays `x_weights` and `y_weights` are coefficients of the features of `moments.maps`; where there are none, of
+    the kernel functions of all rows, or of those with the numbers `x_landmarks` and `y_landmarks`. With more functions
+    than pairs, the missing part of the sum of the exact correlations is estimated.
+    """
+    moments.fit(None, arrays)
     device, ridges, k = moments.device, moments.ridges, problem.k
     landmarks = [arrays.get(f"{name}_landmarks") for name in "xy"]
     views = []
@@ -168,25 +174,16 @@ def certified(problem: Any, moments: Any, arrays: Mapping[str, Any], tol: float)
     worst = max(float(fields["bounds"].max(initial=0.0)), EPS * problem.matrices["X"].shape[0])
     fields["accuracy"] = f"correlations: about {digits(worst)} correct digits" if count else ""
     if arrays["x_weights"].shape[1] > k and total > 0 and np.isfinite(squares).all():
-        loss = rise(rho, squares, overlaps, count) / total
+        # How much the sum rises when a solver's spans grow by the residuals, where all that is outside is at most the
+        # least correlation: the diagonal of G is half of `squares`, and `overlaps` have the cosines of the residuals.
+        scale = np.sqrt(np.maximum(np.diagonal(overlaps), 0.0))
+        turned = np.sqrt(squares / 2) * reciprocal(scale)
+        risen_to = np.minimum(risen(rho, overlaps * np.outer(turned, turned), float(rho[-1])), 1.0)
+        loss = max(float(np.sum(risen_to[:count] - rho[:count])), 0.0) / total
         fields["loss_estimate"] = loss
         if residual <= tol and loss > max(tol, TOLERATED * residual):
             notes = (*notes, left_out_nearby(loss, residual))
     return Certificate(residual, notes, fields, kind, lost=bool(drowned))
-
-
-def rise(rho: HostArray, squares: HostArray, overlaps: HostArray, k: int) -> float:
-    """Estimate how much the sum of the first k correlations rises when a solver's spans grow by the residuals.
-
-    They are those of `linspec.linalg.risen`, where all that is outside is at most the least of the m correlations. The
-    diagonal of G is half of `squares`, the squared lengths of the residuals in the norm of the certificate. Other
-    entries of G follow from these lengths and from the cosines of the residuals, which `overlaps` yields, their inner
-    products in any norm.
-    """
-    scale = np.sqrt(np.maximum(np.diagonal(overlaps), 0.0))
-    turned = np.sqrt(squares / 2) * reciprocal(scale)
-    correlations = np.minimum(risen(rho, overlaps * np.outer(turned, turned), float(rho[-1])), 1.0)
-    return max(float(np.sum(correlations[:k] - rho[:k])), 0.0)
 
 
 def gaps_of(

@@ -69,9 +69,14 @@ class KernelAppGrad(ByTiles):
         moments.fit(context.rng, start, self.storage)
         views = zip(moments.operators, problem.ridge, "xy", strict=True)
         x, y = (DualView(op, r, self, width, context.rng, start, name) for op, r, name in views)
-        share = 1.0 if start is None else float(start["share"][0])
+        share, asarray = 1.0 if start is None else float(start["share"][0]), moments.device.asarray
         while True:
-            rho, gaps = pairs(x, y, k)
+            U, rho, Vt = np.linalg.svd(on_host(x.values.T @ y.values))  # canonical pairs within the blocks
+            rho = rho[:k]
+            T = asarray(U[:, :k])
+            S = asarray(Vt[:k].T)
+            first, second = (x.block @ T, x.values @ T), (y.block @ S, y.values @ S)
+            gaps = gaps_of(first, second, asarray(rho), problem.ridge)
             t = sum(float(np.sum(moments.device.column_norms(R) ** 2)) for R in gaps)
             yield Iterate(
                 ratio(share * t, float(rho.sum())),
@@ -181,14 +186,3 @@ class DualView:
         keep = w > rounding
         T = self.op.device.asarray((U[:, keep] / np.sqrt(w[keep])) @ U[:, keep].T)
         self.block, self.values = A @ T, KA @ T
-
-
-def pairs(x: DualView, y: DualView, k: int) -> tuple[HostArray, list[Array]]:
-    """The leading k correlations of canonical pairs within two blocks, and the residuals of these pairs."""
-    U, rho, Vt = np.linalg.svd(on_host(x.values.T @ y.values))
-    asarray, rho = x.op.device.asarray, rho[:k]
-    T = asarray(U[:, :k])
-    S = asarray(Vt[:k].T)
-    first = (x.block @ T, x.values @ T)
-    second = (y.block @ S, y.values @ S)
-    return rho, gaps_of(first, second, asarray(rho), (x.ridge, y.ridge))

@@ -13,13 +13,12 @@ from linspec.arrays import Array, Device, HostArray, to_host, with_device
 from linspec.errors import InvalidOption, InvalidProblem, shown
 from linspec.families.cca import TwoViewSolution
 from linspec.features import FeatureMap, KernelMap
-from linspec.iteration import Certificate
 from linspec.kernels import Kernel, Points, as_kernel, check_square
 from linspec.operators import LinearOperator
 from linspec.process import count_of
 from linspec.rows import Passes
 from linspec.solving import table_of_features, table_of_training_rows
-from linspec_kernel.certificate import certified
+from linspec_kernel import certificate
 from linspec_kernel.moments import Fitted, KernelMoments
 
 S_co = TypeVar("S_co", bound=ls.Solution, covariant=True)
@@ -303,12 +302,4 @@ class KernelCCA(OfKernels[KernelCCASolution]):
         """Return the kernel matrices of X and Y."""
         return KernelMoments(self, passes)
 
-    def certify(self, moments: KernelMoments, arrays: Mapping[str, Any], tol: float) -> Certificate:
-        """Scale the functions to unit length, rotate them to canonical pairs, and compute their residual.
-
-        The arrays `x_weights` and `y_weights` are coefficients of the features of `moments.maps`; where there are
-        none, of the kernel functions of all rows, or of those with the numbers `x_landmarks` and `y_landmarks`. With
-        more functions than pairs, the missing part of the sum of the exact correlations is estimated.
-        """
-        moments.fit(None, arrays)
-        return certified(self, moments, arrays, tol)
+    certify = certificate.certify

@@ -140,13 +140,13 @@ class ConjugateGradients(ByProducts):
             for iterations, step in enumerate(driven(moments.gram_product, steps)):  # (2)
                 X = step.X()
                 residual = worst(step.lengths[known], system.scales)
-                yield Iterate(residual, partial(_answer, system, X, x0, Z))  # (3)
+                yield Iterate(residual, partial(system.answer, X, x0, Z))  # (3)
                 if iterations == 0 and residual > before / 2:
                     return
                 before = before if iterations else residual
                 if context.tol < tol:
                     break
-            answer = _answer(system, X, x0, Z)
+            answer = system.answer(X, x0, Z)
             x0, Z = answer["x"], -answer.get("planted", -Z)
 
     def _inverse(self, problem: ls.LeastSquares, moments: Moments) -> Callable[[Array], Array] | None:
@@ -162,8 +162,3 @@ class ConjugateGradients(ByProducts):
     def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of one or two hundred products."""
         return cost.sweeps_estimate(sizes, EXPECTED_SPARSE if sizes.scattered else EXPECTED)
-
-
-def _answer(system: NormalEquations, X: list[Array], x0: Array | None, Z: Array) -> dict[str, Array]:
-    """The answer for the solutions of all ridges."""
-    return system.answer(system.joined(X), x0, Z)

@@ -7,7 +7,7 @@ transformations reduce the rows [A B] = Q [R QᵀB; 0 ·] instead (a second pass
 With more columns than rows the dual system (AAᵀ + rI) z = B, x = Aᵀz is smaller. A path of ridges shares the passes and
 the reduction. Rows that can be read once are reduced at once.
 Source: Golub & Van Loan 2013, sections 5.3 and 5.5; the dual form is the matrix inversion lemma.
-Where we differ: the rank is that of columns of one length (`minimum_norm`).
+Where we differ: the rank is that of columns of one length (`_by_rows`).
 
 Inverses of positive definite matrices of least squares, with a check of their condition.
 
@@ -155,14 +155,27 @@ class DirectLeastSquares(Solver):
         yield Iterate(0.0, partial(dict, x=x, **({} if rank is None else {"rank": rank})), final=True)
 
     def _by_rows(self, problem: ls.LeastSquares, moments: Moments) -> tuple[Array, int]:
-        """Solve by the reduced rows [R QᵀB]."""
+        """Solve by the reduced rows [R QᵀB], with least norm.
+
+        The rank is determined after the columns are scaled to unit length, with the rows of the ridge below them unless
+        R has fewer rows than columns. If it is full, the scaled problem has the same solution and a smaller condition
+        number. If not, the norm must be least in the unscaled variables, so R itself is decomposed.
+        """
         A, p, triangle = moments.operators[0], moments.widths[0], moments.triangle()
         n = max(int(moments.fitted[0].total), 1)
         shape = (n, p) if n >= p or A.shape[0] >= p else (p, n)
         dtype, both = "float32" if A.rounding > 1e-10 else "float64", []
         for ridge in problem.ridges:
             cut = rank_cut(shape, dtype, ridge) if self.rank_tol is None else self.rank_tol
-            both.append(minimum_norm(triangle[:, :p], triangle[:, p:], ridge, cut))
+            R, QtB, added = triangle[:, :p], triangle[:, p:], ridge
+            if ridge > 0 and len(R) >= p:
+                R = np.vstack([R, np.sqrt(ridge) * np.eye(p)])
+                QtB = np.vstack([QtB, np.zeros((p, QtB.shape[1]))])
+                added = 0.0
+            d = np.linalg.norm(R, axis=0)
+            d, U, s, Vt, rank = decomposed(R, np.where(d > 0, d, 1.0), cut)
+            filtered = s[:rank] / (s[:rank] ** 2 + added)
+            both.append((Vt[:rank].T @ (filtered[:, None] * (U[:, :rank].T @ QtB)) / d[:, None], rank))
         x = moments.device.asarray(np.hstack([x for x, _ in both]))
         return x, min(rank for _, rank in both)
 
@@ -220,24 +233,6 @@ def _in_row_space(moments: Moments, i: int, ridge: float) -> Apply:
         return X.rmatmat(device.asarray(U @ factors))
 
     return apply
-
-
-def minimum_norm(R: HostArray, QtB: HostArray, ridge: float, cut: float) -> tuple[HostArray, int]:
-    """The solution of least norm of min ‖R x − QᵀB‖² + r ‖x‖², and the numerical rank of R.
-
-    The rank is determined after the columns are scaled to unit length, with the rows of the ridge below them unless R
-    has fewer rows than columns. If it is full, the scaled problem has the same solution and a smaller condition number.
-    If not, the norm must be least in the unscaled variables, so R itself is decomposed.
-    """
-    n, p = R.shape
-    if ridge > 0 and n >= p:
-        R = np.vstack([R, np.sqrt(ridge) * np.eye(p)])
-        QtB = np.vstack([QtB, np.zeros((p, QtB.shape[1]))])
-        ridge = 0.0
-    d = np.linalg.norm(R, axis=0)
-    d, U, s, Vt, rank = decomposed(R, np.where(d > 0, d, 1.0), cut)
-    filtered = s[:rank] / (s[:rank] ** 2 + ridge)
-    return Vt[:rank].T @ (filtered[:, None] * (U[:, :rank].T @ QtB)) / d[:, None], rank
 
 
 def decomposed(

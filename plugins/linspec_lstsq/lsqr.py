@@ -69,13 +69,10 @@ class SimultaneousLSQR(ByProducts):
             columns = G.shape[1]
             steps = golub_kahan(step, asarray.concat([G, AtAZ]), U, asarray.column_norms(U))  # (2)
             for X, lengths in lsqr(steps, dampings):  # (3)
-                solutions = X[0] if len(X) == 1 else system.joined(X)
-                yield Iterate(
-                    worst(lengths[:, :columns], system.scales), partial(system.answer, solutions, x0, Z)
-                )
+                yield Iterate(worst(lengths[:, :columns], system.scales), partial(system.answer, X, x0, Z))
                 if context.tol < tol:
                     break
             else:
                 return
-            answer = system.answer(solutions, x0, Z)
+            answer = system.answer(X, x0, Z)
             x0, Z = answer["x"], -answer.get("planted", -Z)  # (4)

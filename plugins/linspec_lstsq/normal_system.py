@@ -125,15 +125,12 @@ class NormalEquations:
         solved[self.least] = np.append(solved[self.least], np.arange(width, width + planted))
         return solved
 
-    def joined(self, X: list[Array]) -> Array:
-        """The solutions of all ridges side by side, then those of planted columns for the least ridge."""
-        return self.asarray.concat([*(x[:, : self.m] for x in X), X[self.least][:, self.m :]])
-
-    def answer(self, solutions: Array, x: Array | None, Z: Array) -> dict[str, Array]:
-        """The answer from such solutions, and what is left of planted columns."""
-        w, answer = len(self.scales), solutions
-        if x is not None:
-            answer = x * self.live + solutions[:, :w]
+    def answer(self, X: list[Array], x: Array | None, Z: Array) -> dict[str, Array]:
+        """The answer from the solutions of each ridge, or of all at once, and what is left of planted columns."""
+        w, solutions = len(self.scales), X[0]
+        if len(X) > 1:  # the planted columns of the least ridge are left
+            solutions = self.asarray.concat([*(V[:, : self.m] for V in X), X[self.least][:, self.m :]])
+        answer = solutions if x is None else x * self.live + solutions[:, :w]
         return {"x": answer[:, :w]} | ({"planted": solutions[:, w:] - Z} if Z.shape[1] else {})
 
 

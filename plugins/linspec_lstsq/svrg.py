@@ -135,8 +135,12 @@ class StepLengths:
                 V = chunk.gram_product(V * device.asarray(reciprocal(device.column_norms(V)))[None, :])
             self.curved = self.n / chunk.rows * float(device.column_norms(V).max(initial=0.0))
             factor = 1 if device.on_host else DEVICE_FACTOR
-            entries, p = chunk.entries / chunk.rows, self.probes.shape[0]
-            usual = choose_batch(self.n, entries, p, self.curved, row, factor)
+            entries, p = max(chunk.entries / chunk.rows, 1.0), self.probes.shape[0]
+            fewest = max(FEWEST_ROWS, factor * FEWEST_ENTRIES / entries, p / entries)
+            most = max(fewest, factor * MOST_ENTRIES / entries)
+            # n R²/(2L) rows, within the limits of fast products and of the least number of batches
+            wanted = self.n * row / (2 * self.curved) if self.curved > 0 else fewest
+            usual = int(max(1, min(max(wanted, fewest), most, self.n // FEWEST_STEPS)))
             self.batch = min(self.solver.batch or usual, self.n)
         bound = smoothness(self.curved, self.largest, self.n, self.batch) + self.ridges
         self.safe = STEPS[self.solver.snapshot] * reciprocal(bound)
@@ -182,25 +186,6 @@ def smoothness(curved: float, largest: float, n: int, batch: int) -> float:
     whole = n * (batch - 1) / (batch * (n - 1))
     single = n * (n - batch) / (batch * (n - 1))
     return whole * curved + single * largest  # (1)
-
-
-def choose_batch(n: int, entries: float, p: int, curved: float, largest: float, factor: int = 1) -> int:
-    """Rows of a batch, n R²/(2L), within the limits of fast products and of the least number of batches.
-
-    Parameters
-    ----------
-    n, p : int
-    entries : float
-        Stored entries of a row.
-    curved, largest : float
-        As for `smoothness`.
-    factor : int, default 1
-    """
-    entries = max(entries, 1.0)
-    fewest = max(FEWEST_ROWS, factor * FEWEST_ENTRIES / entries, p / entries)
-    most = max(fewest, factor * MOST_ENTRIES / entries)
-    wanted = n * largest / (2 * curved) if curved > 0 else fewest
-    return int(max(1, min(max(wanted, fewest), most, n // FEWEST_STEPS)))
 
 
 EPOCHS = {"best": 0.5, "last": 1.0}

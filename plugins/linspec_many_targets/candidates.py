@@ -90,12 +90,17 @@ def _of_mapping(bands: Mapping[Any, Any], p: int, names: Sequence[str] | None) -
 
 
 def checked_weights(band_weights: Any, bands: int, seed: Any) -> HostArray:
-    """Return the candidates for the weights of the bands, of shape (settings, bands)."""
+    """Return the candidates for the weights of the bands, of shape (settings, bands).
+
+    Those that are drawn sum to 1; the first ones are equal, and 1 for a single band.
+    """
     draws = DRAWS if band_weights is None else band_weights
     if isinstance(draws, int | np.integer) and draws > 0 and draws is not True:
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
             raise InvalidProblem(f"seed must be an integer of at least 0; got {shown(seed)}.")
-        return _drawn(1 if bands == 1 else int(draws), bands, int(seed))
+        rng, more = np.random.default_rng(int(seed)), 0 if bands == 1 else int(draws) - 1
+        drawn = [rng.dirichlet(np.full(bands, CONCENTRATIONS[i % len(CONCENTRATIONS)])) for i in range(more)]
+        return np.array([np.full(bands, 1.0 / bands), *drawn])
     with suppress(TypeError, ValueError):
         weights = np.array(to_host(band_weights), dtype=np.float64)
         fits = weights.ndim == 2 and weights.shape[1] == bands and len(weights) > 0
@@ -105,10 +110,3 @@ def checked_weights(band_weights: Any, bands: int, seed: Any) -> HostArray:
         f"band_weights must be a number of draws, at least 1, or numbers with a row for each setting and a column for "
         f"each of {bands} bands, zero or more, with a positive number in each row; got {shown(band_weights)}."
     )
-
-
-def _drawn(count: int, bands: int, seed: int) -> HostArray:
-    """Draw weights that sum to 1; those of the first setting are equal, and 1 for a single band."""
-    rng = np.random.default_rng(seed)
-    drawn = [rng.dirichlet(np.full(bands, CONCENTRATIONS[i % len(CONCENTRATIONS)])) for i in range(count - 1)]
-    return np.array([np.full(bands, 1.0 / bands), *drawn])

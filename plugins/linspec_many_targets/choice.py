@@ -121,40 +121,30 @@ def chosen(data: Any, ridges: Sequence[float], settings: HostArray) -> Choice:
     for number, gamma in enumerate(settings):
         decomposed = data.decomposed(gamma)
         for block in blocks_of(m, data.order):
-            scores, rounding = _scores(data, decomposed, block, ridges, best)
+            errors: Any = 0.0
+            ratios: Any = 0.0
+            used: Any = 0
+            folds, total = data.images(decomposed, block)
+            for fold in folds:
+                fold_errors = np.array([fold.errors_for(ridge) for ridge in ridges])
+                errors = errors + fold_errors
+                ratios = ratios + fold_errors * reciprocal(fold.totals)
+                used = used + (fold.totals > 0)
+            pooled = (used == 0) | data.lone_rows  # scores of all folds together
+            best.partial[block] = (total > 0) & (pooled | (used < len(folds)))
+            lost = np.where(pooled, errors * reciprocal(total), ratios * reciprocal(np.maximum(used, 1.0)))
+            scores = np.where(total > 0, 1.0 - lost[:, 0], -np.inf)  # R², but of targets that do not vary
             first = np.argmax(scores, axis=0)
             highest_scores = np.take_along_axis(scores, first[None], axis=0)[0]
             better = highest_scores > best.scores[block]
             best.setting[block][better] = number
             best.ridges[block][better] = np.asarray(ridges)[first[better]]
             best.scores[block][better] = highest_scores[better]
-            highest = np.max(scores + rounding, axis=0)
+            highest = np.max(scores + lost[:, 1], axis=0)
             best.rounding[block] = np.maximum(best.rounding[block], highest)
             pause()
     known = np.where(np.isinf(best.scores), np.nan, best.scores)
     return replace(best, scores=known, rounding=best.rounding - known)
-
-
-def _scores(
-    data: Any, decomposed: Sequence[Any], block: slice, ridges: Sequence[float], best: Choice
-) -> tuple[HostArray, HostArray]:
-    """Return R² and its rounding for each ridge and target of a block, -inf if a target does not vary.
-
-    Note in `best` which scores leave out folds, or are of all folds together.
-    """
-    errors: Any = 0.0
-    ratios: Any = 0.0
-    used: Any = 0
-    folds, total = data.images(decomposed, block)
-    for fold in folds:
-        fold_errors = np.array([fold.errors_for(ridge) for ridge in ridges])
-        errors = errors + fold_errors
-        ratios = ratios + fold_errors * reciprocal(fold.totals)
-        used = used + (fold.totals > 0)
-    pooled = (used == 0) | data.lone_rows
-    best.partial[block] = (total > 0) & (pooled | (used < len(folds)))
-    lost = np.where(pooled, errors * reciprocal(total), ratios * reciprocal(np.maximum(used, 1.0)))
-    return np.where(total > 0, 1.0 - lost[:, 0], -np.inf), lost[:, 1]
 
 
 def eigenbasis(S: HostArray, rank: int) -> tuple[HostArray, HostArray]:

@@ -391,9 +391,6 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
     groups: Any = field(default=None, kw_only=True)
     seed: int = field(default=0, kw_only=True)
     center: bool = ls.flag(True, "Fit an intercept, which no ridge shrinks; sparse data stay sparse.")
-    scale: bool = ls.flag(False, kw_only=True)
-    sample_weight: Any = field(default=None, kw_only=True)
-    confounds: Any = field(default=None, kw_only=True)
 
     name: ClassVar[str] = "ridge-many-targets"
     command: ClassVar[Mapping[str, Any]] = {
@@ -519,7 +516,21 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         fields |= {name: on_host[name] for name in ("ridges", "band_weights", "scores")}
         fields |= {"band_of": self.band_of, "band_names": self.band_names, "vector": self.vector}
         kind = "from-gram" if moments.holds else "recomputed"
-        return Certificate(float(max(ratios)), _findings(off, on_host["scores"]), fields, kind)
+        notes: list[tuple[Status | None, str]] = []
+        wrong = np.flatnonzero(off > ERROR)
+        still = np.flatnonzero(np.isnan(on_host["scores"]))
+        if wrong.size:
+            text = (
+                f"The coefficients of {wrong.size} of {m} targets, the first is target {wrong[0]}, may have a "
+                f"relative error above {ERROR:g}, which the residual does not show. Pass larger ridges, or scale=True."
+            )
+            notes.append((Status.ILL_CONDITIONED, text))
+        if still.size:
+            text = (
+                f"{still.size} of {m} targets do not vary on held-out rows, the first is target {still[0]}: "
+            )
+            notes.append((None, text + "they have no score, and the first candidate."))
+        return Certificate(float(max(ratios)), tuple(notes), fields, kind)
 
     def _by_columns(
         self, moments: Moments, arrays: Mapping[str, HostArray], ridges: HostArray, gammas: HostArray
@@ -571,20 +582,3 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
 def _is_count(splitter: Any) -> bool:
     """Whether a splitter is a number of folds."""
     return isinstance(splitter, int | np.integer) and not isinstance(splitter, bool)
-
-
-def _findings(off: HostArray, scores: HostArray) -> tuple[tuple[Status | None, str], ...]:
-    """Report targets whose coefficients may be wrong, and targets that never vary on held-out rows."""
-    notes: list[tuple[Status | None, str]] = []
-    wrong = np.flatnonzero(off > ERROR)
-    still = np.flatnonzero(np.isnan(scores))
-    if wrong.size:
-        text = (
-            f"The coefficients of {wrong.size} of {len(off)} targets, the first is target {wrong[0]}, may have a "
-            f"relative error above {ERROR:g}, which the residual does not show. Pass larger ridges, or scale=True."
-        )
-        notes.append((Status.ILL_CONDITIONED, text))
-    if still.size:
-        text = f"{still.size} of {len(off)} targets do not vary on held-out rows, the first is target {still[0]}: "
-        notes.append((None, text + "they have no score, and the first candidate."))
-    return tuple(notes)

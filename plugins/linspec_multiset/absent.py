@@ -262,14 +262,11 @@ class AbsentRows(Moments):
         if self.held is None:
             self._will_hold()
             self.fit()
-            total, _ = self._pass(lambda: PresentGrams(self))
-            m = len(self.operators)
-            asarray = self.device.asarray
-            live = [asarray(self.fitted[i].kept) for i in range(m)]
-            upper = {}
-            for i in range(m):
-                for j in range(i, m):
-                    upper[i, j] = total.pop(0) * live[i][:, None] * live[j]
-            self.held = [[upper[i, j] if i <= j else upper[j, i].T for j in range(m)] for i in range(m)]
-            self.excess = [E * k[:, None] * k for E, k in zip(total, live, strict=True)]
-        return self.held
+            total, about = self._pass(lambda: PresentGrams(self))
+            self._hold(total, about)
+            self.excess = [self._corrected_gram(E, i, i, about) for i, E in enumerate(total)]
+        return self.held  # type: ignore[return-value]
+
+    def _corrected_gram(self, P: Array, i: int, j: int, about: Any, *, sparse: bool = False) -> Array:
+        left, right = (self.device.asarray(self.fitted[n].kept) for n in (i, j))
+        return P * left[:, None] * right

@@ -60,7 +60,21 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
     if gram_pays(moments):
         moments.gram()
     (SW, AW), metrics = pencil.with_norms(W, problem.k)
-    W, SW, AW, values = _within_span(pencil, W, SW, images(AW), problem.k)
+    AW = images(AW)
+    H = np.zeros((W[0].shape[1],) * 2)
+    G = np.zeros_like(H)
+    D = np.zeros_like(H)
+    cuts = []
+    for V, SV, AV, (d, cut) in zip(W, SW, AW, pencil.noise(W, SW), strict=True):
+        H = H + to_host(V.T @ AV)
+        G = G + to_host(V.T @ SV)
+        D = D + to_host(V.T @ (V * d))
+        cuts.append(cut)
+    T = whitening_above_noise((G + G.T) / 2, (D + D.T) / 2, max(cuts))
+    every, U = eigenpairs(T.T @ (H + H.T) @ T / 2)  # Ritz values in the span of stacked weights, ascending
+    turn = asarray(np.ascontiguousarray((T @ U[:, ::-1])[:, : problem.k]))
+    W, SW, AW = ([V @ turn for V in blocks] for blocks in (W, SW, AW))
+    values = every[::-1][: problem.k].copy()
     above = moments.noise * sum(problem.view_weights)
     count = int(np.sum(values > above))
     W, SW, AW = ([V[:, :count] for V in blocks] for blocks in (W, SW, AW))
@@ -87,7 +101,7 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
         "accuracy": f"eigenvalues: about {digits(error)} correct digits" if count else "",
     }
     notes = [*fewer_than_asked(count, problem.k, "components above rounding"), *notes]
-    lost = lost or any(status is Status.INCOMPLETE for status, _ in notes)
+    lost = lost or Status.INCOMPLETE in dict(notes)
     return Certificate(residual, tuple(notes), fields, kind, lost=lost)
 
 
@@ -95,26 +109,6 @@ def returned(problem: Any, moments: Moments, W: Sequence[Array]) -> tuple[Array,
     """The weights of all views for the columns as they came, where the data are."""
     pairs = enumerate(zip(problem.views, W, strict=True))
     return tuple(A.device.asarray(moments.fitted[i].scaled(V), A.dtype) for i, (A, V) in pairs)
-
-
-def _within_span(
-    pencil: Pencil, W: Sequence[Array], SW: Sequence[Array], AW: Sequence[Array], k: int
-) -> tuple[list[Array], list[Array], list[Array], HostArray]:
-    """The k leading Ritz vectors in the span of stacked weights, with their images, and the Ritz values."""
-    m, cuts = W[0].shape[1], []
-    H = np.zeros((m, m))
-    G = np.zeros((m, m))
-    D = np.zeros((m, m))
-    for V, SV, AV, (d, cut) in zip(W, SW, AW, pencil.noise(W, SW), strict=True):
-        H = H + to_host(V.T @ AV)
-        G = G + to_host(V.T @ SV)
-        D = D + to_host(V.T @ (V * d))
-        cuts.append(cut)
-    T = whitening_above_noise((G + G.T) / 2, (D + D.T) / 2, max(cuts))
-    values, U = eigenpairs(T.T @ (H + H.T) @ T / 2)
-    turn = pencil.device.asarray(np.ascontiguousarray((T @ U[:, ::-1])[:, :k]))
-    turned = [[V @ turn for V in blocks] for blocks in (W, SW, AW)]
-    return turned[0], turned[1], turned[2], values[::-1][:k].copy()
 
 
 def _missing(pencil: Pencil, metrics: Sequence[Metric], values: HostArray, error: float) -> list[Finding]:

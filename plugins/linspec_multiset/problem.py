@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
@@ -13,11 +13,10 @@ import numpy as np
 import linspec as ls
 from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import InvalidProblem, shown
-from linspec.iteration import Certificate
 from linspec.rows import Moments, Preprocessing, Rows
 from linspec.solving import check_rows_count
+from linspec_multiset import certificate
 from linspec_multiset.absent import AbsentRows, without_absent
-from linspec_multiset.certificate import certify
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -160,9 +159,7 @@ class MultisetCCA(ls.Problem[MultisetCCASolution]):
         ]
         return AbsentRows(rows, preprocessings, self.present, self.view_weights, w, **options)
 
-    def certify(self, moments: Any, arrays: Mapping[str, Any], tol: float) -> Certificate:
-        """Judge `weights`, and make the solution's fields (`linspec_multiset.certificate`)."""
-        return certify(self, moments, arrays, tol)
+    certify = certificate.certify
 
 
 def check_several(views: Sequence[Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -86,9 +86,6 @@ class PLS(ls.Problem[PLSSolution]):
     Y: Any = ls.matrix("two views")
     k: Any = ls.count("singular triplets")
     center: bool = ls.flag(True)
-    scale: bool = ls.flag(False, kw_only=True)
-    sample_weight: Any = field(default=None, kw_only=True)
-    confounds: Any = field(default=None, kw_only=True)
 
     name: ClassVar[str] = "pls"
 

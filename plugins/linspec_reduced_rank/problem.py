@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -160,9 +160,6 @@ class ReducedRankRegression(ls.Problem[ReducedRankRegressionSolution]):
         of=("X",), help="Added to the diagonal of XᵀX, which is not divided by the number of rows."
     )
     center: bool = ls.flag(True, "Fit intercepts, which no ridge shrinks; sparse data stay sparse.")
-    scale: bool = ls.flag(False, kw_only=True)
-    sample_weight: Any = field(default=None, kw_only=True)
-    confounds: Any = field(default=None, kw_only=True)
 
     name: ClassVar[str] = "reduced-rank-regression"
     found: ClassVar[tuple[str, ...]] = ("weights",)

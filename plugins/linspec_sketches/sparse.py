@@ -104,7 +104,15 @@ class VerySparse(TestMatrix):
             Sparse. If there are few rows, columns may have no entry.
         """
         density = self.share(rows)
-        places = _successes(rows * columns, density, rng)
+        trials, pieces, last = rows * columns, [np.empty(0, np.int64)], -1
+        while last < trials:  # the places of the successes among independent trials, in order
+            expected = (trials - last) * density
+            gaps = rng.geometric(density, int(expected + 4.0 * math.sqrt(expected)) + 8)
+            # With a tiny density a single gap may be huge; all gaps beyond the trials are equivalent.
+            pieces.append(last + np.cumsum(np.minimum(gaps, trials + 1)))
+            last = int(pieces[-1][-1])
+        every = np.concatenate(pieces)
+        places = every[: np.searchsorted(every, trials)]
         entries = _random_signs(len(places), math.sqrt(1.0 / density), rng)
         starts = np.searchsorted(places, np.arange(rows + 1) * columns)
         return Sketch(scipy.sparse.csr_array((entries, places % columns, starts), shape=(rows, columns)))
@@ -126,20 +134,6 @@ class VerySparse(TestMatrix):
         p = max(rows, 1)
         # log p / p is no density for p = 1, and a column needs at least one entry on average.
         return 1.0 / math.sqrt(p) if self.rule == "square-root" else max(math.log(p), 1.0) / p
-
-
-def _successes(trials: int, probability: float, rng: np.random.Generator) -> HostArray:
-    """Draw the indices of the successes among independent trials, in order."""
-    pieces, last = [np.empty(0, np.int64)], -1
-    while last < trials:
-        expected = (trials - last) * probability
-        gaps = rng.geometric(probability, int(expected + 4.0 * math.sqrt(expected)) + 8)
-        # With a tiny probability a single gap may be huge; all gaps beyond the trials are equivalent.
-        places = last + np.cumsum(np.minimum(gaps, trials + 1))
-        pieces.append(places)
-        last = int(places[-1])
-    every = np.concatenate(pieces)
-    return every[: np.searchsorted(every, trials)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,17 +158,12 @@ class SparseSign(TestMatrix):
             Sparse.
         """
         count = min(self.nonzeros, columns)
-        places = _subsets(rows, columns, count, rng)
+        places = np.empty((rows, count), np.int64)  # distinct in each row, all subsets equally likely
+        for j, last in enumerate(range(columns - count, columns)):
+            candidate = rng.integers(0, last + 1, rows)
+            taken = (places[:, :j] == candidate[:, None]).any(axis=1)
+            places[:, j] = np.where(taken, last, candidate)
+        places.sort(axis=1)
         entries = _random_signs(rows * count, math.sqrt(columns / count), rng)
         starts = np.arange(rows + 1) * count
         return Sketch(scipy.sparse.csr_array((entries, places.ravel(), starts), shape=(rows, columns)))
-
-
-def _subsets(rows: int, columns: int, count: int, rng: np.random.Generator) -> HostArray:
-    """Draw `count` distinct numbers below `columns` for each row, with all subsets equally likely."""
-    chosen = np.empty((rows, count), np.int64)
-    for j, last in enumerate(range(columns - count, columns)):
-        candidate = rng.integers(0, last + 1, rows)
-        taken = (chosen[:, :j] == candidate[:, None]).any(axis=1)
-        chosen[:, j] = np.where(taken, last, candidate)
-    return np.sort(chosen, axis=1)

@@ -170,7 +170,16 @@ class LazySPCA(Sketched):
             _say_what_is_lost(moments, context, np.sqrt(np.maximum(values, EPS * values[:1])))
             yield Iterate(0.0, partial(dict, Vh=basis.T), final=True)
             return
-        V, S = _leading(moments, Bt, V, problem.k)
+        M = to_host(V.T @ Bt)
+        T = whitening((M + M.T) / 2, cut=float(np.finfo(moments.operators[0].dtype).eps))  # (3)
+        V, S, _ = tall_svd(Bt @ moments.device.asarray(T))  # (4)
+        S = S[: problem.k]
+        largest = float(S.max(initial=0.0))
+        noise = NULL * EPS * moments.subtracted()
+        squared = max(moments.least_square(), moments.least_value() ** 2) * largest**2
+        known = int((max(squared, noise * largest, noise**2) < S**2).sum())  # the others are rounding
+        V = V[:, :known]
+        S = S[:known]
         if once:
             gaps = to_host(product[:, columns:].T @ V) - to_host(Z.T @ V) * S**2
             residual = float(np.sqrt((gaps**2).sum(axis=0).max() / PROBES) / S[0] ** 2) if len(S) else 0.0
@@ -182,20 +191,6 @@ class LazySPCA(Sketched):
     def estimate(cls, sizes: Sizes) -> Estimate:
         """One pass, for data that can be read only once; for others "auto" chooses no approximate solver."""
         return sweeps_estimate(replace(sizes, k=min(sizes.k + 10, sizes.p)), 1)
-
-
-def _leading(moments: Moments, Bt: Array, Omega: Array, k: int) -> tuple[Array, Any]:
-    """The k leading right vectors and values above rounding, by (3) and (4)."""
-    A, device = moments.operators[0], moments.device
-    M = to_host(Omega.T @ Bt)
-    T = whitening((M + M.T) / 2, cut=float(np.finfo(A.dtype).eps))  # (3)
-    V, S, _ = tall_svd(Bt @ device.asarray(T))  # (4)
-    S = S[:k]
-    largest = float(S.max(initial=0.0))
-    noise = NULL * EPS * moments.subtracted()
-    cut = max(max(moments.least_square(), moments.least_value() ** 2) * largest**2, noise * largest, noise**2)
-    known = int((cut < S**2).sum())
-    return V[:, :known], S[:known]
 
 
 def _say_what_is_lost(moments: Moments, context: Context, S: HostArray) -> None:

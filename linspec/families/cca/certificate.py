@@ -141,7 +141,7 @@ def certify(problem: ls.CCA, moments: Moments, arrays: Mapping[str, Any], tol: f
     empty = not len(pairs.rho) and _is_correlated(moments)
     if empty:
         notes.insert(0, (Status.INCOMPLETE, "Nothing is returned, although the columns of X and Y vary."))
-    misses = any(status is Status.INCOMPLETE for status, _ in notes)
+    misses = Status.INCOMPLETE in dict(notes)
     residual = 1.0 if empty else certified.residual
     return Certificate(residual, tuple(notes), fields, kind, lost=bool(lost) or misses)
 
@@ -175,8 +175,9 @@ def _certified(problem: ls.CCA, moments: Moments, arrays: Mapping[str, Any], tol
     residual = ratio(float(squares.sum()), total)
     explained = 0.0 if errors is None else float(errors.sum())
     searched = moments.holds and exact and not computed and residual <= PLAIN
-    if searched:
-        every = _every(moments, metrics)
+    p, q = (float(metric.rank) for metric in metrics)
+    if searched and (p * q * (p + q) <= QUICK or moments.complete):
+        every = np.minimum(np.linalg.svd(to_host(cross(moments, metrics)), compute_uv=False), 1.0)
     if every is not None:
         following = float(every[k]) if len(every) > k else 0.0
         missing = float(every[:k].sum()) - total
@@ -257,15 +258,6 @@ def _missing(problem: ls.CCA, moments: Moments, pairs: Pairs, metrics: Sequence[
     ritz = RitzPairs(pairs.rho**2, lambda: V, np.zeros(len(pairs.rho)), exhausted=False)
     ritz, _ = search(product, ritz, RANDOM_COLUMNS, np.random.default_rng(0), max(problem.default_tol, EPS))
     return float(np.sqrt(np.maximum(ritz.values, 0.0)).sum() - pairs.rho.sum())
-
-
-def _every(moments: Moments, metrics: Sequence[Metric]) -> HostArray | None:
-    """All correlations of held matrices; None if that takes long and no proof is asked for."""
-    p, q = (float(metric.rank) for metric in metrics)
-    if p * q * (p + q) > QUICK and not moments.complete:
-        return None
-    every: HostArray = np.linalg.svd(to_host(cross(moments, metrics)), compute_uv=False)
-    return np.minimum(every, 1.0)
 
 
 def _bounds(problem: ls.CCA, moments: Moments, certified: Certified) -> HostArray | None:

@@ -13,10 +13,9 @@ import numpy as np
 
 from linspec.arrays import Array, HostArray, largest_magnitude, to_host, with_device
 from linspec.errors import InvalidProblem, MissingCapability
-from linspec.families.cca.certificate import certify
+from linspec.families.cca import certificate
 from linspec.families.cca.variates import CCAScore, score_views
 from linspec.frames import check_order
-from linspec.iteration import Certificate
 from linspec.process.plurals import count_of
 from linspec.rows import Moments
 from linspec.solving import fields
@@ -521,6 +520,4 @@ class CCA(Problem[CCASolution]):
         weights = super().for_preprocessed(moments, arrays)
         return {name: W * 2.0 ** -math.frexp(largest_magnitude(W))[1] for name, W in weights.items()}
 
-    def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
-        """Certify `x_weights` and `y_weights`, and make the solution's fields (`linspec.families.cca.certificate`)."""
-        return certify(self, moments, arrays, tol)
+    certify = certificate.certify

@@ -286,7 +286,25 @@ def significance(
             f"permutation must be a test of all {min(p, q)} pairs of this problem; got {len(permutation.correlations)}."
         )
     rho = np.asarray(solution.correlations, dtype=np.float64)
-    return _tests(rho, p, q, df, permutation=permutation, frame_library=problem.frame_library)
+    j = np.arange(len(rho))  # the hypothesis is that at most j correlations are not zero
+    with np.errstate(divide="ignore", invalid="ignore"):  # a correlation of 1 has infinite statistics
+        squares = rho**2
+        roots = squares / (1 - squares)
+        logs = sums_from(np.log1p(-squares))
+        of_roots = np.nan_to_num(sums_from(roots), nan=np.inf, posinf=np.inf)
+        sizes = p - j, q - j, df - j
+        return Significance(
+            correlations=rho,
+            df=df,
+            wilks=_rao(logs, *sizes),
+            bartlett=_bartlett(logs, *sizes),
+            pillai=_pillai(sums_from(squares), *sizes),
+            hotelling_lawley=_hotelling_lawley(of_roots, *sizes),
+            roy=_roy(roots, *sizes),
+            tracy_widom=_tracy_widom(roots, *sizes),
+            permutation=permutation,
+            frame_library=problem.frame_library,
+        )
 
 
 def _refused(needed: str) -> InvalidProblem:
@@ -310,28 +328,6 @@ def _check(solution: CCASolution, problem: CCA) -> None:
         raise MissingCapability(
             f"significance needs a solution that has converged; got {solution.status.name}: {solution.message} Solve "
             'it with "direct".'
-        )
-
-
-def _tests(rho: HostArray, p: int, q: int, df: float, **auxiliary: Any) -> Significance:
-    """Compute all tests; the hypothesis at index j = 0, 1, … is that at most j correlations are not zero."""
-    j = np.arange(len(rho))
-    with np.errstate(divide="ignore", invalid="ignore"):  # a correlation of 1 has infinite statistics
-        squares = rho**2
-        roots = squares / (1 - squares)
-        logs = sums_from(np.log1p(-squares))
-        of_roots = np.nan_to_num(sums_from(roots), nan=np.inf, posinf=np.inf)
-        sizes = p - j, q - j, df - j
-        return Significance(
-            correlations=rho,
-            df=df,
-            wilks=_rao(logs, *sizes),
-            bartlett=_bartlett(logs, *sizes),
-            pillai=_pillai(sums_from(squares), *sizes),
-            hotelling_lawley=_hotelling_lawley(of_roots, *sizes),
-            roy=_roy(roots, *sizes),
-            tracy_widom=_tracy_widom(roots, *sizes),
-            **auxiliary,
         )
 
 

@@ -237,7 +237,11 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certif
     if nothing:
         W = W[:, :0]
     if known.exact:
-        W, lack, values = _by_coordinates(known, W)
+        P, _ = orthonormal(known.metric.coordinates(W))
+        PtT = P.T @ known.T
+        lack = ratio(device.norm(known.T - P @ PtT), device.norm(known.T))  # (3)
+        U, sigma = known.leading(PtT)
+        W, values = known.metric.shortest(known.metric.lift(P @ U)), sigma**2
         y = known.metric.coordinates(W)  # of what is returned
     else:
         W, y, lack, values = _by_products(problem, moments, known, W)
@@ -274,7 +278,7 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certif
         "rank": rank,
         "next": float(after.max(initial=0.0)),
     }
-    lost = bool(hidden) or any(status is Status.INCOMPLETE for status, _ in notes)
+    lost = bool(hidden) or Status.INCOMPLETE in dict(notes)
     return Certificate(1.0 if empty else residual, tuple(notes), fields, known.metric.source, lost=lost)
 
 
@@ -293,15 +297,6 @@ def _of_missing(
         text += "rounding may have made them. Pass float64, or add a ridge."
         notes.append((Status.ILL_CONDITIONED, text))
     return notes
-
-
-def _by_coordinates(known: Directions, W: Array) -> tuple[Array, float, HostArray]:
-    """Directions in the span of W, what the span lacks (3), and their λ, where N is exact."""
-    P, _ = orthonormal(known.metric.coordinates(W))
-    PtT = P.T @ known.T
-    lack = ratio(known.device.norm(known.T - P @ PtT), known.device.norm(known.T))
-    U, sigma = known.leading(PtT)
-    return known.metric.shortest(known.metric.lift(P @ U)), lack, sigma**2
 
 
 def _by_products(

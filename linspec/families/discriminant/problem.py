@@ -41,7 +41,6 @@ from linspec.iteration import Certificate
 from linspec.linalg import whitening
 from linspec.operators import (
     CombinedColumns,
-    LinearOperator,
     as_operator,
 )
 from linspec.operators.tables import is_flat_list
@@ -556,7 +555,10 @@ class Discriminant(ls.Problem[DiscriminantSolution]):
         return cls(X, make(labels, **arguments), **values)
 
     def _take_targets_apart(self) -> None:
-        """Split H into labels and the block that multiplies them, after a check of its kind."""
+        """Split H into labels and the block that multiplies them, after a check of its kind.
+
+        Where X is centred, the means of the labels do not change its product with them.
+        """
         H = self.H
         if H is None:
             raise InvalidProblem(
@@ -568,7 +570,10 @@ class Discriminant(ls.Problem[DiscriminantSolution]):
                 f"H must have a column for each target; got one dimension of {type(H).__name__}. Make targets of "
                 "classes with linspec.targets.lda(y)."
             )
-        labels, factor = _taken_apart(as_operator(H, "H"), center=self.center)
+        labels, factor = as_operator(H, "H"), None
+        if isinstance(labels, CombinedColumns):
+            factor = labels.factor
+            labels = labels.operator if self.center else CombinedColumns(labels.operator, labels.mean)
         object.__setattr__(self, "H", labels)
         object.__setattr__(self, "factor", factor)
 
@@ -663,17 +668,6 @@ class Discriminant(ls.Problem[DiscriminantSolution]):
             "class_means": Z / np.sqrt(sizes)[:, None],
             "within": (within + within.T) / 2,
         }
-
-
-def _taken_apart(H: LinearOperator, *, center: bool) -> tuple[LinearOperator, Array | None]:
-    """Return labels L and factor K with H = L K; K is None, and L is H, if H has no such factor.
-
-    If X is centred, labels that are centred are replaced by labels without centring: the means of the labels do not
-    change the product of the centred X with the labels.
-    """
-    if not isinstance(H, CombinedColumns):
-        return H, None
-    return H.operator if center else CombinedColumns(H.operator, H.mean), H.factor
 
 
 DISTINCT = 1e3

@@ -141,44 +141,17 @@ class SquaredErrors(PredictionScore):
         rng: Any,
         options: dict[str, Any],
     ) -> Generalized:
-        return generalized(problem, ridges, form, solver, rng, options)
+        """Score by an eigendecomposition, with form "auto" of an order up to `MOST`, or by random signs."""
+        way, reason = _way(problem, form)
+        if way == "dense":
+            return _of_columns(problem, ridges, reason, again=form != "dense")
+        if way == "rows":
+            return _of_rows(problem, ridges, reason)
+        return _of_signs(problem, ridges, solver, {"rng": rng, **options}, reason, random_generator(rng))
 
 
 class Explained(RSquared, SquaredErrors):
     """R², with the right-hand sides about their means over the held-out rows."""
-
-
-def generalized(
-    problem: Any, ridges: Sequence[float], form: str, solver: Any, rng: Any, options: dict[str, Any]
-) -> Generalized:
-    """Generalized cross-validation of a `linspec.LeastSquares`.
-
-    Parameters
-    ----------
-    problem : LeastSquares
-    ridges : sequence of float
-    form : str
-        "dense": by an eigendecomposition; "auto": by one of an order up to `MOST`, and by random signs otherwise; any
-        other value: by random signs.
-    solver, options
-        As for `linspec.solve`; used only if random signs estimate the trace.
-    rng : None, int or numpy.random.Generator
-
-    Returns
-    -------
-    Generalized
-
-    Raises
-    ------
-    NoSuitableSolver
-        With ``form="dense"`` no eigendecomposition fits into half of the available memory.
-    """
-    way, reason = _way(problem, form)
-    if way == "dense":
-        return _of_columns(problem, ridges, reason, again=form != "dense")
-    if way == "rows":
-        return _of_rows(problem, ridges, reason)
-    return _of_signs(problem, ridges, solver, {"rng": rng, **options}, reason, random_generator(rng))
 
 
 def _way(problem: ls.LeastSquares, form: str) -> tuple[str, str]:
@@ -226,8 +199,12 @@ def _of_columns(
     )
     passes, one_pass = passes + split.reread, True
     if again and problem.readings > 1 and max(lost) > LOST:
-        read, readings = _errors_of_rows(problem, x)
-        passes, one_pass = passes + readings, False
+        moments = moments_of(problem, Passes())
+        B, read = _preprocessed_targets(moments), [0.0] * len(x)
+        for some, fits in _fits(moments, np.stack(x), B.shape[0]):
+            for i, fit in zip(some, fits, strict=True):
+                read[i] = float(((B - fit) ** 2).sum())
+        passes, one_pass = passes + moments.passes.count, False
         for i in np.flatnonzero(lost > LOST).tolist():
             errors[i], lost[i] = read[i], share_lost(moved_by(moved[i], read[i], total.count), read[i])
     scores = np.empty(len(ridges))
@@ -242,16 +219,6 @@ def _trace(eigen: RidgeMetric, ridge: float) -> float:
         return float(np.sum(eigen.pairs[0] / (eigen.pairs[0] + ridge)))
     norm = eigen.norm(ridge)
     return norm.rank - ridge * float(np.sum(norm.N**2))
-
-
-def _errors_of_rows(problem: ls.LeastSquares, x: Sequence[HostArray]) -> tuple[list[float], float]:
-    """Compute ‖B − A x‖² for the coefficients of each ridge from the rows; also return the number of passes."""
-    moments = moments_of(problem, Passes())
-    B, errors = _preprocessed_targets(moments), [0.0] * len(x)
-    for some, fits in _fits(moments, np.stack(x), B.shape[0]):
-        for i, fit in zip(some, fits, strict=True):
-            errors[i] = float(((B - fit) ** 2).sum())
-    return errors, moments.passes.count
 
 
 def _of_rows(problem: ls.LeastSquares, ridges: Sequence[float], reason: str) -> Generalized:

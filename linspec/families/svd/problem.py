@@ -582,7 +582,13 @@ def left_vectors(
         U, s, turn = tall_svd(image if w is None else image * device.xp.sqrt(w)[:, None])
         turned: Callable[[HostArray], Any] = partial(_turned, A, U)
     else:
-        rows, R = _orthonormal(moments.scores(V), V.shape[1])
+        rows, R = moments.scores(V), np.eye(V.shape[1])  # rows stay on other machines
+        for _ in range(2):  # because of rounding
+            of_rows = Moments([rows])
+            _, s, Yt = np.linalg.svd(of_rows.triangle(), full_matrices=False)
+            divisors = np.where(s > EPS * s.max(initial=0.0), s, np.inf)  # dependent columns become 0
+            rows = of_rows.scores(Yt.T / divisors)
+            R = (s[:, None] * Yt) @ R
         X, s, Yt = np.linalg.svd(R)
         turn, turned = Yt.T, lambda M: rows.given_back(Moments([rows]).scores(X @ M, dtype=A.dtype))
     # products with narrow data are rounded more than sums
@@ -592,18 +598,3 @@ def left_vectors(
 def _turned(A: Any, Q: Array, M: HostArray) -> Array:
     """Q M, where the data are."""
     return A.device.asarray(Q @ A.device.blocks.asarray(M), A.dtype)
-
-
-def _orthonormal(rows: Any, k: int) -> tuple[Any, HostArray]:
-    """Orthonormal Q and R of rows that stay on other machines, by their triangles, twice because of rounding.
-
-    Where a column depends on others to rounding, it becomes 0.
-    """
-    R = np.eye(k)
-    for _ in range(2):
-        moments = Moments([rows])
-        _, s, Yt = np.linalg.svd(moments.triangle(), full_matrices=False)
-        divisors = np.where(s > EPS * s.max(initial=0.0), s, np.inf)
-        rows = moments.scores(Yt.T / divisors)
-        R = (s[:, None] * Yt) @ R
-    return rows, R

@@ -282,7 +282,12 @@ def with_columns_permuted(
     sparse = scipy.sparse.issparse(held.stored_array)
     if exchange.is_free and not exchange.flips:
         if sparse:
-            return as_operator(_sparse(held.stored_array, generator))
+            columns = scipy.sparse.csc_array(held.stored_array, copy=True)
+            columns.sum_duplicates()  # two stored numbers of one entry move together
+            rows, edges = np.empty(columns.nnz, dtype=np.intp), columns.indptr
+            for a, b in pairwise(edges.tolist()):
+                rows[a:b] = generator.choice(n, b - a, replace=False)
+            return as_operator(scipy.sparse.csc_array((columns.data, rows, edges), shape=A.shape).tocsr())
         orders = generator.permuted(np.tile(np.arange(n), (p, 1)), axis=1).T
     else:
         draws = exchange.draws(generator, 0, p)
@@ -291,22 +296,9 @@ def with_columns_permuted(
             return _signed(held, signs, exchange)
         orders = np.column_stack([order for order, _ in draws])
         if sparse:
-            return as_operator(_in_places(held.stored_array, np.argsort(orders, axis=0)))
+            entries = scipy.sparse.coo_array(held.stored_array)
+            i, j = entries.coords
+            places = np.argsort(orders, axis=0)[i, j]
+            return as_operator(scipy.sparse.csr_array((entries.data, (places, j)), shape=entries.shape))
     xp, device = A.device.xp, A.device.native
     return as_operator(xp.take_along_axis(held.dense(), xp.asarray(orders, device=device), axis=0))
-
-
-def _in_places(matrix: Any, places: HostArray) -> Any:
-    """Move the entry of row i and column j of a sparse matrix to row `places[i, j]`."""
-    entries = scipy.sparse.coo_array(matrix)
-    i, j = entries.coords
-    return scipy.sparse.csr_array((entries.data, (places[i, j], j)), shape=entries.shape)
-
-
-def _sparse(matrix: Any, generator: np.random.Generator) -> Any:
-    columns = scipy.sparse.csc_array(matrix, copy=True)
-    columns.sum_duplicates()  # two stored numbers of one entry move together
-    n, rows, edges = columns.shape[0], np.empty(columns.nnz, dtype=np.intp), columns.indptr
-    for a, b in pairwise(edges.tolist()):
-        rows[a:b] = generator.choice(n, b - a, replace=False)
-    return scipy.sparse.csc_array((columns.data, rows, columns.indptr), shape=columns.shape).tocsr()

@@ -313,17 +313,13 @@ class DrawnRegressions(Drawn):
         values = coefficients_of(solution, len(errors))
         if values is not None:
             self.coefficients.append(values)
-        self._predict_left_out(solution, np.flatnonzero((w == 0) & (self.weights > 0)))
-
-    def _predict_left_out(self, solution: Any, left: HostArray) -> None:
-        """Add the squares of errors, and of targets, of rows that a draw leaves out."""
-        if len(left) < len("two"):
-            return
-        confounds = {name: Z[left] for name, Z in auxiliary(self.problem).items()}
-        predicted = to_host(brought_here(solution.predict(self.rows.rows(left), **confounds)))
-        Y, w = self.targets[left], self.weights[left]
-        self.sums[0] += w @ (Y - np.reshape(predicted, Y.shape)) ** 2
-        self.sums[1] += squares_about_means(Y, w)
+        left = np.flatnonzero((w == 0) & (self.weights > 0))  # rows that the draw leaves out
+        if len(left) >= len("two"):
+            confounds = {name: Z[left] for name, Z in auxiliary(self.problem).items()}
+            predicted = to_host(brought_here(solution.predict(self.rows.rows(left), **confounds)))
+            Y, w = self.targets[left], self.weights[left]
+            self.sums[0] += w @ (Y - np.reshape(predicted, Y.shape)) ** 2
+            self.sums[1] += squares_about_means(Y, w)
 
     def result(self, *, interrupted: bool) -> RegressionBootstrap:
         scores, values = np.array(self.scores), np.asarray(self.solution.r_squared)

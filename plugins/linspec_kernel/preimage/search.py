@@ -209,19 +209,17 @@ class Search:
             x, y = (side.columns(taken, self.moments.device) for side in sides)
             part, W, values = c[taken], W[:, taken], values[taken]
             slopes = self.gradients((x, y), on[taken])
-            steps = self._spectral(part.steps, W - part.points, part.slopes - slopes)
+            s = W - part.points
+            sy = self.sums(
+                s * (part.slopes - slopes)
+            )  # the gradient decreases along s: Barzilai-Borwein steps
+            ss = self.sums(s * s)
+            quotient = ss / np.where(sy > 0, sy, 1.0)
+            moved = np.where(ss > 0, LONGER * part.steps, part.steps)
+            steps = np.clip(np.where(sy > 0, quotient, moved), part.steps / RANGE, part.steps * RANGE)
             past = np.vstack([part.past[1:], values])
             c = c.put(taken, replace(part, points=W, slopes=slopes, steps=steps, values=values, past=past))
         return climb.put(on, self._with_residuals(c))
-
-    def _spectral(self, steps: HostArray, s: HostArray, y: HostArray) -> HostArray:
-        """Barzilai-Borwein steps for a maximum, where y is the decrease of the gradient along s."""
-        sy = self.sums(s * y)
-        ss = self.sums(s * s)
-        falls = sy > 0
-        quotient = ss / np.where(falls, sy, 1.0)
-        moved = np.where(ss > 0, LONGER * steps, steps)
-        return np.clip(np.where(falls, quotient, moved), steps / RANGE, steps * RANGE)
 
     def sums(self, V: HostArray) -> HostArray:
         """Sums over the entries of u, and over those of v, of shape (2, m)."""

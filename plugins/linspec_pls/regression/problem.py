@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -178,9 +178,6 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
         limits=lambda problem: dict(zip(("rows", "columns of X"), problem.X.shape, strict=True)),
     )
     center: bool = ls.flag(True, "Fit an intercept; sparse data stay sparse.")
-    scale: bool = ls.flag(False, kw_only=True)
-    sample_weight: Any = field(default=None, kw_only=True)
-    confounds: Any = field(default=None, kw_only=True)
 
     name: ClassVar[str] = "pls-regression"
     tolerance: ClassVar[float] = 1e-8
@@ -226,7 +223,15 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
         notes = fewer_than_asked(
             len(components), self.k, what, least / components.covariances[0] if len(components) else 0.0
         )
-        lost = rounding_of_components(components, moments.squares() if moments.holds else None)
+        off = components.lost[: len(components)] / components.covariances
+        if moments.holds:
+            off = off + ROUNDING * components.cancelled(device.asarray(moments.squares()))
+        lost: tuple[tuple[Status, str], ...] = ()
+        if (off > DIGITS).any():
+            first = int(np.argmax(off > DIGITS))
+            text = f"Earlier components leave so little of XᵀY, or of X, that component {first + 1} may have an error "
+            text += f"of {off[first]:.0e}, which the residual does not show. Ask for fewer components."
+            lost = ((Status.ILL_CONDITIONED, text),)
         factors = components.arrays() | {
             "x_rotations": moments.fitted[0].scaled(components.R),
             "x_loadings": moments.fitted[0].unscaled(components.P),
@@ -253,21 +258,3 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
             "from-gram" if moments.holds else "recomputed",
             lost=bool(lost),
         )
-
-
-def rounding_of_components(
-    components: Components, squares: HostArray | None
-) -> tuple[tuple[Status, str], ...]:
-    """Return a finding if the error of a component may be above `DIGITS`, because deflation has lost digits.
-
-    `squares` has the squared lengths of the columns of X, or is None.
-    """
-    shares = components.lost[: len(components)] / components.covariances
-    if squares is not None:
-        shares = shares + ROUNDING * components.cancelled(components.device.asarray(squares))
-    if not (shares > DIGITS).any():
-        return ()
-    first = int(np.argmax(shares > DIGITS))
-    text = f"Earlier components leave so little of XᵀY, or of X, that component {first + 1} may have an error of "
-    text += f"{shares[first]:.0e}, which the residual does not show. Ask for fewer components."
-    return ((Status.ILL_CONDITIONED, text),)
