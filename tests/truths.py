@@ -806,7 +806,7 @@ class Incomplete(Truth):
         if np.all(self.known):
             squares = np.append(svd(self.X - self.means)[1] ** 2, np.zeros(len(self.means)))
             squares, k = squares[: len(self.means)] / len(self.X), answer["W"].shape[1]
-            noise = max(np.mean(squares[k:]), floor)
+            noise = max(np.mean(squares[min(k, len(squares) - 1) :]), floor)
             values = np.log(np.append(np.maximum(squares[:k], noise), np.full(len(squares) - k, noise)))
             best = (
                 -len(self.X)
