@@ -229,8 +229,8 @@ class IncompletePCA(ls.Problem[IncompletePCASolution], adjusts_rows=False):
     Notes
     -----
     Residual: the root mean square by which a step of EM changes the fitted known entries, relative to σ, together with
-    the change of log σ² over √2. It is 0 only where the gradient of the likelihood is, does not depend on units, and is
-    computed from the data.
+    the change of log σ² over √2, and how far the scores z of all rows are from mean 0 and covariance I. It is 0 only
+    where the gradient of the likelihood is, does not depend on units, and is computed from the data.
 
     - A row without known entries changes nothing. A column without any gets weights 0 and mean NaN.
     - If components meet all known entries, the likelihood has no maximum: σ² is held at 1e-10 of the variance, and the
