@@ -249,7 +249,7 @@ class IncompletePCA(ls.Problem[IncompletePCASolution], adjusts_rows=False):
     [[2.0, 4.0, 6.0], [3.0, 6.0, 9.0], [4.0, 8.0, 12.0]]
     """
 
-    X: Any = ls.matrix("data", once=False)
+    X: Any = ls.matrix("data", once=False, gaps=True)
     k: Any = ls.count(
         "components",
         limits=lambda problem: {
