@@ -23,24 +23,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
 import linspec as ls
-from linspec.arrays import HOST, Array, HostArray, reciprocal, to_host
+from linspec.arrays import HOST, Array, HostArray, is_array, reciprocal, to_host
+from linspec.certificates import Metric, rounding_of, short_directions
 from linspec.errors import InvalidProblem, shown
 from linspec.iteration import Certificate
 from linspec.linalg import EPS, signs_of_columns
 from linspec.rows import Moments
 from linspec.solving import fewer_than_asked
-from linspec_pls.sparse.penalty import Penalty
+from linspec_pls.sparse.penalty import LOOSE, MetricPenalty, Penalty
 
 S = TypeVar("S", bound=ls.Solution)
 
 AGREED = 1e-9
 ALL_AGREE = "The views agree completely, as they may for other weights, too. Pass smaller bounds."
 """Correlations within the first of 1 are complete, which the second says."""
+
+FREE, SQUARED = 1e-6, 1e-6
+REMEDY = "Pass smaller bounds, or solve linspec.CCA."
+SQUARES = "The Gram matrices have so large condition numbers that values may be off by about "
+"""A bound binds within the first; errors by squaring are said above the second, in these words."""
 
 BOUND = (
     "P of the weights is at most this: 1 keeps one column, c² equally large weights reach c. None: no bound."
@@ -148,7 +155,12 @@ class Sparse(ls.Problem[S]):
 
     def sides(self, T: HostArray) -> list[HostArray]:
         """The rows of each side."""
-        return np.split(T, np.cumsum(self.widths)[:-1])
+        edges = [0, *accumulate(self.widths)]
+        return [T[a:b] for a, b in pairwise(edges)]
+
+    def exact(self, moments: Moments) -> Sequence[Penalty]:
+        """The penalty of each side, with its S."""
+        return self.penalties
 
     def spread(self, numbers: HostArray) -> HostArray:
         """A row for each column of each side, from a row for each side."""
@@ -162,8 +174,17 @@ class Sparse(ls.Problem[S]):
         """The products of T with the rows, without earlier components."""
         for pair in earlier:
             image = pair.image[:, None]
-            onto = onto - image * self.spread(pair.value * self.products(image, T)[::-1])  # (1)
+            share = pair.value * np.prod(reciprocal(self.products(pair.t, pair.image)))
+            onto = onto - image * self.spread(share * self.products(image, T)[::-1])  # (1)
         return onto
+
+    def within(
+        self, penalties: Sequence[Penalty], T: HostArray, image: HostArray, onto: HostArray
+    ) -> tuple[HostArray, HostArray, HostArray]:
+        """The multiples of weights that reach a bound, with their products."""
+        shares = [penalty.rms(t).sum(axis=0) / penalty.bound for penalty, t in zip(penalties, self.sides(T), strict=True)]
+        scale = reciprocal(np.maximum(np.sqrt(np.maximum(self.products(T, image), 0.0)), shares))
+        return T * self.spread(scale), image * self.spread(scale), onto * self.spread(scale[::-1])
 
     def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Scale weights and fix their signs; judge each side with the other one and earlier components held.
@@ -178,13 +199,11 @@ class Sparse(ls.Problem[S]):
         d = self.lengths(moments)
         W = self.joined([arrays[name] for name in self.solved])
         T = W * d[:, None] * signs_of_columns(self.sides(W)[0], HOST)
-        onto, image, inward = self.multiplied(moments, T, d)
-        scale = reciprocal(np.sqrt(self.products(T, image)))
-        lengths = scale * np.sqrt(self.products(T, inward))  # of scores; least is the value of unrelated ones
-        least = moments.noise * lengths[0] * lengths[-1]
-        T = T * self.spread(scale)
-        image = image * self.spread(scale)
-        onto = onto * self.spread(scale[::-1])
+        penalties = self.exact(moments)
+        onto, image, inward = self.multiplied(moments, T, reciprocal(d)[:, None])
+        lengths = np.sqrt(self.products(T, inward) * reciprocal(self.products(T, image)))  # of scores
+        least = moments.noise * lengths[0] * lengths[-1]  # the value of unrelated ones
+        T, image, onto = self.within(penalties, T, image, onto)
         components: list[Component] = []
         residual = 0.0
         for j in range(T.shape[1]):
@@ -192,7 +211,7 @@ class Sparse(ls.Problem[S]):
             component = Component(T[:, j], image[:, j], a, float(self.products(T[:, j], a)[0]))
             if not abs(component.value) > least[j]:
                 break
-            residual = max(residual, self.violation(component, self.penalties))
+            residual = max(residual, self.violation(component, penalties))
             components.append(component)
         fields: dict[str, Any] = self.in_data_units(T.T[: len(components)], d)
         for name, A in zip(self.solved, self.matrices.values(), strict=True):
@@ -202,13 +221,20 @@ class Sparse(ls.Problem[S]):
         notes = fewer_than_asked(len(components), self.width, what)
         if self.metric and components and components[0].value > 1 - AGREED:
             notes = (*notes, (ls.Status.DEGENERATE, ALL_AGREE))
-        return Certificate(residual, notes, fields, "from-gram" if moments.holds else "recomputed")
+        lost = self.lost(moments, penalties, components, tol)
+        kind = "from-gram" if moments.holds else "recomputed"
+        return Certificate(residual, (*lost, *notes), fields, kind, lost=bool(lost))
+
+    def lost(
+        self, moments: Moments, penalties: Sequence[Penalty], components: Sequence[Component], tol: float
+    ) -> list[tuple[ls.Status, str]]:
+        """What the residual does not show of rounding."""
+        return []
 
     def multiplied(
-        self, moments: Moments, T: HostArray, d: HostArray
+        self, moments: Moments, T: HostArray, unit: HostArray
     ) -> tuple[HostArray, HostArray, HostArray]:
         """Products of weights with the rows in one pass: onto the other side, S T, and onto the same side."""
-        unit = reciprocal(d)[:, None]
         placed = zip(moments.operators, self.sides(T * unit), strict=True)
         rows = moments.products(*(A.device.blocks.asarray(W) for A, W in placed))
         numbers = range(len(rows))
@@ -236,7 +262,7 @@ def penalty_of(problem: Any, ending: str, columns: int) -> Penalty:
     labels = getattr(problem, f"groups{ending}")
     index = np.arange(columns) if labels is None else np.unique(np.asarray(labels), return_inverse=True)[1]
     least = 1.0 if problem.metric else np.sqrt(np.bincount(index.ravel()).max())
-    size = np.inf if bound is None else bound
+    size = LOOSE if bound is None else bound
     fits = (
         index.shape == (columns,) and isinstance(size, int | float | np.number) and size >= least * (1 - EPS)
     )
@@ -246,7 +272,7 @@ def penalty_of(problem: Any, ending: str, columns: int) -> Penalty:
             f"{least:.4g}, at which one column or the largest group is left; got {shown(labels)} and {shown(bound)}. "
             "None is no bound."
         )
-    return Penalty(float(size), index)
+    return Penalty(min(float(size), LOOSE), index)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -375,6 +401,34 @@ class SparseCCA(Pairs):
     name: ClassVar[str] = "sparse-cca"
 
     metric: ClassVar[bool] = True
+
+    def exact(self, moments: Moments) -> Sequence[Penalty]:
+        """The penalty of each side, with its Gram matrix in units of the columns."""
+        held = moments.gram()
+        if moments.metrics is None:
+            moments.metrics = [Metric.of_held(moments, i, 0.0) for i in range(2)]
+        penalties: list[Penalty] = []
+        for i, d in enumerate(self.sides(self.lengths(moments))):
+            plain = self.penalties[i]
+            G = held[i][i]
+            S = (to_host(G) if is_array(G) else G.toarray()) * np.outer(reciprocal(d), reciprocal(d))
+            penalties.append(MetricPenalty(plain.bound, plain.index, S, moments.metrics[i], d))
+        return penalties
+
+    def lost(
+        self, moments: Moments, penalties: Sequence[Penalty], components: Sequence[Component], tol: float
+    ) -> list[tuple[ls.Status, str]]:
+        """What rounding of Gram matrices does where no bound binds."""
+        metrics = []
+        for i, penalty in enumerate(penalties):
+            sizes = [penalty.rms(self.sides(pair.t)[i]).sum() for pair in components]
+            free = min(sizes, default=0.0) < penalty.bound * (1 - FREE)
+            metrics.append(moments.metrics[i] if free else Metric.of_gram(np.eye(self.widths[i]), 0.0, 0.0))
+        notes = short_directions(moments, metrics, "values", REMEDY)
+        error = rounding_of(moments, metrics)
+        if error > max(10 * tol, SQUARED):
+            notes.append((ls.Status.ILL_CONDITIONED, f"{SQUARES}{error:.0e}. {REMEDY}"))
+        return notes
 
 
 @dataclass(frozen=True, eq=False, repr=False)

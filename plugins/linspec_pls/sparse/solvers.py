@@ -28,17 +28,18 @@ from typing import Any
 import numpy as np
 
 from linspec import form_option, limit_option, option, tol_option
-from linspec.arrays import HostArray, reciprocal, to_host
+from linspec.arrays import HOST, HostArray, reciprocal
 from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec.iteration import Context, Iterate
+from linspec.linalg import leading_svd
 from linspec.process import check_memory
 from linspec.rows import Moments
 from linspec.solving import Solver
-from linspec_pls.sparse.penalty import MetricPenalty
 from linspec_pls.sparse.problem import Component
 
-POWERS = 20
-ROUGH = 15
+POWERS = 10
+ROUGH = 10
+FEW = 12
 KEPT = 3
 COPIES = 6
 EXPECTED = 100
@@ -58,15 +59,16 @@ class PMD(Solver):
     max_iterations: int = limit_option(1000)
     form: str = form_option()
 
-    def hold(self, problem: Any, moments: Moments) -> Any:
-        """Hold what saves passes; return the penalty of each side, whose best weights are the half steps."""
+    def hold(self, problem: Any, moments: Moments) -> None:
+        """Hold what saves passes."""
         moments.expect(EXPECTED, self.repeats, "dense" if moments.once else self.form)
-        return problem.penalties
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the components so far and the best start of the next one, after each step."""
-        penalties = self.hold(problem, moments)
+        self.hold(problem, moments)
         d = problem.lengths(moments)
+        unit = reciprocal(d)[:, None]
+        exact = problem.exact(moments)
         spare = context.rng.standard_normal((len(d), problem.k))
         if start is not None:
             spare = problem.joined([start[name] for name in problem.solved]) * d[:, None]
@@ -74,31 +76,45 @@ class PMD(Solver):
         residual = worst = 0.0
 
         def pull(T: HostArray) -> Any:
-            onto, image, _ = problem.multiplied(moments, T, d)
+            onto, image, _ = problem.multiplied(moments, T, unit)
             return problem.after(onto, T, earlier), image
 
         while len(earlier) < problem.k:
-            random = context.rng.standard_normal((len(d), self.repeats))
-            W = random[:, : min(problem.widths)]
-            for _ in range(POWERS):
-                W = np.concatenate([np.linalg.qr(part)[0] for part in problem.sides(pull(W)[0])])
-            W = np.concatenate([W, random, spare], axis=1)
+            W = self.starts(problem, exact, pull, context)
+            W = np.concatenate([W, spare], axis=1)
             A = pull(W)[0]
             past: list[float] = []
+            before = W, A
+            top = -np.inf
+            further = 0.0
             while len(past) < ROUGH or (
                 residual > context.tol and min(past[-PATIENCE:]) < min(past[:-PATIENCE], default=np.inf)
             ):
-                for i, penalty in enumerate(penalties):
-                    w = problem.sides(W)
-                    w[i] = penalty.best(problem.sides(A)[i], w[i])
-                    W = np.concatenate(w)
-                    A, image = pull(W)
-                values = problem.products(W, A)[0]
-                best = np.argsort(-values)[: KEPT if len(past) >= ROUGH else None]
-                W = W[:, best]
-                A = A[:, best]
-                component = Component(W[:, 0], image[:, best[0]], A[:, 0], float(values[best[0]]))
-                residual = max(worst, problem.violation(component, penalties))
+                step = len(past)
+                if step == ROUGH and isinstance(self, ADMM):
+                    W = np.concatenate([W, self.last_start(exact, pull)], axis=1)
+                    A = pull(W)[0]
+                now, pulls = W, A
+                if further:  # one start is left
+                    now, pulls = W + further * (W - before[0]), A + further * (A - before[1])  # (2)
+                for i, penalty in enumerate(exact if step >= ROUGH else problem.penalties):
+                    w = problem.sides(now)
+                    w[i] = penalty.best(problem.sides(pulls)[i], w[i])
+                    now = np.concatenate(w)
+                    pulls, image = pull(now)
+                now, image, pulls = problem.within(exact, now, image, pulls)
+                values = problem.products(now, pulls)[0]
+                best = np.argsort(-values)[: None if step < ROUGH - 1 else KEPT if step < FEW else 1]
+                if further and values[best[0]] < top:
+                    further = 0.0
+                    past.append(residual)
+                    continue
+                before = W[:, best[:1]] if W.shape[1] > 1 else W, A[:, best[:1]] if W.shape[1] > 1 else A
+                W, A = now[:, best], pulls[:, best]
+                top = float(values[best[0]])
+                further = 1.5 * further + 0.5 if step >= FEW else 0.0
+                component = Component(W[:, 0], image[:, best[0]], A[:, 0], top)
+                residual = max(worst, problem.violation(component, exact)) if step >= ROUGH - 1 else 1.0
                 past.append(residual)
                 vectors = [*(one.t for one in earlier), component.t, *spare.T[len(earlier) + 1 : problem.k]]
                 missing = start is None and len(earlier) + 1 < problem.k  # spare vectors are in their place
@@ -108,6 +124,18 @@ class PMD(Solver):
             earlier.append(component)
             worst = residual
         yield Iterate(worst, partial(problem.in_data_units, vectors, d))
+
+    def starts(self, problem: Any, penalties: Any, pull: Any, context: Context) -> HostArray:
+        """Leading singular vectors by subspace iteration, and random ones."""
+        random = context.rng.standard_normal((sum(problem.widths), self.repeats))
+        W = random[:, : min(problem.widths)]
+        for _ in range(POWERS):
+            W = np.concatenate([np.linalg.qr(part)[0] for part in problem.sides(pull(W)[0])])
+        return np.concatenate([W, random], axis=1)
+
+    def last_start(self, penalties: Any, pull: Any) -> HostArray:
+        """A start that has no rough steps."""
+        return np.zeros((len(pull), 0))
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate:
@@ -119,13 +147,16 @@ class PMD(Solver):
 class ADMM(PMD):
     """Alternating convex problems by ADMM (Suo, Minden, Nelson, Tibshirani & Saunders 2017)."""
 
-    def hold(self, problem: Any, moments: Moments) -> Any:
-        """Hold the Gram matrices, and return the penalties with these in units of the columns."""
+    def hold(self, problem: Any, moments: Moments) -> None:
+        """Hold the Gram matrices."""
         columns = sum(moments.widths)
         what = f"Gram matrices and eigenvectors of {columns} columns"
         check_memory("sparse-cca", 8 * COPIES * columns**2, what, "linspec.SparsePLS takes more columns.")
-        held = moments.gram()
-        units = problem.sides(reciprocal(problem.lengths(moments)))
-        metrics = [unit[:, None] * to_host(held[i][i]) * unit for i, unit in enumerate(units)]
-        pairs = zip(problem.penalties, metrics, strict=True)
-        return [MetricPenalty(penalty.bound, penalty.index, S) for penalty, S in pairs]
+        moments.gram()
+
+    def last_start(self, penalties: Any, pull: Any) -> HostArray:
+        """The leading canonical pair, which is best where no bound binds."""
+        N, M = (penalty.d[:, None] * penalty.metric.N for penalty in penalties)
+        across = pull(np.concatenate([np.zeros((len(N), M.shape[1])), M]))[0][: len(N)]
+        U, _, V = leading_svd(N.T @ across, 1, HOST)
+        return np.concatenate([N @ U, M @ V])
