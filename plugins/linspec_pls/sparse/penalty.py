@@ -202,8 +202,8 @@ class MetricPenalty(Penalty):
             c = self.bound**2
             A, B, C = py * py - c * yy, px * py - c * xy, px * px - c * xx
             roots = (B + np.array([-1.0, 1.0]) * np.sqrt(B * B - A * C)) / A  # (6)
-            price = roots[px - roots * py > 0].min(initial=np.inf)
-            if not 0.0 <= price < np.inf:
+            price = roots[(px - roots * py > 0) & (roots > 0)].min(initial=np.inf)
+            if not price < np.inf:
                 return None
             w = 0.0 * w
             w[live] = pair @ [1.0, -price]

@@ -40,6 +40,7 @@ from linspec_pls.sparse.problem import Component
 POWERS = 10
 ROUGH = 10
 FEW = 12
+LONGER = 1.5
 KEPT = 3
 COPIES = 6
 EXPECTED = 100
@@ -80,41 +81,39 @@ class PMD(Solver):
             return problem.after(onto, T, earlier), image
 
         while len(earlier) < problem.k:
-            W = self.starts(problem, exact, pull, context)
-            W = np.concatenate([W, spare], axis=1)
+            W = np.concatenate([self.starts(problem, pull, context), spare], axis=1)
             A = pull(W)[0]
-            past: list[float] = []
             before = W, A
-            top = -np.inf
-            further = 0.0
-            while len(past) < ROUGH or (
+            top = further = 0.0
+            past: list[float] = []
+            while len(past) <= ROUGH or (
                 residual > context.tol and min(past[-PATIENCE:]) < min(past[:-PATIENCE], default=np.inf)
             ):
-                step = len(past)
-                if step == ROUGH and isinstance(self, ADMM):
+                if len(past) == ROUGH:
                     W = np.concatenate([W, self.last_start(exact, pull)], axis=1)
                     A = pull(W)[0]
-                now, pulls = W, A
-                if further:  # one start is left
-                    now, pulls = W + further * (W - before[0]), A + further * (A - before[1])  # (2)
-                for i, penalty in enumerate(exact if step >= ROUGH else problem.penalties):
+                    before = W, A
+                now = W + further * (W - before[0])  # (2)
+                pulls = A + further * (A - before[1])
+                for i, penalty in enumerate(exact if len(past) >= ROUGH else problem.penalties):
                     w = problem.sides(now)
-                    w[i] = penalty.best(problem.sides(pulls)[i], w[i])
+                    w[i] = penalty.best(problem.sides(pulls)[i], w[i])  # (1)
                     now = np.concatenate(w)
                     pulls, image = pull(now)
                 now, image, pulls = problem.within(exact, now, image, pulls)
                 values = problem.products(now, pulls)[0]
-                best = np.argsort(-values)[: None if step < ROUGH - 1 else KEPT if step < FEW else 1]
-                if further and values[best[0]] < top:
+                if further and not values[0] >= top:
                     further = 0.0
-                    past.append(residual)
-                    continue
-                before = W[:, best[:1]] if W.shape[1] > 1 else W, A[:, best[:1]] if W.shape[1] > 1 else A
-                W, A = now[:, best], pulls[:, best]
-                top = float(values[best[0]])
-                further = 1.5 * further + 0.5 if step >= FEW else 0.0
-                component = Component(W[:, 0], image[:, best[0]], A[:, 0], top)
-                residual = max(worst, problem.violation(component, exact)) if step >= ROUGH - 1 else 1.0
+                else:
+                    kept = None if len(past) < ROUGH - 1 else KEPT if len(past) < FEW else 1
+                    best = np.argsort(-values)[:kept]
+                    before = W[:, best], A[:, best]
+                    W = now[:, best]
+                    A = pulls[:, best]
+                    top = float(values[best[0]])
+                    further = LONGER * further + 0.5 if kept == 1 else 0.0
+                    component = Component(W[:, 0], image[:, best[0]], A[:, 0], top)
+                    residual = max(worst, problem.violation(component, exact)) if kept else 1.0
                 past.append(residual)
                 vectors = [*(one.t for one in earlier), component.t, *spare.T[len(earlier) + 1 : problem.k]]
                 missing = start is None and len(earlier) + 1 < problem.k  # spare vectors are in their place
@@ -125,7 +124,7 @@ class PMD(Solver):
             worst = residual
         yield Iterate(worst, partial(problem.in_data_units, vectors, d))
 
-    def starts(self, problem: Any, penalties: Any, pull: Any, context: Context) -> HostArray:
+    def starts(self, problem: Any, pull: Any, context: Context) -> HostArray:
         """Leading singular vectors by subspace iteration, and random ones."""
         random = context.rng.standard_normal((sum(problem.widths), self.repeats))
         W = random[:, : min(problem.widths)]
@@ -134,8 +133,8 @@ class PMD(Solver):
         return np.concatenate([W, random], axis=1)
 
     def last_start(self, penalties: Any, pull: Any) -> HostArray:
-        """A start that has no rough steps."""
-        return np.zeros((len(pull), 0))
+        """A start without rough steps."""
+        return np.zeros((sum(len(penalty.index) for penalty in penalties), 0))
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate:
