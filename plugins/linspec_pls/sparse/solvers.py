@@ -40,11 +40,11 @@ from linspec_pls.sparse.problem import Component
 POWERS = 10
 ROUGH = 10
 FEW = 12
-LONGER = 1.5
+LONGER = 1.3
 KEPT = 3
 COPIES = 6
 EXPECTED = 100
-PATIENCE = 200
+PATIENCE = 50
 """Steps of the subspace iteration, steps of all starts, the starts that go on, square matrices of all columns that
 "admm" holds at most, expected products with each view, and steps without a lower residual after which a search ends."""
 
@@ -87,7 +87,7 @@ class PMD(Solver):
             top = further = 0.0
             past: list[float] = []
             while len(past) <= ROUGH or (
-                residual > context.tol and min(past[-PATIENCE:]) < min(past[:-PATIENCE], default=np.inf)
+                residual > context.tol and max(past[-PATIENCE:]) > max(past[:-PATIENCE], default=-np.inf)
             ):
                 if len(past) == ROUGH:
                     W = np.concatenate([W, self.last_start(exact, pull)], axis=1)
@@ -114,7 +114,7 @@ class PMD(Solver):
                     further = LONGER * further + 0.5 if kept == 1 else 0.0
                     component = Component(W[:, 0], image[:, best[0]], A[:, 0], top)
                     residual = max(worst, problem.violation(component, exact)) if kept else 1.0
-                past.append(residual)
+                past.append(top)
                 vectors = [*(one.t for one in earlier), component.t, *spare.T[len(earlier) + 1 : problem.k]]
                 missing = start is None and len(earlier) + 1 < problem.k  # spare vectors are in their place
                 yield Iterate(
