@@ -50,20 +50,19 @@ import numpy as np
 
 from linspec.arrays import HostArray, reciprocal
 from linspec.certificates import Metric
-from linspec.linalg import nearest_in_ball, nearest_unit
+from linspec.linalg import nearest_unit
 
-NEWTON = 10
-ROUNDS = 8
-ADMM_STEPS = 20
-RELAXED = 1.6
-EXACT = 1e-9
-"""Steps of Newton's method, rounds of it and of ADMM, its steps in a round, over-relaxation, the violation at the end."""
+NEWTON, STEPS = 10, 40
+LONGER, NEXT = 1.5, 0.8
+EXACT, RAISED = 1e-9, 1e-12
+"""Steps of Newton's method, and of c; their factor at first, the part of the largest rms(a − Sw) that becomes μ where
+no μ has P(w) = c√(wᵀSw); the violation of (3) and (4) at the end, and what the diagonal of S gains."""
 
 LOOSE, TINY = 1e100, 1e-300
-"""A bound that no weights reach; in place of 0 below a fraction whose numerator is 0, too."""
+"""A bound that no weights reach; in place of 0 below a fraction."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Penalty:
     """P(t) ≤ bound for the columns of one matrix, and S = I.
 
@@ -73,10 +72,13 @@ class Penalty:
         c, at most `LOOSE`.
     index : numpy.ndarray of int, shape (p,)
         The number of the group of each column; without groups each column is one.
+    rounding : float, default 0
+        What rounding of S does to a value where no bound binds, relative to it.
     """
 
     bound: float
     index: HostArray
+    rounding: float = 0.0
 
     @cached_property
     def sizes(self) -> HostArray:
@@ -97,32 +99,25 @@ class Penalty:
         R = self.rms(A)
         return A * nearest_unit(R, self.bound) * reciprocal(R)
 
-    def dual(self, g: HostArray) -> HostArray:
-        """Numbers whose length is that of g in S⁻¹."""
-        return g
+    def length(self, g: HostArray) -> float:
+        """The length of g in S⁻¹."""
+        return float(np.linalg.norm(g))
 
     def violation(self, a: HostArray, t: HostArray, St: HostArray) -> float:
         """How far aᵀt is below what is proved of the best weights, relative to it; t is within both bounds."""
         if not a.any():
             return 0.0
-        a = a / np.max(np.abs(a))
-        length = np.sqrt(t @ St)
-        value = a @ t
-        slopes = np.array([0.0, value / length**2, multipliers(a, St, t / np.maximum(self.rms(t), TINY))[0]])
+        h = t * reciprocal(self.rms(t))
+        live = h != 0
+        fit = np.linalg.lstsq(np.column_stack([St, h])[live], a[live], rcond=None)[0]
+        slopes = np.array([a @ t / (t @ St), max(fit[0], 0.0), 0.0])
         left = a[:, None] - St[:, None] * slopes
-        most = slopes * length + self.bound * np.max(self.rms(left), axis=0)  # (1)
-        free = value / length + np.linalg.norm(self.dual(left[:, 1]))  # (2)
-        return float(np.nan_to_num(min(free, most.min()) / value - 1.0, nan=1.0))
+        most = slopes * np.sqrt(t @ St) + self.bound * np.max(self.rms(left), axis=0)  # (1)
+        free = slopes[0] * np.sqrt(t @ St) + self.length(left[:, 0])  # (2)
+        return float(min(free / (a @ t) + self.rounding, most.min() / (a @ t)) - 1.0)
 
 
-def multipliers(a: HostArray, St: HostArray, h: HostArray) -> HostArray:
-    """λ and μ of (3) by least squares; none is negative."""
-    live = h != 0
-    pair = np.column_stack([St[live], h[live]])
-    return np.maximum(np.linalg.lstsq(pair, a[live], rcond=None)[0], 0.0)
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class MetricPenalty(Penalty):
     """P(t) ≤ bound for a matrix S that has a unit diagonal, or zeros for columns that do not vary.
 
@@ -130,91 +125,68 @@ class MetricPenalty(Penalty):
     ----------
     S : numpy.ndarray of shape (p, p)
     metric : Metric
-        Of the columns as they are.
-    d : numpy.ndarray of shape (p,)
-        The units of the columns.
+        Of S.
     """
 
     S: HostArray
     metric: Metric
-    d: HostArray
 
-    @cached_property
-    def factors(self) -> tuple[HostArray, HostArray]:
-        """R and (S + I)⁻¹."""
-        unit = np.eye(len(self.d))
-        return self.metric.coordinates(unit * reciprocal(self.d)), np.linalg.inv(self.S + unit)
+    def length(self, g: HostArray) -> float:
+        return float(self.metric.lengths(g[:, None])[0])
 
-    def dual(self, g: HostArray) -> HostArray:
-        return self.metric.dual(self.d * g)
+    def reach(self, w: HostArray) -> float:
+        """P(w) over the length of w in S."""
+        return float(self.rms(w).sum() / np.sqrt(max(w @ (self.S @ w), TINY)))
 
     def best(self, A: HostArray, T: HostArray) -> HostArray:
-        """The best weights for each column of A, from guesses T."""
+        """Multiples of the best weights for each column of A, from guesses T."""
         A = A * reciprocal(np.max(np.abs(A), axis=0))
         return np.column_stack([self._best(*pair) for pair in zip(A.T, T.T, strict=True)])
 
     def _best(self, a: HostArray, t: HostArray) -> HostArray:
-        """The best weights for a, from a guess."""
-        free = self.d * self.metric.lift(self.dual(a))
-        free = free / max(np.linalg.norm(self.dual(a)), TINY)
-        if self.rms(free).sum() <= self.bound:  # (5)
-            return self._scaled(free)
-        r = self.rms(a)
-        alone = self._scaled(a * (r == r.max()))
-        if self.rms(alone).sum() >= self.bound * (1.0 - EXACT):
-            return alone
-        R, inverse = self.factors
-        z, y = t, R @ t
-        f, g = 0.0 * y, 0.0 * t
-        for _ in range(ROUNDS):
-            found = self._newton(a, z)
-            if found is not None:
-                return found
-            for _ in range(ADMM_STEPS):
-                w = inverse @ (R.T @ (y - f) + a + z - g)  # (7)
-                f = f + RELAXED * (R @ w) + (1.0 - RELAXED) * y
-                g = g + RELAXED * w + (1.0 - RELAXED) * z
-                y = f / max(np.linalg.norm(f), 1.0)  # (8)
-                r = self.rms(g)
-                z = g * nearest_in_ball(r[:, None], self.bound)[:, 0] / np.maximum(r, TINY)  # (9)
-                f, g = f - y, g - z  # (10)
-        return self._scaled(z)
+        """A multiple of the best weights for a, from a guess."""
+        w: HostArray = self.metric.solve(a)
+        if self.reach(w) <= self.bound:
+            return w
+        found = self._newton(a, t * (a @ t) / max(t @ (self.S @ t), TINY), self.bound)
+        if found is not None:
+            return found
+        w = a * (self.rms(a) == self.rms(a).max())
+        w = w * (a @ w) / (w @ (self.S @ w))
+        longer = LONGER
+        for _ in range(STEPS):
+            c = self.reach(w)
+            if c >= self.bound * (1.0 - EXACT):  # (5)
+                break
+            found = self._newton(a, w, min(longer * c, self.bound))
+            if found is None:
+                longer = np.sqrt(longer)
+            else:
+                w = found
+        return w
 
-    def _newton(self, a: HostArray, t: HostArray) -> HostArray | None:
-        """The best weights for a by Newton's method from t; None if it ends elsewhere."""
-        w = t * (a @ t)
+    def _newton(self, a: HostArray, w: HostArray, c: float) -> HostArray | None:
+        """A multiple of the best weights for a and a bound c, by Newton's method from w; None if it does not end."""
         price = self.rms(a - self.S @ w).max()
         for _ in range(NEWTON):
             live = np.flatnonzero(w)
-            if not len(live):
-                return None
+            group = self.index[live]
             r = self.rms(w)[live]
             h = w[live] / r
-            group = self.index[live]
-            K = np.diag(price / r) - (group[:, None] == group) * np.outer(h, h * price / r / self.sizes[group])
+            K = np.diag(price / r + RAISED) - (group[:, None] == group) * np.outer(h * price / r, h / self.sizes[group])
             S = self.S[np.ix_(live, live)]
-            try:
-                pair = np.linalg.solve(S + K, np.column_stack([a[live], h]))
-            except np.linalg.LinAlgError:
-                return None
-            (xx, xy), (_, yy) = pair.T @ S @ pair
-            px, py = h @ pair
-            c = self.bound**2
-            A, B, C = py * py - c * yy, px * py - c * xy, px * px - c * xx
-            roots = (B + np.array([-1.0, 1.0]) * np.sqrt(B * B - A * C)) / A  # (6)
-            price = roots[(px - roots * py > 0) & (roots > 0)].min(initial=np.inf)
-            if not price < np.inf:
-                return None
-            w = 0.0 * w
+            pair = np.linalg.solve(S + K, np.column_stack([a[live], h]))
+            reached = h @ pair
+            Q = np.outer(reached, reached) - c**2 * (pair.T @ S @ pair)
+            roots = (Q[0, 1] + np.array([-1.0, 1.0]) * np.sqrt(Q[0, 1] ** 2 - Q[0, 0] * Q[1, 1])) / Q[1, 1]
+            price = min(roots[(roots > 0) & (reached[0] > roots * reached[1])], default=0.0)  # (6)
+            w = np.zeros_like(a)
             w[live] = pair @ [1.0, -price]
-            v = w + a - self.S @ w
-            before, w = w, v * np.maximum(1.0 - price / np.maximum(self.rms(v), TINY), 0.0)
-            t = self._scaled(w)
-            if np.abs(w - before).max() <= EXACT and t @ (self.S @ t) >= 1.0 - EXACT:
-                return t
+            left = a - self.S @ w
+            price = price or NEXT * self.rms(left).max()
+            before = w
+            w = (w + left) * np.maximum(1.0 - price / np.maximum(self.rms(w + left), TINY), 0.0)
+            over = self.reach(w) - c
+            if max(np.abs(w - before).max(), over, -price * over) <= EXACT:
+                return w
         return None
-
-    def _scaled(self, t: HostArray) -> HostArray:
-        """The multiple of t that reaches a bound."""
-        length = np.sqrt(max(t @ (self.S @ t), 0.0))
-        return t / max(length, self.rms(t).sum() / self.bound, TINY)

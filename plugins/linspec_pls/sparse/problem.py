@@ -30,7 +30,7 @@ import numpy as np
 
 import linspec as ls
 from linspec.arrays import HOST, Array, HostArray, is_array, reciprocal, to_host
-from linspec.certificates import Metric, rounding_of, short_directions
+from linspec.certificates import Metric
 from linspec.errors import InvalidProblem, shown
 from linspec.iteration import Certificate
 from linspec.linalg import EPS, signs_of_columns
@@ -43,11 +43,6 @@ S = TypeVar("S", bound=ls.Solution)
 AGREED = 1e-9
 ALL_AGREE = "The views agree completely, as they may for other weights, too. Pass smaller bounds."
 """Correlations within the first of 1 are complete, which the second says."""
-
-FREE, SQUARED = 1e-6, 1e-6
-REMEDY = "Pass smaller bounds, or solve linspec.CCA."
-SQUARES = "The Gram matrices have so large condition numbers that values may be off by about "
-"""A bound binds within the first; errors by squaring are said above the second, in these words."""
 
 BOUND = (
     "P of the weights is at most this: 1 keeps one column, c² equally large weights reach c. None: no bound."
@@ -221,15 +216,7 @@ class Sparse(ls.Problem[S]):
         notes = fewer_than_asked(len(components), self.width, what)
         if self.metric and components and components[0].value > 1 - AGREED:
             notes = (*notes, (ls.Status.DEGENERATE, ALL_AGREE))
-        lost = self.lost(moments, penalties, components, tol)
-        kind = "from-gram" if moments.holds else "recomputed"
-        return Certificate(residual, (*lost, *notes), fields, kind, lost=bool(lost))
-
-    def lost(
-        self, moments: Moments, penalties: Sequence[Penalty], components: Sequence[Component], tol: float
-    ) -> list[tuple[ls.Status, str]]:
-        """What the residual does not show of rounding."""
-        return []
+        return Certificate(residual, notes, fields, "from-gram" if moments.holds else "recomputed")
 
     def multiplied(
         self, moments: Moments, T: HostArray, unit: HostArray
@@ -272,7 +259,7 @@ def penalty_of(problem: Any, ending: str, columns: int) -> Penalty:
             f"{least:.4g}, at which one column or the largest group is left; got {shown(labels)} and {shown(bound)}. "
             "None is no bound."
         )
-    return Penalty(min(float(size), LOOSE), index)
+    return Penalty(bound=min(float(size), LOOSE), index=index)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -404,31 +391,17 @@ class SparseCCA(Pairs):
 
     def exact(self, moments: Moments) -> Sequence[Penalty]:
         """The penalty of each side, with its Gram matrix in units of the columns."""
-        held = moments.gram()
-        if moments.metrics is None:
-            moments.metrics = [Metric.of_held(moments, i, 0.0) for i in range(2)]
         penalties: list[Penalty] = []
-        for i, d in enumerate(self.sides(self.lengths(moments))):
-            plain = self.penalties[i]
-            G = held[i][i]
-            S = (to_host(G) if is_array(G) else G.toarray()) * np.outer(reciprocal(d), reciprocal(d))
-            penalties.append(MetricPenalty(plain.bound, plain.index, S, moments.metrics[i], d))
+        for i, unit in enumerate(self.sides(reciprocal(self.lengths(moments)))):
+            G = moments.gram()[i][i]
+            S = (to_host(G) if is_array(G) else G.toarray()) * np.outer(unit, unit)
+            metric = Metric.of_gram(S, 0.0, moments.operators[i].rounding)
+            entries = max(moments.operators[i].rounding, moments.error_of_means(i))
+            rounding = entries / metric.least + moments.unit(i) / metric.least**2
+            full = metric.rank == np.count_nonzero(unit)  # else short directions may be left out
+            given = vars(self.penalties[i]) | {"rounding": rounding if full else 1.0}
+            penalties.append(MetricPenalty(S=S, metric=metric, **given))
         return penalties
-
-    def lost(
-        self, moments: Moments, penalties: Sequence[Penalty], components: Sequence[Component], tol: float
-    ) -> list[tuple[ls.Status, str]]:
-        """What rounding of Gram matrices does where no bound binds."""
-        metrics = []
-        for i, penalty in enumerate(penalties):
-            sizes = [penalty.rms(self.sides(pair.t)[i]).sum() for pair in components]
-            free = min(sizes, default=0.0) < penalty.bound * (1 - FREE)
-            metrics.append(moments.metrics[i] if free else Metric.of_gram(np.eye(self.widths[i]), 0.0, 0.0))
-        notes = short_directions(moments, metrics, "values", REMEDY)
-        error = rounding_of(moments, metrics)
-        if error > max(10 * tol, SQUARED):
-            notes.append((ls.Status.ILL_CONDITIONED, f"{SQUARES}{error:.0e}. {REMEDY}"))
-        return notes
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -89,10 +89,6 @@ class PMD(Solver):
             while len(past) <= ROUGH or (
                 residual > context.tol and max(past[-PATIENCE:]) > max(past[:-PATIENCE], default=-np.inf)
             ):
-                if len(past) == ROUGH:
-                    W = np.concatenate([W, self.last_start(exact, pull)], axis=1)
-                    A = pull(W)[0]
-                    before = W, A
                 now = W + further * (W - before[0])  # (2)
                 pulls = A + further * (A - before[1])
                 for i, penalty in enumerate(exact if len(past) >= ROUGH else problem.penalties):
@@ -132,10 +128,6 @@ class PMD(Solver):
             W = np.concatenate([np.linalg.qr(part)[0] for part in problem.sides(pull(W)[0])])
         return np.concatenate([W, random], axis=1)
 
-    def last_start(self, penalties: Any, pull: Any) -> HostArray:
-        """A start without rough steps."""
-        return np.zeros((sum(len(penalty.index) for penalty in penalties), 0))
-
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of products with the starts."""
@@ -152,10 +144,3 @@ class ADMM(PMD):
         what = f"Gram matrices and eigenvectors of {columns} columns"
         check_memory("sparse-cca", 8 * COPIES * columns**2, what, "linspec.SparsePLS takes more columns.")
         moments.gram()
-
-    def last_start(self, penalties: Any, pull: Any) -> HostArray:
-        """The leading canonical pair, which is best where no bound binds."""
-        N, M = (penalty.d[:, None] * penalty.metric.N for penalty in penalties)
-        across = pull(np.concatenate([np.zeros((len(N), M.shape[1])), M]))[0][: len(N)]
-        U, _, V = leading_svd(N.T @ across, 1, HOST)
-        return np.concatenate([N @ U, M @ V])
