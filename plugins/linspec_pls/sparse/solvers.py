@@ -40,7 +40,7 @@ from linspec_pls.sparse.problem import Component
 POWERS = 10
 ROUGH = 10
 FEW = 12
-LONGER = 1.3
+HEAVY = 0.8
 KEPT = 3
 COPIES = 6
 EXPECTED = 100
@@ -81,14 +81,18 @@ class PMD(Solver):
             return problem.after(onto, T, earlier), image
 
         while len(earlier) < problem.k:
-            W = np.concatenate([self.starts(problem, pull, context), spare], axis=1)
+            random = context.rng.standard_normal((len(d), self.repeats))
+            W = random[:, : min(problem.widths)]
+            for _ in range(POWERS):
+                W = np.concatenate([np.linalg.qr(part)[0] for part in problem.sides(pull(W)[0])])
+            W = np.concatenate([W, random, spare], axis=1)
             A = pull(W)[0]
             before = W, A
-            top = further = 0.0
             past: list[float] = []
             while len(past) <= ROUGH or (
                 residual > context.tol and max(past[-PATIENCE:]) > max(past[:-PATIENCE], default=-np.inf)
             ):
+                further = HEAVY if len(past) > FEW else 0.0
                 now = W + further * (W - before[0])  # (2)
                 pulls = A + further * (A - before[1])
                 for i, penalty in enumerate(exact if len(past) >= ROUGH else problem.penalties):
@@ -98,19 +102,13 @@ class PMD(Solver):
                     pulls, image = pull(now)
                 now, image, pulls = problem.within(exact, now, image, pulls)
                 values = problem.products(now, pulls)[0]
-                if further and not values[0] >= top:
-                    further = 0.0
-                else:
-                    kept = None if len(past) < ROUGH - 1 else KEPT if len(past) < FEW else 1
-                    best = np.argsort(-values)[:kept]
-                    before = W[:, best], A[:, best]
-                    W = now[:, best]
-                    A = pulls[:, best]
-                    top = float(values[best[0]])
-                    further = LONGER * further + 0.5 if kept == 1 else 0.0
-                    component = Component(W[:, 0], image[:, best[0]], A[:, 0], top)
-                    residual = max(worst, problem.violation(component, exact)) if kept else 1.0
-                past.append(top)
+                best = np.argsort(-values)[: None if len(past) < ROUGH - 1 else KEPT if len(past) < FEW else 1]
+                before = W[:, best], A[:, best]
+                W = now[:, best]
+                A = pulls[:, best]
+                component = Component(W[:, 0], image[:, best[0]], A[:, 0], float(values[best[0]]))
+                residual = max(worst, problem.violation(component, exact)) if len(past) >= ROUGH - 1 else 1.0
+                past.append(component.value)
                 vectors = [*(one.t for one in earlier), component.t, *spare.T[len(earlier) + 1 : problem.k]]
                 missing = start is None and len(earlier) + 1 < problem.k  # spare vectors are in their place
                 yield Iterate(
@@ -119,14 +117,6 @@ class PMD(Solver):
             earlier.append(component)
             worst = residual
         yield Iterate(worst, partial(problem.in_data_units, vectors, d))
-
-    def starts(self, problem: Any, pull: Any, context: Context) -> HostArray:
-        """Leading singular vectors by subspace iteration, and random ones."""
-        random = context.rng.standard_normal((sum(problem.widths), self.repeats))
-        W = random[:, : min(problem.widths)]
-        for _ in range(POWERS):
-            W = np.concatenate([np.linalg.qr(part)[0] for part in problem.sides(pull(W)[0])])
-        return np.concatenate([W, random], axis=1)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate:
