@@ -165,7 +165,7 @@ def test_wide_sparse_rows_form_no_square_matrix():
     assert solution.passes > 10
     assert set(np.flatnonzero(np.abs(solution.weights[:, 0]) > 0.3)) == set(range(4))
     with pytest.raises(InvalidProblem, match="SparsePLS takes more columns"):
-        ls.solve(ls.SparseCCA(scipy.sparse.hstack([A] * 20), A, 1, 2, 2), "admm")
+        ls.solve(ls.SparseCCA(scipy.sparse.hstack([A] * 20), A, 1, 2, 2), "newton")
 
 
 def test_an_answer_that_is_not_stationary_does_not_converge():

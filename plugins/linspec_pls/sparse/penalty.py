@@ -44,7 +44,7 @@ serves all steps, and have a penalty in place of the bound, which is its multipl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -53,7 +53,7 @@ from linspec.certificates import Metric
 from linspec.linalg import nearest_unit
 
 NEWTON, STEPS = 10, 40
-LONGER, NEXT = 1.5, 0.8
+LONGER, NEXT = 2.0, 0.8
 EXACT, RAISED = 1e-9, 1e-12
 """Steps of Newton's method, and of c; their factor at first, the part of the largest rms(a − Sw) that becomes μ where
 no μ has P(w) = c√(wᵀSw); the violation of (3) and (4) at the end, and what the diagonal of S gains."""
@@ -64,7 +64,7 @@ LOOSE, TINY = 1e100, 1e-300
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Penalty:
-    """P(t) ≤ bound for the columns of one matrix, and S = I.
+    """P(t) ≤ bound for the columns of one matrix.
 
     Attributes
     ----------
@@ -72,18 +72,22 @@ class Penalty:
         c, at most `LOOSE`.
     index : numpy.ndarray of int, shape (p,)
         The number of the group of each column; without groups each column is one.
+    sizes : numpy.ndarray of int
+        The number of columns of each group.
+    metric : Metric or None
+        Of S; None for S = I.
+    S : numpy.ndarray of shape (p, p), or None
+        It has a unit diagonal, or zeros for columns that do not vary.
     rounding : float, default 0
         What rounding of S does to a value where no bound binds, relative to it.
     """
 
     bound: float
     index: HostArray
+    sizes: HostArray
+    metric: Metric | None = None
+    S: Any = None
     rounding: float = 0.0
-
-    @cached_property
-    def sizes(self) -> HostArray:
-        """The number of columns of each group."""
-        return np.bincount(self.index)
 
     def rms(self, T: HostArray) -> HostArray:
         """The root mean square of a vector, or of each column, over the groups of rows."""
@@ -93,80 +97,54 @@ class Penalty:
         np.add.at(sums, self.index, T * T)
         return np.sqrt(sums.T / self.sizes).T[self.index]
 
-    def best(self, A: HostArray, T: HostArray) -> HostArray:
-        """The best weights for each column of A (4); zeros for zeros. T has guesses, where these are of use."""
-        A = A * reciprocal(np.max(np.abs(A), axis=0))
-        R = self.rms(A)
-        return A * nearest_unit(R, self.bound) * reciprocal(R)
-
-    def length(self, g: HostArray) -> float:
-        """The length of g in S⁻¹."""
-        return float(np.linalg.norm(g))
-
     def violation(self, a: HostArray, t: HostArray, St: HostArray) -> float:
         """How far aᵀt is below what is proved of the best weights, relative to it; t is within both bounds."""
-        if not a.any():
-            return 0.0
         h = t * reciprocal(self.rms(t))
         live = h != 0
         fit = np.linalg.lstsq(np.column_stack([St, h])[live], a[live], rcond=None)[0]
-        slopes = np.array([a @ t / (t @ St), max(fit[0], 0.0), 0.0])
+        slopes = np.array([a @ t * reciprocal(t @ St), max(fit[0], 0.0), 0.0])
         left = a[:, None] - St[:, None] * slopes
         most = slopes * np.sqrt(t @ St) + self.bound * np.max(self.rms(left), axis=0)  # (1)
-        free = slopes[0] * np.sqrt(t @ St) + self.length(left[:, 0])  # (2)
-        return float(min(free / (a @ t) + self.rounding, most.min() / (a @ t)) - 1.0)
+        gap = left[:, 0] if self.metric is None else self.metric.dual(left[:, 0])
+        free = slopes[0] * np.sqrt(t @ St) + np.linalg.norm(gap)  # (2)
+        value = max(a @ t, TINY)
+        return float(min(free / value + self.rounding, most.min() / value) - 1.0) if a.any() else 0.0
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class MetricPenalty(Penalty):
-    """P(t) ≤ bound for a matrix S that has a unit diagonal, or zeros for columns that do not vary.
-
-    Attributes
-    ----------
-    S : numpy.ndarray of shape (p, p)
-    metric : Metric
-        Of S.
-    """
-
-    S: HostArray
-    metric: Metric
-
-    def length(self, g: HostArray) -> float:
-        return float(self.metric.lengths(g[:, None])[0])
+    def best(self, A: HostArray, T: HostArray) -> HostArray:
+        """Multiples of the best weights for each column of A; zeros for zeros. T has guesses."""
+        A = A * reciprocal(np.max(np.abs(A), axis=0))
+        if self.metric is None:
+            R = self.rms(A)
+            return A * nearest_unit(R, self.bound) * reciprocal(R)
+        W = self.metric.solve(A)
+        for i in range(A.shape[1]):
+            if not self.reach(W[:, i]) <= self.bound:
+                W[:, i] = self._bounded(A[:, i], T[:, i])
+        return W
 
     def reach(self, w: HostArray) -> float:
         """P(w) over the length of w in S."""
         return float(self.rms(w).sum() / np.sqrt(max(w @ (self.S @ w), TINY)))
 
-    def best(self, A: HostArray, T: HostArray) -> HostArray:
-        """Multiples of the best weights for each column of A, from guesses T."""
-        A = A * reciprocal(np.max(np.abs(A), axis=0))
-        return np.column_stack([self._best(*pair) for pair in zip(A.T, T.T, strict=True)])
-
-    def _best(self, a: HostArray, t: HostArray) -> HostArray:
-        """A multiple of the best weights for a, from a guess."""
-        w: HostArray = self.metric.solve(a)
-        if self.reach(w) <= self.bound:
-            return w
-        found = self._newton(a, t * (a @ t) / max(t @ (self.S @ t), TINY), self.bound)
-        if found is not None:
-            return found
+    def _bounded(self, a: HostArray, t: HostArray) -> HostArray:
+        """A multiple of the best weights for a: from a guess, or along bounds c that grow from that of one group."""
         w = a * (self.rms(a) == self.rms(a).max())
-        w = w * (a @ w) / (w @ (self.S @ w))
-        longer = LONGER
+        c, longer = self.bound, LONGER
         for _ in range(STEPS):
-            c = self.reach(w)
-            if c >= self.bound * (1.0 - EXACT):  # (5)
+            if self.reach(w) >= self.bound * (1.0 - EXACT):  # (5)
                 break
-            found = self._newton(a, w, min(longer * c, self.bound))
+            found = self._newton(a, t, c)
             if found is None:
                 longer = np.sqrt(longer)
             else:
                 w = found
+            t = w
+            c = min(longer * self.reach(w), self.bound)
         return w
 
     def _newton(self, a: HostArray, w: HostArray, c: float) -> HostArray | None:
         """A multiple of the best weights for a and a bound c, by Newton's method from w; None if it does not end."""
+        w = w * (a @ w) / max(w @ (self.S @ w), TINY)
         price = self.rms(a - self.S @ w).max()
         for _ in range(NEWTON):
             live = np.flatnonzero(w)

@@ -22,7 +22,7 @@ columns do not matter to correlations.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -34,11 +34,15 @@ from linspec.certificates import Metric
 from linspec.errors import InvalidProblem, shown
 from linspec.iteration import Certificate
 from linspec.linalg import EPS, signs_of_columns
+from linspec.process import check_memory
 from linspec.rows import Moments
 from linspec.solving import fewer_than_asked
-from linspec_pls.sparse.penalty import LOOSE, MetricPenalty, Penalty
+from linspec_pls.sparse.penalty import LOOSE, Penalty
 
 S = TypeVar("S", bound=ls.Solution)
+
+COPIES = 6
+"""Square matrices of all columns that exist at once."""
 
 AGREED = 1e-9
 ALL_AGREE = "The views agree completely, as they may for other weights, too. Pass smaller bounds."
@@ -206,7 +210,7 @@ class Sparse(ls.Problem[S]):
             component = Component(T[:, j], image[:, j], a, float(self.products(T[:, j], a)[0]))
             if not abs(component.value) > least[j]:
                 break
-            residual = max(residual, self.violation(component, penalties))
+            residual = float(np.maximum(residual, self.violation(component, penalties)))
             components.append(component)
         fields: dict[str, Any] = self.in_data_units(T.T[: len(components)], d)
         for name, A in zip(self.solved, self.matrices.values(), strict=True):
@@ -235,7 +239,7 @@ class Sparse(ls.Problem[S]):
     def violation(self, component: Component, penalties: Sequence[Penalty]) -> float:
         """The largest violation of a side."""
         parts = zip(penalties, *map(self.sides, component[:3]), strict=True)
-        return max(penalty.violation(a, t, image) for penalty, t, image, a in parts)
+        return float(np.max([penalty.violation(a, t, image) for penalty, t, image, a in parts]))
 
     def in_data_units(self, vectors: Any, d: HostArray) -> dict[str, HostArray]:
         """The weights t of components by name, for columns as they are."""
@@ -259,7 +263,7 @@ def penalty_of(problem: Any, ending: str, columns: int) -> Penalty:
             f"{least:.4g}, at which one column or the largest group is left; got {shown(labels)} and {shown(bound)}. "
             "None is no bound."
         )
-    return Penalty(bound=min(float(size), LOOSE), index=index)
+    return Penalty(bound=min(float(size), LOOSE), index=index, sizes=np.bincount(index))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -391,16 +395,20 @@ class SparseCCA(Pairs):
 
     def exact(self, moments: Moments) -> Sequence[Penalty]:
         """The penalty of each side, with its Gram matrix in units of the columns."""
+        columns = sum(self.widths)
+        what = f"Gram matrices of {columns} columns, and what is made of them,"
+        check_memory("sparse-cca", 8 * COPIES * columns**2, what, "linspec.SparsePLS takes more columns.")
+        held = moments.gram()
         penalties: list[Penalty] = []
         for i, unit in enumerate(self.sides(reciprocal(self.lengths(moments)))):
-            G = moments.gram()[i][i]
+            G = held[i][i]
             S = (to_host(G) if is_array(G) else G.toarray()) * np.outer(unit, unit)
             metric = Metric.of_gram(S, 0.0, moments.operators[i].rounding)
-            entries = max(moments.operators[i].rounding, moments.error_of_means(i))
-            rounding = entries / metric.least + moments.unit(i) / metric.least**2
+            entries = max(moments.operators[i].rounding, moments.error_of_means(i)) / metric.least
+            rounding = entries + moments.unit(i) / metric.least**2
             full = metric.rank == np.count_nonzero(unit)  # else short directions may be left out
-            given = vars(self.penalties[i]) | {"rounding": rounding if full else 1.0}
-            penalties.append(MetricPenalty(S=S, metric=metric, **given))
+            given = {"metric": metric, "S": S, "rounding": rounding if full else 1.0}
+            penalties.append(replace(self.penalties[i], **given))
         return penalties
 
 

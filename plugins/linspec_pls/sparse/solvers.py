@@ -28,11 +28,9 @@ from typing import Any
 import numpy as np
 
 from linspec import form_option, limit_option, option, tol_option
-from linspec.arrays import HOST, HostArray, reciprocal
+from linspec.arrays import HostArray, reciprocal
 from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec.iteration import Context, Iterate
-from linspec.linalg import leading_svd
-from linspec.process import check_memory
 from linspec.rows import Moments
 from linspec.solving import Solver
 from linspec_pls.sparse.problem import Component
@@ -52,7 +50,7 @@ ENDED = "The search had not ended: components are missing, or other starts may h
 
 
 @dataclass(frozen=True, kw_only=True)
-class PMD(Solver):
+class Alternating(Solver):
     """The penalized matrix decomposition from several starts (Witten, Tibshirani & Hastie 2009)."""
 
     repeats: int = option(10, "starts of each component", at_least=1)
@@ -60,16 +58,12 @@ class PMD(Solver):
     max_iterations: int = limit_option(1000)
     form: str = form_option()
 
-    def hold(self, problem: Any, moments: Moments) -> None:
-        """Hold what saves passes."""
-        moments.expect(EXPECTED, self.repeats, "dense" if moments.once else self.form)
-
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the components so far and the best start of the next one, after each step."""
-        self.hold(problem, moments)
+        exact = problem.exact(moments)
+        moments.expect(EXPECTED, self.repeats, "dense" if moments.once else self.form)
         d = problem.lengths(moments)
         unit = reciprocal(d)[:, None]
-        exact = problem.exact(moments)
         spare = context.rng.standard_normal((len(d), problem.k))
         if start is not None:
             spare = problem.joined([start[name] for name in problem.solved]) * d[:, None]
@@ -107,7 +101,7 @@ class PMD(Solver):
                 W = now[:, best]
                 A = pulls[:, best]
                 component = Component(W[:, 0], image[:, best[0]], A[:, 0], float(values[best[0]]))
-                residual = max(worst, problem.violation(component, exact)) if len(past) >= ROUGH - 1 else 1.0
+                residual = np.maximum(worst, problem.violation(component, exact)) if len(past) >= ROUGH - 1 else 1.0
                 past.append(component.value)
                 vectors = [*(one.t for one in earlier), component.t, *spare.T[len(earlier) + 1 : problem.k]]
                 missing = start is None and len(earlier) + 1 < problem.k  # spare vectors are in their place
@@ -122,15 +116,3 @@ class PMD(Solver):
     def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of products with the starts."""
         return sweeps_estimate(replace(sizes, k=cls.repeats), EXPECTED * sizes.k)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ADMM(PMD):
-    """Alternating convex problems by ADMM (Suo, Minden, Nelson, Tibshirani & Saunders 2017)."""
-
-    def hold(self, problem: Any, moments: Moments) -> None:
-        """Hold the Gram matrices."""
-        columns = sum(moments.widths)
-        what = f"Gram matrices and eigenvectors of {columns} columns"
-        check_memory("sparse-cca", 8 * COPIES * columns**2, what, "linspec.SparsePLS takes more columns.")
-        moments.gram()
