@@ -60,7 +60,7 @@ UNFINISHED = dict.fromkeys(
 ) | {"gradkcca": {"repeats": 2}, "scca-hsic": {"repeats": 2}}
 """Methods of many steps, and the options that make them few; they say that they have not ended."""
 
-TIGHTER = {"admm": {"tol": 1e-8}}
+TIGHTER = {"newton": {"tol": 1e-8}}
 """Methods whose residual is relative to other lengths than that of `truths`."""
 
 APPROXIMATE = {

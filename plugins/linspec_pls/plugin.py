@@ -91,7 +91,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             name="newton",
             problem="sparse-cca",
             target="linspec_pls.sparse.solvers:Alternating",
-            summary="Alternating convex problems by Newton's method from several starts, from Gram matrices of one pass.",
+            summary="Alternating convex problems by Newton's method, from several starts; Gram matrices of one pass.",
             reference="Suo, Minden, Nelson, Tibshirani & Saunders 2017, arXiv:1705.10865",
             traits=("iterative", "randomized", "one-pass", "resumable", "warm-start", "automatic"),
         ),

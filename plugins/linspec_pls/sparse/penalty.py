@@ -6,7 +6,7 @@ Law: with r_j the root mean square of t over the group of column j, P(t) = Σ r_
 problem is convex. For every λ ≥ 0, no weights t have an aᵀt above either of
 
     λ √(tᵀSt) + c max rms(a − λSt),                                       (1)
-    √(tᵀSt) λ + ‖a − λSt‖ in S⁻¹,                                         (2)
+    λ √(tᵀSt) + ‖a − λSt‖ in S⁻¹,                                         (2)
 
 by the duals of the two lengths. The violation of t is how far the lower of these lies above aᵀt, relative to it. At the
 best weights it is zero: there are λ, μ ≥ 0 with
@@ -17,28 +17,21 @@ Method: for S = I the best t has soft thresholds of the numbers rms(a), over the
 
     t = a/rms(a) · the unit vector nearest to rms(a) with |·|₁ ≤ c.       (4)
 
-For others, S⁻¹a over its length, or the group of the largest rms(a) alone, where these are within both bounds (5). Else
-Newton's method on w = λt. With h = w/r and the derivative K = μ/r (I − hhᵀ/p_g) of μh in the groups in which w is not
-zero, which is zero without groups,
+For others, S⁻¹a where its P is within the bound, or the group of the largest rms(a) alone, where that has P ≥ c at
+length 1 (5). Else Newton's method on w = λt. With h = w/r and the derivative K = μ/r (I − hhᵀ/p_g) of μh in the groups
+in which w is not zero, which is zero without groups,
 
-    (S + K) w' = a − μ'h,    P(w')² = c² w'ᵀSw',                          (6)
+    (S + K)(x, y) = (a, h),    w' = x − μ'y,    (hᵀw')² = c² w'ᵀSw',       (6)
 
-a quadratic equation for μ'. What is not zero next is v = w' + a − Sw' where rms(v) > μ'; w becomes soft thresholds
-of v. If ten steps do not end at the best weights, ADMM makes some from the last ones: with RᵀR = S, copies y of Rt in
-the unit ball and z of t with P(z) ≤ c,
-
-    t ← (S + I)⁻¹(Rᵀ(y − f) + a + z − g),                                 (7)
-    y ← Rt + f over max(1, its length),                                   (8)
-    z ← t + g with each r less one number, where r is larger, such that P ≤ c,   (9)
-    f ← f + Rt − y,     g ← g + t − z.                                    (10)
-
-Rt and t in (8) to (10) are 1.6 times these less .6 times y and z (over-relaxation).
+a quadratic equation for μ'. Then w becomes v = w' + a − Sw' with soft thresholds μ' of rms(v): so groups come and go.
+It ends where w' stays and (3) holds. If it does not end, c grows from that of one group, and each solution begins at
+the one before.
 Source: Witten, Tibshirani & Hastie 2009, doi:10.1093/biostatistics/kxp008, Lemma 2.2 (4); Hintermüller, Ito & Kunisch
-2003, doi:10.1137/S1052623401383558 (Newton's method as an active set); Suo, Minden, Nelson, Tibshirani & Saunders 2017,
-arXiv:1705.10865, section 3 (ADMM); Boyd et al. 2011, doi:10.1561/2200000016, section 3.4.3 (over-relaxation); Yuan &
+2003, doi:10.1137/S1052623401383558 (Newton's method as an active set); Fan, Jiao & Lu 2014, IEEE Trans. Signal Process.
+62:6276 (along a path); Suo, Minden, Nelson, Tibshirani & Saunders 2017, arXiv:1705.10865 (the convex problem); Yuan &
 Lin 2006, doi:10.1111/j.1467-9868.2005.00532.x (groups).
-Where we differ: the threshold of (4) is exact, where the source searches. Suo et al. linearise (7), where one inverse
-serves all steps, and have a penalty in place of the bound, which is its multiplier μ.
+Where we differ: the threshold of (4) is exact, where the source searches. Suo et al. have a penalty in place of the
+bound, which is its multiplier μ, and ADMM, whose steps are hundreds for the digits that few of Newton's give.
 """
 
 from __future__ import annotations
@@ -151,7 +144,9 @@ class Penalty:
             group = self.index[live]
             r = self.rms(w)[live]
             h = w[live] / r
-            K = np.diag(price / r + RAISED) - (group[:, None] == group) * np.outer(h * price / r, h / self.sizes[group])
+            K = np.diag(price / r + RAISED) - (group[:, None] == group) * np.outer(
+                h * price / r, h / self.sizes[group]
+            )
             S = self.S[np.ix_(live, live)]
             pair = np.linalg.solve(S + K, np.column_stack([a[live], h]))
             reached = h @ pair

@@ -30,7 +30,7 @@ import numpy as np
 
 import linspec as ls
 from linspec.arrays import HOST, Array, HostArray, is_array, reciprocal, to_host
-from linspec.certificates import Metric
+from linspec.certificates import Metric, short_directions
 from linspec.errors import InvalidProblem, shown
 from linspec.iteration import Certificate
 from linspec.linalg import EPS, signs_of_columns
@@ -181,7 +181,8 @@ class Sparse(ls.Problem[S]):
         self, penalties: Sequence[Penalty], T: HostArray, image: HostArray, onto: HostArray
     ) -> tuple[HostArray, HostArray, HostArray]:
         """The multiples of weights that reach a bound, with their products."""
-        shares = [penalty.rms(t).sum(axis=0) / penalty.bound for penalty, t in zip(penalties, self.sides(T), strict=True)]
+        reached = zip(penalties, self.sides(T), strict=True)
+        shares = [penalty.rms(t).sum(axis=0) / penalty.bound for penalty, t in reached]
         scale = reciprocal(np.maximum(np.sqrt(np.maximum(self.products(T, image), 0.0)), shares))
         return T * self.spread(scale), image * self.spread(scale), onto * self.spread(scale[::-1])
 
@@ -395,21 +396,31 @@ class SparseCCA(Pairs):
 
     def exact(self, moments: Moments) -> Sequence[Penalty]:
         """The penalty of each side, with its Gram matrix in units of the columns."""
-        columns = sum(self.widths)
-        what = f"Gram matrices of {columns} columns, and what is made of them,"
-        check_memory("sparse-cca", 8 * COPIES * columns**2, what, "linspec.SparsePLS takes more columns.")
+        needed = 8 * COPIES * sum(self.widths) ** 2
+        what = "Gram matrices of all columns, and what is made of them,"
+        check_memory("sparse-cca", needed, what, "linspec.SparsePLS takes more columns.")
         held = moments.gram()
         penalties: list[Penalty] = []
         for i, unit in enumerate(self.sides(reciprocal(self.lengths(moments)))):
             G = held[i][i]
             S = (to_host(G) if is_array(G) else G.toarray()) * np.outer(unit, unit)
             metric = Metric.of_gram(S, 0.0, moments.operators[i].rounding)
-            entries = max(moments.operators[i].rounding, moments.error_of_means(i)) / metric.least
-            rounding = entries + moments.unit(i) / metric.least**2
-            full = metric.rank == np.count_nonzero(unit)  # else short directions may be left out
-            given = {"metric": metric, "S": S, "rounding": rounding if full else 1.0}
-            penalties.append(replace(self.penalties[i], **given))
+            entries = max(moments.operators[i].rounding, moments.error_of_means(i))
+            rounding = (entries + moments.unit(i) / metric.least) / metric.least
+            if metric.rank < np.count_nonzero(unit) and self.penalties[i].bound < LOOSE:
+                rounding = 1.0  # short directions may be left out
+            penalties.append(replace(self.penalties[i], metric=metric, S=S, rounding=rounding))
         return penalties
+
+    def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
+        """Certify also that no direction that a Gram matrix hides is left out where there is no bound."""
+        certificate = super().certify(moments, arrays, tol)
+        metrics = [
+            Metric.of_held(moments, i, 0.0) if penalty.bound == LOOSE else Metric.of_gram(np.eye(1), 0.0, 0.0)
+            for i, penalty in enumerate(self.penalties)
+        ]
+        lost = short_directions(moments, metrics, "correlations", "Pass bounds, or solve linspec.CCA.")
+        return certificate._replace(notes=(*lost, *certificate.notes), lost=bool(lost))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -5,17 +5,21 @@ Method: for each component, and for each start v,
 
     u ← the best weights for C v,   v ← the best weights for Cᵀu,                      (1)
 
-where C has lost earlier components; of one matrix v ← the best weights for AᵀA v. No value falls. "pmd" has soft
-thresholds for (1), "admm" solves a convex problem each time (`linspec_pls.sparse.penalty`). The starts are the
+where C has lost earlier components; of one matrix v ← the best weights for AᵀA v. No value falls. The starts are the
 leading singular vectors of C, from subspace iteration with a random block, this block, and vectors of an earlier
-answer. All starts are columns of one block, which has ROUGH steps; then a few go on until the best of them violates no
-condition.
-What is held: "pmd" holds XᵀY, or of one matrix AᵀA, where that saves passes and fits; else a step is a pass over each
-view. So sparse rows stay sparse, and of wide data no square matrix is formed. "admm" holds all Gram matrices.
+answer. All starts are columns of one block, which has ROUGH steps with soft thresholds, as if S were the identity. Then
+few go on with the S of the problem (`linspec_pls.sparse.penalty`), for correlations with the canonical pair, too, which
+is best where no bound binds. The best one goes on until it violates no condition, and each step begins further,
+
+    w ← w + HEAVY (w − the one before),                                                (2)
+
+which takes fewer steps where values are close (Polyak 1964).
+What is held: XᵀY, or of one matrix AᵀA, where that saves passes and fits; else a step is a pass over each view. So
+sparse rows stay sparse, and of wide data no square matrix is formed. Correlations need all Gram matrices.
 Source: Witten, Tibshirani & Hastie 2009, doi:10.1093/biostatistics/kxp008, Algorithms 1 to 3; Suo, Minden, Nelson,
-Tibshirani & Saunders 2017, arXiv:1705.10865, Algorithm 1.
+Tibshirani & Saunders 2017, arXiv:1705.10865, Algorithm 1; Polyak 1964, doi:10.1016/0041-5553(64)90137-5.
 Where we differ: they have one start, the leading singular vector, and a fixed number of steps. A search also ends where
-no step has lowered the residual for long, as where no weights of length 1 in S are best within a small bound of groups.
+no value has risen for long.
 """
 
 from __future__ import annotations
@@ -28,30 +32,31 @@ from typing import Any
 import numpy as np
 
 from linspec import form_option, limit_option, option, tol_option
-from linspec.arrays import HostArray, reciprocal
+from linspec.arrays import HOST, HostArray, reciprocal
 from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec.iteration import Context, Iterate
+from linspec.linalg import leading_svd
 from linspec.rows import Moments
 from linspec.solving import Solver
 from linspec_pls.sparse.problem import Component
 
-POWERS = 10
-ROUGH = 10
-FEW = 12
-HEAVY = 0.8
+POWERS = 20
+ROUGH, FEW = 10, 12
 KEPT = 3
-COPIES = 6
+HEAVY = 0.8
+CLOSER = 0.1
 EXPECTED = 100
 PATIENCE = 50
-"""Steps of the subspace iteration, steps of all starts, the starts that go on, square matrices of all columns that
-"admm" holds at most, expected products with each view, and steps without a lower residual after which a search ends."""
+"""Steps of the subspace iteration, steps of all starts, and until one start is left, the starts that go on, the part of
+a step in (2), the part of the tolerance that a component reaches, since later ones multiply its error, expected
+products with each view, and steps without a larger value after which a search ends."""
 
 ENDED = "The search had not ended: components are missing, or other starts may have larger values."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Alternating(Solver):
-    """The penalized matrix decomposition from several starts (Witten, Tibshirani & Hastie 2009)."""
+    """Alternation from several starts: the penalized matrix decomposition, and sparse CCA."""
 
     repeats: int = option(10, "starts of each component", at_least=1)
     tol: float | None = tol_option()
@@ -84,8 +89,13 @@ class Alternating(Solver):
             before = W, A
             past: list[float] = []
             while len(past) <= ROUGH or (
-                residual > context.tol and max(past[-PATIENCE:]) > max(past[:-PATIENCE], default=-np.inf)
+                residual > CLOSER * context.tol
+                and max(past[-PATIENCE:]) > max(past[:-PATIENCE], default=-np.inf)
             ):
+                if len(past) == ROUGH and problem.metric:
+                    W = np.concatenate([W, canonical(exact, pull)], axis=1)
+                    A = pull(W)[0]
+                    before = W, A
                 further = HEAVY if len(past) > FEW else 0.0
                 now = W + further * (W - before[0])  # (2)
                 pulls = A + further * (A - before[1])
@@ -96,12 +106,16 @@ class Alternating(Solver):
                     pulls, image = pull(now)
                 now, image, pulls = problem.within(exact, now, image, pulls)
                 values = problem.products(now, pulls)[0]
-                best = np.argsort(-values)[: None if len(past) < ROUGH - 1 else KEPT if len(past) < FEW else 1]
+                best = np.argsort(-values)[
+                    : None if len(past) < ROUGH - 1 else KEPT if len(past) < FEW else 1
+                ]
                 before = W[:, best], A[:, best]
                 W = now[:, best]
                 A = pulls[:, best]
                 component = Component(W[:, 0], image[:, best[0]], A[:, 0], float(values[best[0]]))
-                residual = np.maximum(worst, problem.violation(component, exact)) if len(past) >= ROUGH - 1 else 1.0
+                residual = (
+                    np.maximum(worst, problem.violation(component, exact)) if len(past) >= ROUGH - 1 else 1.0
+                )
                 past.append(component.value)
                 vectors = [*(one.t for one in earlier), component.t, *spare.T[len(earlier) + 1 : problem.k]]
                 missing = start is None and len(earlier) + 1 < problem.k  # spare vectors are in their place
@@ -116,3 +130,11 @@ class Alternating(Solver):
     def estimate(cls, sizes: Sizes) -> Estimate:
         """Estimated cost of products with the starts."""
         return sweeps_estimate(replace(sizes, k=cls.repeats), EXPECTED * sizes.k)
+
+
+def canonical(penalties: Any, pull: Any) -> HostArray:
+    """The leading canonical pair, which is best where no bound binds."""
+    N, M = (penalty.metric.N for penalty in penalties)
+    across = pull(np.concatenate([np.zeros((len(N), M.shape[1])), M]))[0][: len(N)]
+    U, _, V = leading_svd(N.T @ across, 1, HOST)
+    return np.concatenate([N @ U, M @ V])
