@@ -8,7 +8,7 @@ problem is convex. For every λ ≥ 0, no weights t have an aᵀt above either o
     λ √(tᵀSt) + c max rms(a − λSt),                                       (1)
     λ √(tᵀSt) + ‖a − λSt‖ in S⁻¹,                                         (2)
 
-by the duals of the two lengths. The violation of t is how far the lower of these lies above aᵀt, relative to it. At the
+by the duals of the two lengths. The violation of t is how far aᵀt is below the lower of these, relative to it. At the
 best weights it is zero: there are λ, μ ≥ 0 with
 
     a − λSt = μ t/r  where r > 0,    rms(a − λSt) ≤ μ  where r = 0.       (3)
@@ -91,7 +91,7 @@ class Penalty:
         return np.sqrt(sums.T / self.sizes).T[self.index]
 
     def violation(self, a: HostArray, t: HostArray, St: HostArray) -> float:
-        """How far aᵀt is below what is proved of the best weights, relative to it; t is within both bounds."""
+        """How far aᵀt is below the lowest of (1) and (2), relative to it; t is within both bounds."""
         h = t * reciprocal(self.rms(t))
         live = h != 0
         fit = np.linalg.lstsq(np.column_stack([St, h])[live], a[live], rcond=None)[0]
@@ -100,8 +100,8 @@ class Penalty:
         most = slopes * np.sqrt(t @ St) + self.bound * np.max(self.rms(left), axis=0)  # (1)
         gap = left[:, 0] if self.metric is None else self.metric.dual(left[:, 0])
         free = slopes[0] * np.sqrt(t @ St) + np.linalg.norm(gap)  # (2)
-        value = max(a @ t, TINY)
-        return float(min(free / value + self.rounding, most.min() / value) - 1.0) if a.any() else 0.0
+        above = np.maximum([free, most.min()], TINY)
+        return float(np.min(1.0 - a @ t / above + [self.rounding, 0.0])) if a.any() else 0.0
 
     def best(self, A: HostArray, T: HostArray) -> HostArray:
         """Multiples of the best weights for each column of A; zeros for zeros. T has guesses."""

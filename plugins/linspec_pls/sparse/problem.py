@@ -401,13 +401,14 @@ class SparseCCA(Pairs):
         check_memory("sparse-cca", needed, what, "linspec.SparsePLS takes more columns.")
         held = moments.gram()
         penalties: list[Penalty] = []
-        for i, unit in enumerate(self.sides(reciprocal(self.lengths(moments)))):
+        for i, d in enumerate(self.sides(self.lengths(moments))):
             G = held[i][i]
-            S = (to_host(G) if is_array(G) else G.toarray()) * np.outer(unit, unit)
-            metric = Metric.of_gram(S, 0.0, moments.operators[i].rounding)
+            S = (to_host(G) if is_array(G) else G.toarray()) * np.outer(reciprocal(d), reciprocal(d))
+            metric = Metric.of_held(moments, i, 0.0)
+            metric.N = metric.N * d[:, None]  # of S
             entries = max(moments.operators[i].rounding, moments.error_of_means(i))
             rounding = (entries + moments.unit(i) / metric.least) / metric.least
-            if metric.rank < np.count_nonzero(unit) and self.penalties[i].bound < LOOSE:
+            if metric.rank < np.count_nonzero(d) and self.penalties[i].bound < LOOSE:
                 rounding = 1.0  # short directions may be left out
             penalties.append(replace(self.penalties[i], metric=metric, S=S, rounding=rounding))
         return penalties

@@ -41,13 +41,13 @@ from linspec.solving import Solver
 from linspec_pls.sparse.problem import Component
 
 POWERS = 20
-ROUGH, FEW = 10, 12
+ROUGH, FEW = 10, 2
 KEPT = 3
 HEAVY = 0.8
 CLOSER = 0.1
 EXPECTED = 100
 PATIENCE = 50
-"""Steps of the subspace iteration, steps of all starts, and until one start is left, the starts that go on, the part of
+"""Steps of the subspace iteration, of all starts without an earlier answer, and of those that go on; these, the part of
 a step in (2), the part of the tolerance that a component reaches, since later ones multiply its error, expected
 products with each view, and steps without a larger value after which a search ends."""
 
@@ -72,6 +72,7 @@ class Alternating(Solver):
         spare = context.rng.standard_normal((len(d), problem.k))
         if start is not None:
             spare = problem.joined([start[name] for name in problem.solved]) * d[:, None]
+        rough = ROUGH if start is None else 0
         earlier: list[Component] = []
         residual = worst = 0.0
 
@@ -88,34 +89,31 @@ class Alternating(Solver):
             A = pull(W)[0]
             before = W, A
             past: list[float] = []
-            while len(past) <= ROUGH or (
+            while len(past) <= rough or (
                 residual > CLOSER * context.tol
                 and max(past[-PATIENCE:]) > max(past[:-PATIENCE], default=-np.inf)
             ):
-                if len(past) == ROUGH and problem.metric:
+                if len(past) == rough and problem.metric:
                     W = np.concatenate([W, canonical(exact, pull)], axis=1)
                     A = pull(W)[0]
                     before = W, A
-                further = HEAVY if len(past) > FEW else 0.0
+                further = HEAVY if len(past) > rough + FEW else 0.0
                 now = W + further * (W - before[0])  # (2)
                 pulls = A + further * (A - before[1])
-                for i, penalty in enumerate(exact if len(past) >= ROUGH else problem.penalties):
+                for i, penalty in enumerate(exact if len(past) >= rough else problem.penalties):
                     w = problem.sides(now)
                     w[i] = penalty.best(problem.sides(pulls)[i], w[i])  # (1)
                     now = np.concatenate(w)
                     pulls, image = pull(now)
                 now, image, pulls = problem.within(exact, now, image, pulls)
                 values = problem.products(now, pulls)[0]
-                best = np.argsort(-values)[
-                    : None if len(past) < ROUGH - 1 else KEPT if len(past) < FEW else 1
-                ]
+                kept = len(values) if len(past) < rough - 1 else KEPT if len(past) < rough + FEW else 1
+                best = np.argsort(-values)[:kept]
                 before = W[:, best], A[:, best]
                 W = now[:, best]
                 A = pulls[:, best]
                 component = Component(W[:, 0], image[:, best[0]], A[:, 0], float(values[best[0]]))
-                residual = (
-                    np.maximum(worst, problem.violation(component, exact)) if len(past) >= ROUGH - 1 else 1.0
-                )
+                residual = np.maximum(worst, problem.violation(component, exact))
                 past.append(component.value)
                 vectors = [*(one.t for one in earlier), component.t, *spare.T[len(earlier) + 1 : problem.k]]
                 missing = start is None and len(earlier) + 1 < problem.k  # spare vectors are in their place
