@@ -8,8 +8,8 @@ Method: for each component, and for each start v,
 where C has lost earlier components; of one matrix v ← the best weights for AᵀA v. No value falls. The starts are the
 leading singular vectors of C, from subspace iteration with a random block, this block, and vectors of an earlier
 answer. All starts are columns of one block, which has ROUGH steps with soft thresholds, as if S were the identity. Then
-few go on with the S of the problem (`linspec_pls.sparse.penalty`), for correlations with the canonical pair, too, which
-is best where no bound binds. The best one goes on until it violates no condition, and each step begins further,
+few go on with the S of the problem (`linspec_pls.sparse.penalty`), for correlations with the pair of columns that is
+best for bounds of 1, and the canonical pair, which is best where no bound binds. The best one goes on until it violates no condition, and each step begins further,
 
     w ← w + HEAVY (w − the one before),                                                (2)
 
@@ -42,7 +42,7 @@ from linspec_pls.sparse.problem import Component
 
 POWERS = 20
 ROUGH, FEW = 10, 2
-KEPT = 3
+KEPT = 8
 HEAVY = 0.8
 CLOSER = 0.1
 EXPECTED = 100
@@ -94,7 +94,7 @@ class Alternating(Solver):
                 and max(past[-PATIENCE:]) > max(past[:-PATIENCE], default=-np.inf)
             ):
                 if len(past) == rough and problem.metric:
-                    W = np.concatenate([W, canonical(exact, pull)], axis=1)
+                    W = np.concatenate([W, last_starts(exact, pull)], axis=1)
                     A = pull(W)[0]
                     before = W, A
                 further = HEAVY if len(past) > rough + FEW else 0.0
@@ -130,9 +130,11 @@ class Alternating(Solver):
         return sweeps_estimate(replace(sizes, k=cls.repeats), EXPECTED * sizes.k)
 
 
-def canonical(penalties: Any, pull: Any) -> HostArray:
-    """The leading canonical pair, which is best where no bound binds."""
+def last_starts(penalties: Any, pull: Any) -> HostArray:
+    """The pair of columns with the largest correlation, and the canonical pair: best for the least and no bounds."""
     N, M = (penalty.metric.N for penalty in penalties)
-    across = pull(np.concatenate([np.zeros((len(N), M.shape[1])), M]))[0][: len(N)]
-    U, _, V = leading_svd(N.T @ across, 1, HOST)
-    return np.concatenate([N @ U, M @ V])
+    both = np.eye(len(N)), np.eye(len(M))
+    C = pull(np.concatenate([np.zeros((len(N), len(M))), both[1]]))[0][: len(N)]
+    i, j = np.unravel_index(np.argmax(np.abs(C)), C.shape)
+    U, _, V = leading_svd(N.T @ C @ M, 1, HOST)
+    return np.concatenate([np.hstack([both[0][:, [i]], N @ U]), np.hstack([both[1][:, [j]], M @ V])])
