@@ -9,8 +9,9 @@ of R with PMA; both run in a process of their own, all draws in one, and time th
 weights are scaled to scores of length 1, and their P is the bound for linspec.
 
 supports: of planted columns, after Witten, Tibshirani & Hastie 2009, section 4 (equal weights on blocks of columns) and
-Suo et al. 2017, section 5 (five columns of a Toeplitz covariance, a canonical correlation of .9). The share of draws whose largest weights are those
-columns, and the false zeros and false others of all weights, in % of the columns.
+Suo et al. 2017, section 5 (five columns of a Toeplitz covariance, a canonical correlation of .9; the bound is that of
+the planted weights). The share of draws whose largest weights are those columns, and the false zeros and false others
+of all weights, in % of the columns.
 
 path: 50 bounds from shared moments. wide: posts times words of 20 newsgroups, two components of words.
 """

@@ -137,17 +137,16 @@ class Penalty:
 
     def _newton(self, a: HostArray, w: HostArray, c: float) -> HostArray | None:
         """A multiple of the best weights for a and a bound c, by Newton's method from w; None if it does not end."""
-        w = w * (a @ w) / max(w @ (self.S @ w), TINY)
+        w = w * (a != 0) * (a @ w) / max(w @ (self.S @ w), TINY)
         price = self.rms(a - self.S @ w).max()
         for _ in range(NEWTON):
             live = np.flatnonzero(w)
             group = self.index[live]
             r = self.rms(w)[live]
             h = w[live] / r
-            K = np.diag(price / r + RAISED) - (group[:, None] == group) * np.outer(
-                h * price / r, h / self.sizes[group]
-            )
-            S = self.S[np.ix_(live, live)]
+            unit = np.eye(len(live))
+            S = self.S[np.ix_(live, live)] + RAISED * unit
+            K = (unit - (group[:, None] == group) * np.outer(h, h / self.sizes[group])) * (price / r)
             pair = np.linalg.solve(S + K, np.column_stack([a[live], h]))
             reached = h @ pair
             Q = np.outer(reached, reached) - c**2 * (pair.T @ S @ pair)

@@ -11,7 +11,8 @@ Principal components maximise ‖A v‖ over ‖v‖ ≤ 1, P(v) ≤ c. With u =
     A ← A − d u vᵀ = A (I − v vᵀ).                                      (2)
 
 Law: there are local maxima. The certificate judges whether the weights of one view are best with those of the other
-held, by the conditions of `Penalty`, from products with the rows.
+held, by the bounds of `Penalty`, from products with the rows. Weights of correlations have scores of length 1, or
+shorter ones where a bound of groups is so small; a pair that is taken out counts as if these had length 1.
 Source: Witten, Tibshirani & Hastie 2009, doi:10.1093/biostatistics/kxp008, Algorithms 1 to 3 (covariances and
 components: the penalized matrix decomposition); Suo, Minden, Nelson, Tibshirani & Saunders 2017, arXiv:1705.10865.
 Where we differ: Suo et al. have a penalty in place of the bound, whose multiplier it is, and constrain later pairs to
@@ -77,8 +78,9 @@ class SparsePairsSolution(ls.LinearSolution, vector="pair"):
     Attributes
     ----------
     x_weights, y_weights : array of shape (p, k), (q, k)
-        The weights u and v, of length 1 (of covariances), or with scores of length 1 (of correlations). Weights of
-        columns that are left out are exactly 0. If the problem scales, they belong to the scaled columns.
+        The weights u and v, of length 1 (of covariances), or with scores of length 1 (of correlations; shorter where a
+        bound of groups is so small). Weights of columns that are left out are exactly 0. If the problem scales, they
+        belong to the scaled columns.
     values : numpy.ndarray of shape (k,)
         uᵀC v, where earlier pairs are taken out of C = XᵀY. Usually they decrease.
 
@@ -311,9 +313,9 @@ class SparsePLS(Pairs):
 
     Notes
     -----
-    Residual: how far the weights of one view are from the best ones with those of the other view held, from 0 on: the
-    largest gap in the optimality conditions, relative to the largest entry of C v, or of Cᵀu. There are local maxima,
-    of which the solver takes the best of several starts.
+    Residual: by what part the value is below what is proved of the best weights of a view with those of the other view
+    held, from 0 to 1. It is of first order in what is missing, so that the value lacks far less. There are local
+    maxima, of which the solver takes the best of several starts.
 
     References
     ----------
@@ -369,9 +371,10 @@ class SparseCCA(Pairs):
 
     Notes
     -----
-    Residual: how far the weights of one view are from the best ones with those of the other view held, from 0 on: the
-    largest gap in the optimality conditions, relative to the largest correlation of a column with the score of the
-    other view. There are local maxima, of which the solver takes the best of several starts.
+    Residual: by what part the value is below what is proved of the best weights of a view with those of the other view
+    held, from 0 to 1, and where no bound binds what rounding of the Gram matrices does to it. It is of first order in
+    what is missing, so that the value lacks far less. There are local maxima, of which the solver takes the best of
+    several starts.
 
     References
     ----------
@@ -453,9 +456,9 @@ class SparsePCA(Sparse[SparsePCASolution]):
 
     Notes
     -----
-    Residual: how far v is from the best weights for AᵀA v, from 0 on: the largest gap in the optimality conditions,
-    relative to the largest entry of AᵀA v. There are local maxima, of which the solver takes the best of several
-    starts.
+    Residual: by what part vᵀAᵀA v is below what is proved of the best weights for AᵀA v, from 0 to 1. It is of first
+    order in what is missing, so that the value lacks far less. There are local maxima, of which the solver takes the
+    best of several starts.
 
     References
     ----------

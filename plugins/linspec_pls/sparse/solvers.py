@@ -8,8 +8,9 @@ Method: for each component, and for each start v,
 where C has lost earlier components; of one matrix v ← the best weights for AᵀA v. No value falls. The starts are the
 leading singular vectors of C, from subspace iteration with a random block, this block, and vectors of an earlier
 answer. All starts are columns of one block, which has ROUGH steps with soft thresholds, as if S were the identity. Then
-few go on with the S of the problem (`linspec_pls.sparse.penalty`), for correlations with the pair of columns that is
-best for bounds of 1, and the canonical pair, which is best where no bound binds. The best one goes on until it violates no condition, and each step begins further,
+few go on with the S of the problem (`linspec_pls.sparse.penalty`); for correlations two more begin here, the pair of
+columns that is best for bounds of 1, and the canonical pair, which is best where no bound binds. The best one goes on
+until it violates no condition, and each step begins further,
 
     w ← w + HEAVY (w − the one before),                                                (2)
 
