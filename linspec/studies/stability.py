@@ -48,6 +48,14 @@ class StabilitySelection:
         keeps it. Complements stand beside each other.
     passes : float
         Passes over the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> found = ls.stability_selection(ls.SparsePCA(np.diag([3.0, 1, 2, 1]), k=1, bound=1), pairs=2, blocks=2, rng=0)
+    >>> found.kept["A"].shape
+    (4, 1, 4)
     """
 
     kept: Mapping[str, HostArray]

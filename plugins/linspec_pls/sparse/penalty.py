@@ -126,11 +126,11 @@ class Penalty:
         for _ in range(STEPS):
             if self.reach(w) >= self.bound * (1.0 - EXACT):  # (5)
                 break
-            found = self._newton(a, t, c)
-            if found is None:
+            nearer = self._newton(a, t, c)
+            if nearer is None:
                 longer = np.sqrt(longer)
             else:
-                w = found
+                w = nearer
             t = w
             c = min(longer * self.reach(w), self.bound)
         return w
