@@ -16,16 +16,17 @@ Source: the ratio of the two lengths as a measure of sparsity, Hoyer 2004, J. Ma
 Duchi et al. 2008, ICML, doi:10.1145/1390156.1390191.
 Where we differ: θ has a closed form, and no search. Sums are made of differences from the largest magnitude, so that
 nearly equal entries lose no digits. The set of unit vectors is not convex: where several entries are exactly equally
-large and more than s² of them, the nearest point is not unique, and the first of them gets more than the others.
+large and more than s² of them, the nearest point is not unique, and the first of them get more than the others.
 """
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from linspec.arrays import HostArray, reciprocal
+
+TIE = 1e-13
+"""The largest entries are taken to differ by up to this part, in their order, if they are nearly equal."""
 
 
 def nearest_in_ball(Y: HostArray, size: float) -> HostArray:
@@ -92,6 +93,8 @@ def nearest_unit(Y: HostArray, s: float) -> HostArray:
 
 def _thresholded(A: HostArray, s: float) -> HostArray:
     """Columns of soft(A, θ) over their lengths, with |·|₁ = s; A has columns of magnitudes whose largest is 1."""
+    near = A >= 1.0 - TIE
+    A = np.where(near, 1.0 - TIE * np.minimum(np.cumsum(near, axis=0) - 1, 100) / 100, A)  # ties are broken
     D = np.sort(1.0 - A, axis=0)  # distances from the largest magnitude, increasing
     q = np.arange(1.0, len(D) + 1)[:, None]
     sums, room = np.cumsum(D, axis=0), q - s * s
@@ -100,11 +103,5 @@ def _thresholded(A: HostArray, s: float) -> HostArray:
     fits = (room > 0) & (tau <= np.vstack([D[1:], np.full_like(D[:1], np.inf)]))
     tau = tau[np.argmax(fits, axis=0), np.arange(D.shape[1])]
     W = np.maximum(tau - (1.0 - A), 0.0)
-    for w, a in zip(W.T, A.T, strict=True):
-        if not w.any():  # more than s² entries are the largest; the first gets more
-            ties = np.flatnonzero(a >= 1.0 - 4 * np.finfo(np.float64).eps)
-            m = len(ties)
-            w[ties] = (s - math.sqrt(max(m - s * s, 0.0) / (m - 1))) / m
-            w[ties[0]] = s - w[ties[1:]].sum()
     lengths: HostArray = np.linalg.norm(W, axis=0)
     return W / lengths
