@@ -582,7 +582,8 @@ def left_vectors(
         U, s, turn = tall_svd(image if w is None else image * device.xp.sqrt(w)[:, None])
         turned: Callable[[HostArray], Any] = partial(_turned, A, U)
     else:
-        rows, R = moments.scores(V), np.eye(V.shape[1])  # rows stay on other machines
+        rows: Any = moments.scores(V)  # which stay on other machines
+        R = np.eye(V.shape[1])
         for _ in range(2):  # because of rounding
             of_rows = Moments([rows])
             _, s, Yt = np.linalg.svd(of_rows.triangle(), full_matrices=False)
