@@ -38,7 +38,6 @@ __all__ = [
     "NoSuitableSolver",
     "NonFiniteData",
     "OutOfMemory",
-    "PerformanceWarning",
     "PluginWarning",
     "SweptOnce",
     "UnknownName",
@@ -480,21 +479,6 @@ class AccuracyWarning(UserWarning):
     Traceback (most recent call last):
     ...
     linspec.errors.AccuracyWarning: d-cca treats the Gram matrix of X as diagonal, but centring ...
-    """
-
-
-class PerformanceWarning(UserWarning):
-    """A cause outside linspec makes a computation take much longer than necessary; the message has the remedy.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> import linspec as ls
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore", ls.errors.PerformanceWarning)
-    ...     solution = ls.solve(ls.SVD([[1.0, 2.0], [3.0, 4.0]], k=1))
-    >>> solution.converged
-    True
     """
 
 

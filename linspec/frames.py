@@ -28,7 +28,7 @@ from typing import Any, cast
 import numpy as np
 import scipy.sparse
 
-from linspec.arrays import HostArray, check_bare
+from linspec.arrays import HostArray, check_bare, to_host
 from linspec.errors import (
     AccuracyWarning,
     InvalidOption,
@@ -476,6 +476,24 @@ def class_vector(native: Any) -> HostArray:
         return np.asarray(series.to_list() if wide else series.to_numpy())
     gaps = series.is_null().to_list()
     return _objects([None if gap else value for value, gap in zip(series.to_list(), gaps, strict=True)])
+
+
+def entries_of_labels(values: Any, name: str, n: float = np.inf) -> HostArray:
+    """Return labels of n rows as an array that can be sorted; refuse missing ones, which would be a label, too."""
+    if not isinstance(values, list | tuple):
+        values = (class_vector(values) if is_series(values) else to_host(values)).tolist()
+    try:
+        array = np.asarray(values)
+        sorted(set(values))  # beside texts, NumPy makes numbers texts
+        absent = any(entry is None or entry is np.ma.masked or entry != entry for entry in values)  # noqa: PLR0124
+        if absent or n not in (np.inf, array.size) or array.ndim != 1:
+            raise ValueError  # noqa: TRY301  # said below
+    except (TypeError, ValueError) as error:
+        raise InvalidProblem(
+            f"{name} must be all numbers or all strings, a label for each row{f' of {n:g}' * (n < np.inf)}, and none "
+            f"missing; got {shown(values)}."
+        ) from error
+    return array
 
 
 def labels_of(native: Any, what: str) -> HostArray:

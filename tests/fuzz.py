@@ -25,11 +25,12 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from backends import BACKENDS
 from judging import judge, judge_folds
 from planted import Case as Planted
 from planted import orthonormal
-from truths import TARGETS, Truth
+from truths import TARGETS, Incomplete, Truth
 
 import linspec as ls
 from linspec import errors
@@ -41,9 +42,9 @@ FAILING = ("silent", "foreign", "hang")
 NARROW = ("int8", "uint8", "bool", "int16", "int64", "float32")
 VIEWS, KERNELS = ("multiset-cca", "sumcor-cca"), ("kernel-cca", "preimage-cca", "kernel-ridge", "deep-cca")
 APART = ("incomplete-pca",)
-"""Problems that take no preprocessing, and have oracles of their own."""
+"""Problems that take no preprocessing, and have a truth of their own."""
 TERMS = tuple(problem for problem in ls.problems() if problem not in (*KERNELS, *APART))
-DRAWN = tuple(problem for problem in (*TERMS, *KERNELS) if problem != "sparse-cca")
+DRAWN = tuple(problem for problem in (*TERMS, *KERNELS, *APART) if problem != "sparse-cca")
 """Problems of trials; the residual of sparse CCA does not see what nearly dependent columns make of an error."""
 SCORED = ("least-squares", "svd", "cca", "pls", "pls-regression", "reduced-rank-regression", "kernel-ridge")
 UNFAIR = (errors.NonFiniteData, errors.DataOutOfRange, errors.BrokenPlugin, errors.InvalidDeclaration)
@@ -65,6 +66,22 @@ def cut(X: Any) -> list[Any]:
     return [X[a:b].copy() for a, b in itertools.pairwise(edges) if b > a]
 
 
+def windows(X: Any, lags: Any, epochs: Any) -> Any:
+    """The rows at some lags side by side, zeros beyond an epoch, one row after the other."""
+    Z = np.zeros((len(X), len(lags), X.shape[1]), X.dtype)
+    runs = np.cumsum(np.append(True, epochs[1:] != epochs[:-1]))
+    for t, (i, lag) in itertools.product(range(len(X)), enumerate(lags)):
+        if 0 <= t - lag < len(X) and runs[t - lag] == runs[t]:
+            Z[t, i] = X[t - lag]
+    return Z.reshape(len(X), -1)
+
+
+def stored(X: Any) -> Any:
+    """Sparse rows with all entries but missing ones, zeros among them."""
+    i, j = np.nonzero(~np.isnan(X))
+    return scipy.sparse.csr_array((X[i, j], (i, j)), X.shape)
+
+
 def in_dtype(X: Any, dtype: str) -> Any:
     """Entries in a dtype; integers count a hundredth of the largest entry, bools are signs."""
     kind = np.dtype(dtype).kind
@@ -84,22 +101,30 @@ KINDS: dict[str, Callable[[Any], Any]] = {
     "factored": lambda X: CombinedColumns(
         as_operator(X[:, ::-1].copy()), np.zeros(X.shape[1]), np.fliplr(np.eye(X.shape[1]))
     ),
+    "lagged": lambda X: ls.lagged(X, [0]),
+    "stored": stored,
 }
 """Functions that wrap the entries of a matrix."""
 
 
 @dataclass(frozen=True, eq=False)
 class Case(Planted):
-    """A problem on kinds of data, the tolerance of its solve, and the arguments of a cross-validation."""
+    """A problem on kinds of data, the tolerance of its solve, and the arguments of a cross-validation.
+
+    Some matrices are windows of rows at lags, and the truth has all their entries.
+    """
 
     kinds: Any = ()
+    lagged: Any = ()
     tol: float | None = None
     study: Any = None
     notes: tuple[str, ...] = ()
 
     def state(self, data: Any = None) -> Any:
         kinds, data = dict(self.kinds), data or self.arrays
-        return super().state({name: KINDS[kinds.get(name, "numpy")](X) for name, X in data.items()})
+        lagged = {name: (KINDS[kind](X), *more) for name, kind, X, *more in self.lagged}
+        wrapped = {name: KINDS[kinds.get(name, "numpy")](X) for name, X in data.items()}
+        return super().state(wrapped | {name: ls.lagged(*given) for name, given in lagged.items()})
 
     def __str__(self) -> str:
         kinds = dict(self.kinds)
@@ -146,12 +171,13 @@ class Draw:
         self.notes.append(f"{kind} spectrum, kappa {kappa:.1e}")
         return np.sort(kinds[kind])[::-1]
 
-    def matrices(self, problem: str) -> dict[str, Any]:
+    def matrices(self, problem: str, *, long: bool) -> dict[str, Any]:
         """The main matrix, and what goes with it: views, right-hand sides, labels."""
         shapes = {"tall": (self.size(12, 60), self.size(1, 9)), "wide": (self.size(4, 12), self.size(8, 20)),
                   "square": (9, 9), "tiny": (self.size(2, 6), self.size(1, 3)),
                   "large": (self.size(80, 140), self.size(12, 24))}  # fmt: skip
         n, p = shapes[self.pick("tall", "tall", "tall", "tall", *shapes)]
+        n, p = (self.size(20, 200), self.size(1, 3)) if long and problem not in KERNELS else (n, p)
         q = self.size(1, 7)
         if problem in KERNELS:
             n, p = self.size(16, 40), min(p, 6)
@@ -169,6 +195,8 @@ class Draw:
             Y += self.pick(np.sin, np.square, np.tanh)(3 * X[:, :1] / np.abs(X).max())
         if problem in ("svd", "sparse-pca"):
             return {"A": X}
+        if problem == "incomplete-pca":
+            return {"X": X if p > 1 else np.hstack([X, Y])[:, :2]}
         if problem == "least-squares":
             return {"A": X, "B": Y[:, 0] if self.chance(0.3) else Y}
         if problem == "discriminant":
@@ -197,6 +225,31 @@ class Draw:
             X[np.abs(X) < np.quantile(np.abs(X), 0.6)] = 0.0
         self.notes.append(kind)
         return X
+
+    def holes(self, X: Any) -> Any:
+        """Missing entries: none, some of all or of some rows and columns, and rows or columns without any."""
+        n, p = X.shape
+        missing = self.rng.random(X.shape) < self.pick(0.0, 0.1, 0.3, 0.6)
+        kind = self.pick("", "", "", "half", "a column", "rows", "steps")
+        if kind == "half":
+            missing &= (np.arange(n) < n // 2)[:, None]
+        elif kind == "a column" and p > 2:
+            missing[:, self.size(0, p - 1)] = True
+        elif kind == "rows":
+            missing[self.rng.random(n) < 0.2] = True
+        elif kind == "steps":
+            missing[np.arange(n)[:, None] * p > np.arange(p) * n + n] = True
+        self.notes.append(f"{np.mean(missing):.0%} missing {kind}")
+        return np.where(missing, np.nan, X)
+
+    def lags(self, n: int) -> tuple[Any, Any]:
+        """Lags in both directions, neighbours or far from each other, and labels of epochs."""
+        reach = self.pick(3, 3, 8, 40)
+        some = self.rng.choice(np.arange(-reach, reach + 1), self.size(2, 5), replace=False)
+        lags = self.pick(np.sort(some), some, np.arange(self.size(2, 6)) - self.pick(0, 0, 2))
+        epochs = np.sort(self.rng.integers(0, self.pick(1, 1, 2, 5), n))
+        self.notes.append(f"lags {lags.tolist()}, {len(set(epochs))} epochs")
+        return lags, epochs
 
     def moved(self, X: Any, center: bool, mild: bool) -> Any:
         """Other units of columns and of all, and means."""
@@ -245,8 +298,19 @@ class Draw:
         unit = float(np.mean(np.sum(X**2, axis=0))) or 1.0
         return self.pick(0.0, self.power(-10, -4) * unit, self.power(-3, 0) * unit, self.power(1, 4) * unit)
 
+    def share(self, A: Any) -> float:
+        """A share of the squares of singular values, often one at which a number of them ends."""
+        squares = np.linalg.svd(A, compute_uv=False) ** 2
+        ends = np.cumsum(squares) / (np.sum(squares) or 1.0)
+        end = self.pick(*ends) * (1 + self.pick(-1, 1) * self.pick(0.0, self.power(-15, -3)))
+        share = self.pick(self.rng.uniform(0, 1), 1 - self.power(-16, -1), end, end)
+        return float(np.clip(share, 1e-300, 1 - 2.0**-53))
+
     def parameters(self, problem: str, truth: Truth, data: dict[str, Any], labels: Any) -> dict[str, Any]:
         """What a problem asks besides its matrices; ridges are in units of the adjusted columns."""
+        if problem in APART:
+            (X,) = data.values()
+            return {"k": self.size(1, min(4, len(X), X.shape[1] - 1))}
         plain = [np.asarray(truth.parts[name].entries, float) for name in data]
         n = len(plain[0])
         k = {"k": 1 if self.chance(0.3) else self.size(1, min(4, *(min(X.shape) for X in plain)))}
@@ -287,11 +351,12 @@ class Draw:
         return {**k, "ridge": 0.0 if not all(ridges) else ridges if len(ridges) > 1 else ridges[0]}
 
 
-def draw(seed: int, trial: int, problems: tuple[str, ...] = ()) -> Case:
-    """Draw the case of a trial; the two numbers repeat it."""
+def draw(seed: int, trial: int, problems: tuple[str, ...] = (), lagged: float = 0.1) -> Case:
+    """Draw the case of a trial, with windows of rows in a share of trials; the two numbers repeat it."""
     problems = problems or DRAWN
     problem, d = problems[trial % len(problems)], Draw(seed, trial)
-    data, mild = d.matrices(problem), problem in KERNELS
+    mild, long = problem in KERNELS, problem not in APART and d.chance(lagged)
+    data = d.matrices(problem, long=long)
     center = d.chance(0.35 if problem in ("least-squares", "svd", "kernel-ridge") else 0.75)
     n, main = len(next(iter(data.values()))), d.pick(*[name for name in data if name not in TARGETS])
     study = problem in SCORED and n >= 12 and d.chance(0.3)
@@ -303,7 +368,7 @@ def draw(seed: int, trial: int, problems: tuple[str, ...] = ()) -> Case:
         d.notes.append("repeated rows")
     narrow = mild or study or dtype != "float64"
     data = {name: X if name == "H" else d.moved(X, center, narrow) for name, X in data.items()}
-    given = {} if problem == "deep-cca" else {"center": center}
+    given = {} if problem in ("deep-cca", *APART) else {"center": center}
     given |= dict(d.terms(data, n)) if problem in TERMS else {}
     if problem == "multiset-cca" and d.chance(0.4):
         given["present"] = [(d.rng.random(n) < 0.8) | (np.arange(n) < 2) for _ in data]
@@ -312,10 +377,26 @@ def draw(seed: int, trial: int, problems: tuple[str, ...] = ()) -> Case:
         dtypes = {name: d.pick(*NARROW) for name in data}
         dtypes |= {next(iter(data)): "float64"} if dtype == "mixed" else {}
     data = {name: in_dtype(X, dtypes[name]) for name, X in data.items()}
+    if problem in APART and data["X"].dtype.kind == "f":
+        data["X"] = d.holes(data["X"]).astype(data["X"].dtype)
+    windowed = []
+    if long:
+        lags, epochs = d.lags(n)
+        windowed = [(main, d.pick("numpy", "fortran", "strided", "npy-file"), data[main], lags, epochs)]
+        data[main] = windows(data[main], lags, epochs)
     labels = d.rng.permutation(n) % d.pick(2, 3, 5)
-    given |= d.parameters(problem, Truth(Case(problem, data, given)), data, labels)
+    truth = (Truth if problem not in APART else Incomplete)(Case(problem, data, given))
+    given |= d.parameters(problem, truth, data, labels)
+    if problem == "svd" and not study and d.chance(0.4):
+        given["k"] = d.share(np.asarray(truth.parts["A"].entries, float))
     other = d.pick(*KINDS, *SPARSE, "slices", "slices", "blocks") if d.chance(0.6) else "numpy"
     kinds = {name: d.pick("numpy", other, other) for name, X in data.items() if X.ndim > 1}
+    kinds |= {name: "lagged" for name, *_ in windowed}
+    if problem in APART and kinds["X"] == "factored":  # a missing entry times 0 is missing
+        kinds["X"] = "blocks"
+    if problem in APART and kinds["X"] in SPARSE:  # zeros are not stored, and so not known
+        X = data["X"] if data["X"].dtype.kind == "f" else data["X"].astype(float)
+        data["X"] = np.where(X == 0, X.dtype.type(np.nan), X)
     if study:
         study = {"splitter": labels} | ({"ks": tuple(range(1, given["k"] + 1))} if "k" in given else {})
         study |= {"score": "r2"} if problem in ("least-squares", *SCORED[4:6]) else {}
@@ -323,7 +404,7 @@ def draw(seed: int, trial: int, problems: tuple[str, ...] = ()) -> Case:
             study |= {"ridges": (given["ridge"], 10 * given["ridge"])}
     tol = d.power(-10, -4) if dtype == "float64" and not study and d.chance(0.1) else None
     notes = tuple(filter(None, d.notes))
-    return Case(problem, data, given, {}, tuple(kinds.items()), tol, study or None, notes)
+    return Case(problem, data, given, {}, tuple(kinds.items()), windowed, tol, study or None, notes)
 
 
 # ---- trials -----------------------------------------------------------------------------------
@@ -373,7 +454,7 @@ def attempt(case: Case, solver: Any, max_seconds: float = 5.0) -> tuple[str, str
 def fuzz(trials: Any, seed: int = 0, solvers: int = 2, **given: Any) -> Iterator[tuple[str, Case, Any, str]]:
     """Yield class, case, solver and reason of attempts: of some solvers for each trial, or of both forms of folds."""
     for trial in trials:
-        case = draw(seed, trial, given.get("problems", ()))
+        case = draw(seed, trial, given.get("problems", ()), given.get("lagged", 0.1))
         names = ("auto", *ls.solvers(case.problem))
         if case.problem == "deep-cca" and not find_spec("torch"):
             continue
@@ -388,9 +469,10 @@ def main() -> int:
     for name, default in (("trials", 100), ("seed", 0), ("first", 0), ("solvers", 2), ("max-seconds", 5.0)):
         parser.add_argument(f"--{name}", type=type(default), default=default)
     parser.add_argument("--problem", action="append", default=[], help="a problem, or several")
+    parser.add_argument("--lagged", type=float, default=0.1, help="the share of trials with windows of rows")
     given, counts = parser.parse_args(), Counter[str]()
     trials = range(given.first, given.first + given.trials)
-    options = {"problems": tuple(given.problem), "max_seconds": given.max_seconds}
+    options = {"problems": tuple(given.problem), "max_seconds": given.max_seconds, "lagged": given.lagged}
     for kind, case, _, why in fuzz(trials, given.seed, given.solvers, **options):
         counts[kind] += 1
         if kind in FAILING:

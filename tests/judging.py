@@ -46,6 +46,7 @@ def faults(truth: Truth, solution: Any) -> dict[str, str]:
     least = max(100 * truth.unit, 1e-4 * tol)
     limits = dict.fromkeys(found, 1e-4) | {"law": SILENT * tol, "loss": SILENT * max(claim, least) + grain}
     limits["excess"] = least + grain + explained + tol
+    limits |= dict.fromkeys(("short of its share", "beyond its share"), 100 * truth.unit)
     if solution.status is Status.APPROXIMATE:
         limits = {"law": SILENT * max(residual, tol)}
     wrong = over(found, limits, {}) if grain < 1 else {}

@@ -76,7 +76,7 @@ def takes(problem: str, asked: str) -> bool:
     """Whether a problem has this preprocessing."""
     if problem == "kernel-ridge":
         return asked in ("plain", "center", "weights")
-    return problem in TERMS or asked in ("plain", "center")
+    return problem in TERMS or asked == "plain" or (asked == "center" and problem not in APART)
 
 
 CASES = [
@@ -84,14 +84,14 @@ CASES = [
     for problem in ls.problems()
     for solver in ls.solvers(problem)
     for asked in ASKED
-    if problem not in ("deep-cca", *APART) and takes(problem, asked)
+    if problem != "deep-cca" and takes(problem, asked)
 ]
 
 
 @cache
 def stated(problem: str, asked: str, dtype: str) -> Case:
     """Planted data with means, and what is asked of it."""
-    given, more = planted_case(problem), dict(ASKED[asked])
+    given, more = planted_case(problem), {} if problem in APART else dict(ASKED[asked])
     if problem == "ridge-many-targets":
         more |= {"ridges": [0.1, 1.0, 10.0], "bands": [0] * 6, "band_weights": [[1.0]]}
         more["splitter"] = np.arange(ROWS) % 3

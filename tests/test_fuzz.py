@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fuzz import APART, DRAWN, FAILING, Case, attempt, draw, fuzz
+from fuzz import DRAWN, FAILING, Case, attempt, draw, fuzz, windows
 from planted import MADE, planted_case
 from test_answers import stated
 from truths import EPS, svd, truth_of
@@ -48,7 +48,8 @@ def test_singular_values_of_graded_columns_are_right_to_their_last_digits(gradin
 
 
 def case_of(problem: str, **more: Any) -> Case:
-    case = stated(problem, "center", "float64") if problem != "deep-cca" else planted_case(problem)
+    alone = problem in ("deep-cca", "incomplete-pca")
+    case = planted_case(problem) if alone else stated(problem, "center", "float64")
     return Case(problem, case.arrays, {**case.parameters, **more})
 
 
@@ -68,16 +69,63 @@ VALUES = {
     "svd": "S", "discriminant": "eigenvalues", "multiset-cca": "eigenvalues", "pls": "singular_values",
     "reduced-rank-regression": "singular_values", "sumcor-cca": "sums", "least-squares": "x",
     "kernel-ridge": "dual", "pls-regression": "x_weights", "ridge-many-targets": "scores",
-    "sparse-cca": "values", "sparse-pca": "values", "sparse-pls": "values",
+    "sparse-cca": "values", "sparse-pca": "values", "sparse-pls": "values", "incomplete-pca": "total_variance",
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("problem", [problem for problem in MADE if problem not in APART])
+@pytest.mark.parametrize("problem", MADE)
 def test_right_answers_pass_and_wrong_values_are_caught(problem: str, monkeypatch: Any) -> None:
     name, case = VALUES.get(problem, "correlations"), case_of(problem)
     lie = lambda found: replace(found, **{name: np.asarray(getattr(found, name)) * 1.01})  # noqa: E731
     classes = [told(monkeypatch, case, each) for each in (lambda found: found, lie)]
     assert classes == (["flagged"] * 2 if problem == "deep-cca" else ["right", "silent"])
+
+
+@pytest.mark.parametrize("other", [0.7, 0.999])
+def test_another_number_than_the_share_needs_is_caught(other: float, monkeypatch: Any) -> None:
+    case = case_of("svd", k=0.9)
+    found = ls.solve(replace(case, parameters={**case.parameters, "k": other}).state())
+    assert told(monkeypatch, case, lambda own: own) == "right"
+    assert told(monkeypatch, case, lambda _: found) == "silent"
+
+
+def test_windows_at_another_lag_are_caught(monkeypatch: Any) -> None:
+    plain, epochs = case_of("svd"), np.arange(60) // 25
+    signal = plain.arrays["A"]
+    case = replace(
+        plain,
+        arrays={"A": windows(signal, [0, 1], epochs)},
+        lagged=[("A", "numpy", signal, [0, 1], epochs)],
+    )
+    others = [([0, 2], epochs), ([0, 1], 0 * epochs)]
+    found = [ls.solve(replace(case, lagged=[("A", "numpy", signal, *other)]).state()) for other in others]
+    assert told(monkeypatch, case, lambda own: own) == "right"
+    assert [told(monkeypatch, case, lambda _, one=one: one) for one in found] == ["silent"] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "lie"),
+    [
+        ("weights", lambda W: W[:, ::-1] * 1.01),
+        ("mean", lambda mean: mean + 0.01),
+        ("log_likelihood", lambda value: value + 1.0),
+        ("explained_variance", lambda values: values * 1.001),
+    ],
+)
+def test_wrong_laws_of_incomplete_rows_are_caught(name: str, lie: Any, monkeypatch: Any) -> None:
+    case = case_of("incomplete-pca")
+    rng = np.random.default_rng(0)
+    case = replace(case, arrays={"X": np.where(rng.random((60, 8)) < 0.2, np.nan, case.arrays["X"])})
+    assert told(monkeypatch, case, lambda own: own) == "right"
+    changed = lambda own: replace(own, **{name: lie(getattr(own, name))})  # noqa: E731
+    assert told(monkeypatch, case, changed) == "silent"
+    for method in ("transform", "score_errors", "impute"):
+        with monkeypatch.context() as once:
+            true = getattr(ls.get_problem("incomplete-pca").solution, method)
+            once.setattr(
+                ls.get_problem("incomplete-pca").solution, method, lambda *of, true=true: 1.01 * true(*of)
+            )
+            assert attempt(case, "auto")[0] == "silent"
 
 
 @pytest.mark.parametrize("problem", ["cca", "svd", "discriminant", "pls", "reduced-rank-regression"])

@@ -58,11 +58,14 @@ def rounds(p: int) -> Iterator[Any]:
 
 
 def svd(A: Any) -> tuple[Any, Any, Any]:
-    """U, s, V without zero singular values; small ones are right also where columns differ in size."""
+    """U, s, V without zero singular values; small ones are right also where columns differ in size.
+
+    Equal values keep the order of columns: that of an identity is the identity.
+    """
     if A.shape[0] < A.shape[1]:
         V, s, U = svd(A.T)
         return U, s, V
-    order = np.argsort(-norms(A))
+    order = np.argsort(-norms(A), kind="stable")
     B, V = A[:, order], np.eye(A.shape[1], dtype=np.longdouble)[:, order]
     for _ in range(40):
         turned = False
@@ -80,7 +83,7 @@ def svd(A: Any) -> tuple[Any, Any, Any]:
         if not turned:
             break
     s = norms(B)
-    order = [i for i in np.argsort(-s) if s[i] > 0]
+    order = [i for i in np.argsort(-s, kind="stable") if s[i] > 0]
     return B[:, order] / s[order], s[order], V[:, order]
 
 
@@ -114,8 +117,11 @@ class Adjusted:
         return self.roots * self.rows
 
 
-def adjusted(X: Any, w: Any, Z: Any, *, center: bool, scale: bool = False, target: bool = False) -> Adjusted:
-    """Learn means, slopes and scales from rows with weights, and apply them to all; constant columns become 0."""
+def adjusted(X: Any, w: Any, Z: Any, *, center: bool, scale: bool = False) -> Adjusted:
+    """Learn means, slopes and scales from rows with weights, and apply them to all.
+
+    Constant columns become 0, but in rows of weight 0 they may differ from the constant.
+    """
     roots = np.sqrt(w)[:, None]
 
     def centred(M: Any) -> Any:
@@ -136,7 +142,7 @@ def adjusted(X: Any, w: Any, Z: Any, *, center: bool, scale: bool = False, targe
     after = norms(roots * R)
     live = after > 2.0**-46 * before * (center or Z is not None)
     divisors = np.where(live & scale, after / np.sqrt(np.sum(w)), 1)
-    kept = live | (target & (w == 0)[:, None])
+    kept = live | (w == 0)[:, None]
     return Adjusted(R * kept / divisors, roots, mean, divisors, ratio(before[live], after[live]) or 1.0)
 
 
@@ -204,8 +210,7 @@ class Truth:
     def adjusted(self, name: str, w: Any) -> Adjusted:
         target = name in TARGETS or (self.case.problem == "ridge-many-targets" and name == "Y")
         scale = bool(self.given.get("scale")) and not target
-        asked = {"center": self.center, "scale": scale, "target": target}
-        return adjusted(self.data[name], w, self.data.get("confounds"), **asked)
+        return adjusted(self.data[name], w, self.data.get("confounds"), center=self.center, scale=scale)
 
     def build(self) -> None:
         """Factorise the views."""
@@ -355,6 +360,18 @@ class Spectral(Truth):
         view.into, view.back = (U[:, live] * np.sqrt(w[live])).T, U[:, live] / np.sqrt(w[live])
         return view
 
+    @property
+    def count(self) -> int:
+        """k, or the least number of values whose squares add up to its share."""
+        if self.k is None or not 0 < self.k < 1:
+            return len(self.s) if self.k is None else int(self.k)
+        return int(np.searchsorted(self.held, self.k * self.held[-1])) if len(self.s) else 0
+
+    @property
+    def held(self) -> Any:
+        """The squares of the first values together, from none on."""
+        return np.append(extended(0)[0], np.cumsum(self.s**2))
+
     def finish(self) -> None:
         problem, X = self.case.problem, [part.entries for part in self.parts.values()]
         F = [view.F for view in self.views]
@@ -375,7 +392,7 @@ class Spectral(Truth):
         self.U, self.s, self.V = svd(self.T)
 
     def best(self) -> dict[str, Any]:
-        k = min(len(self.s) if self.k is None else int(self.k), len(self.s))
+        k = min(self.count, len(self.s))
         cuts = np.cumsum([len(view.s) for view in self.views])[:-1]
         parts = (self.U, self.V) if self.paired else np.split(self.U, cuts)
         found = {
@@ -427,7 +444,8 @@ class Spectral(Truth):
 
     def errors(self, answer: dict[str, Any]) -> dict[str, float]:
         C, values, s = self.coordinates(answer), answer["values"], self.s
-        k = len(s) if self.k is None else int(self.k)
+        share = self.k is not None and 0 < self.k < 1
+        k = len(values) if share else self.count
         largest = np.max(values, initial=0)
         if self.paired:
             gap = np.vstack([self.T @ C[1] - C[0] * values, self.T.T @ C[0] - C[1] * values])
@@ -461,6 +479,9 @@ class Spectral(Truth):
             errors["loss"] = ratio(np.abs(S - true), s[0])
             least = np.divide(s[0], S + true, out=0 * S, where=S + true > 0)
             errors["explained"] = ratio(np.minimum(np.sqrt(extended(law)[0]), law * least), 1)
+        if share and len(s):
+            fewer, held = self.held[np.minimum([max(k - 1, 0), k], len(s))] / self.held[-1] - self.k
+            errors |= {"short of its share": max(-held, 0), "beyond its share": max(fewer, 0)}
         return errors
 
 
@@ -675,11 +696,136 @@ class Variates(Truth):
         return {"law": 0.0, "correlations are off": ratio(np.abs(own - answer["correlations"]), 1)}
 
 
+def inverses(S: Any) -> tuple[Any, Any]:
+    """Inverses of positive definite matrices, and the logarithms of their determinants, by Gauss and Jordan."""
+    S, logarithms = S.copy(), np.zeros(len(S), np.longdouble)
+    for j in range(S.shape[1]):
+        pivot = S[:, j, j].copy()
+        logarithms += np.log(pivot)
+        S[:, j, j] = 1
+        S[:, j] /= pivot[:, None]
+        for i in {*range(S.shape[1])} - {j}:
+            factor = S[:, i, j].copy()
+            S[:, i, j] = 0
+            S[:, i] -= factor[:, None] * S[:, j]
+    return S, logarithms
+
+
+class Incomplete(Truth):
+    """The likelihood of known entries by the covariance matrix of each row: its slopes, EM, and the closed form."""
+
+    def __init__(self, case: Any, data: Any = None, train: Any = None) -> None:
+        self.case, self.given, self.parts = case, case.parameters, {}
+        self.unit = self.unit_of("X")
+        X = extended(case.arrays["X"])
+        self.seen = np.any(~np.isnan(X), axis=0)  # columns without known entries say nothing
+        self.known = ~np.isnan(X[:, self.seen])
+        self.X = np.where(self.known, X[:, self.seen], 0)
+        self.count = max(np.sum(self.known), 1)
+        self.means = np.sum(self.X, axis=0) / np.sum(self.known, axis=0)
+        self.variance = np.sum(self.known * (self.X - self.means) ** 2) / self.count
+
+    def answer(self, found: Any) -> dict[str, Any]:
+        rows = self.case.arrays["X"]
+        names = "transform", "score_errors", "impute"
+        made = {name: extended(getattr(found, name)(rows)) for name in names}
+        W, mean = extended(found.weights), extended(found.mean)[:, 0]
+        beyond = np.where(np.isnan(mean[~self.seen]), length(W[~self.seen]), np.inf)
+        model = {"W": W[self.seen], "mean": mean[self.seen], "noise": np.longdouble(found.noise_variance)}
+        return {**model, **made, "beyond": beyond, "likelihood": np.longdouble(found.log_likelihood)}
+
+    def law(self, W: Any, mean: Any, noise: Any) -> dict[str, Any]:
+        """The likelihood, its slopes, and the conditional law of all entries and scores of each row."""
+        p, known = len(W), self.known.astype(np.longdouble)
+        S = W @ W.T + noise * np.eye(p)
+        both = known[:, :, None] * known[:, None, :]
+        C, logarithms = inverses(both * S + (1 - known)[:, :, None] * np.eye(p))
+        C, r = C * both, known * (self.X - mean)
+        u = np.einsum("iab,ib->ia", C, r)
+        E = np.einsum("ia,ib->ab", u, u) - np.sum(C, axis=0)
+        constant = self.count * np.log(2 * np.longdouble(np.pi))
+        spread, _ = inverses(np.eye(W.shape[1]) + np.einsum("ia,ak,al->ikl", known, W, W) / noise)
+        return {
+            "likelihood": -(constant + np.sum(logarithms) + np.sum(u * r)) / 2,
+            "slopes": np.column_stack([np.sum(u, axis=0), E @ W]), "noise slope": np.trace(E) / 2,
+            "scores": u @ W, "spread": spread, "rows": mean + u @ S,
+        }  # fmt: skip
+
+    def stepped(self, floor: float, W: Any, mean: Any, noise: Any) -> tuple[Any, float]:
+        """What a step of EM makes of a model, with a limit of the noise, and the length of the step: the residual."""
+        law = self.law(W, mean, noise)
+        ones = np.ones((len(self.X), 1), np.longdouble)
+        second = np.einsum("ia,ib->iab", *2 * [np.hstack([ones, law["scores"]])])
+        second[:, 1:, 1:] += law["spread"]
+        A, _ = inverses(np.einsum("ij,iab->jab", self.known, second))
+        G = noise * law["slopes"]
+        D = np.einsum("jab,jb->ja", A, G)
+        gain = np.sum(G * D) / self.count
+        left = noise + 2 * noise**2 * law["noise slope"] / self.count
+        off = np.log(max(left, floor) / noise)
+        residual = np.sqrt(gain / noise + off**2 / 2)
+        return (W + D[:, 1:], mean + D[:, 0], max(left - gain, floor)), float(residual)
+
+    def effects(self, answer: dict[str, Any]) -> dict[str, float]:
+        """What rounding of the arrays of the answer does to its errors."""
+        rng, twin, worst = np.random.default_rng(0), dict(answer), dict[str, float]()
+        twin["noise"] = answer["noise"] + 4 * 2.2e-16 * np.sum(answer["W"] ** 2)
+        before = self.errors(answer)
+        for _ in range(3):
+            for name in ("W", "mean"):
+                twin[name] = answer[name] * (1 + 4 * self.unit * rng.standard_normal(answer[name].shape))
+            after = self.errors(twin)
+            worst |= {name: max(worst.get(name, 0.0), abs(after[name] - before[name])) for name in after}
+        return worst
+
+    def errors(self, answer: dict[str, Any]) -> dict[str, float]:
+        model = answer["W"], answer["mean"], answer["noise"]
+        floor = 1e-10 * self.variance
+        floor = answer["noise"] if answer["noise"] < 2 * floor else floor
+        law, (later, residual) = self.law(*model), self.stepped(floor, *model)
+        for _ in range(19):
+            later, _ = self.stepped(floor, *later)
+        gain = max(self.law(*later)["likelihood"] - law["likelihood"], 0) / (10 * self.count)
+        if (
+            np.min(np.sum(answer["W"] ** 2, axis=0)) < 1e-6 * answer["noise"]
+        ):  # a saddle, which rounding leaves
+            gain = 0 * gain
+        size = np.sqrt(self.variance)
+        deviations = np.sqrt(np.diagonal(law["spread"], axis1=1, axis2=2))
+        filled = np.where(self.known, self.X, law["rows"]) - answer["impute"][:, self.seen]
+        far = size + np.max(np.abs(answer["mean"]), initial=0) * self.unit * 1e4
+        errors = {
+            "law": residual,
+            "EM goes on": float(np.sqrt(gain)),
+            "likelihood is off": ratio(abs(answer["likelihood"] - law["likelihood"]), self.count),
+            "scores are off": ratio(np.max(np.abs(law["scores"] - answer["transform"])), 1),
+            "errors of scores are off": ratio(np.max(np.abs(deviations - answer["score_errors"])), 1),
+            "imputed entries are off": ratio(np.max(np.abs(filled)), far),
+            "columns without entries have weights": ratio(answer["beyond"], size),
+        }
+        if np.all(self.known):
+            squares = np.append(svd(self.X - self.means)[1] ** 2, np.zeros(len(self.means)))
+            squares, k = squares[: len(self.means)] / len(self.X), answer["W"].shape[1]
+            noise = max(np.mean(squares[min(k, len(squares) - 1) :]), floor)
+            values = np.log(np.append(np.maximum(squares[:k], noise), np.full(len(squares) - k, noise)))
+            best = (
+                -len(self.X)
+                / 2
+                * (np.sum(values + squares / np.exp(values)) + len(values) * np.log(2 * np.pi))
+            )
+            errors["loss"] = float(max(best - law["likelihood"], 0) / self.count)
+            own = np.sum(answer["W"] ** 2, axis=0) + answer["noise"]
+            off = np.maximum(np.abs(own - np.exp(values[:k])) - 100 * residual * squares[0], 0)
+            errors["variances are off"] = ratio(off, squares[0])
+        return errors
+
+
 def truth_of(case: Any, data: Any = None, train: Any = None) -> Truth:
     """The truth about a case, in which rows that are no training rows have weight 0."""
     others: dict[str, type[Truth]] = {
         "least-squares": LeastSquares, "sumcor-cca": Stationary, "pls-regression": Components,
         "kernel-ridge": KernelRidge, "ridge-many-targets": ManyTargets, "deep-cca": Variates,
+        "incomplete-pca": Incomplete,
     }  # fmt: skip
     kind = others.get(case.problem, Spectral)
     if case.problem == "preimage-cca":

@@ -198,6 +198,8 @@ class FarBlock(SparseBlock):
     for columns that have such zeros.
     """
 
+    row_squares = Block.row_squares
+
     def __init__(self, *args: Any, **words: Any) -> None:
         super().__init__(*args, **words)
         slab, row = self._multiplied.without_duplicates(), np.asarray(self.row)

@@ -1,4 +1,4 @@
-"""The units in which entries of a matrix, and what is added to their squares, must be.
+"""The units in which entries of a matrix, and what is added to their squares, must be; and that they are finite.
 
 Problem: methods multiply entries with each other, and stopping rules square the products. So they sum fourth powers
 over rows and columns, which are zero for entries of 1e-90 and infinite for 1e90. A zero answer with a zero residual
@@ -14,10 +14,10 @@ import math
 
 import numpy as np
 
-from linspec.arrays import HostArray
-from linspec.errors import DataOutOfRange
+from linspec.arrays import HostArray, all_finite
+from linspec.errors import DataOutOfRange, NonFiniteData
 
-__all__ = ["LARGEST", "SMALLEST", "check_sizes", "check_square", "fits_single"]
+__all__ = ["LARGEST", "SMALLEST", "check_entries", "check_sizes", "check_square", "fits_single"]
 
 SMALLEST, LARGEST = 1e-60, 1e60
 """Bounds of the largest entry of a matrix: its fourth power, times rows and columns, neither over- nor underflows."""
@@ -29,6 +29,38 @@ SINGLE = 1e9
 def fits_single(size: float) -> bool:
     """Whether products of entries of a size lose no digits in float32 to over- or underflow."""
     return size == 0 or 1 / SINGLE <= size <= SINGLE
+
+
+def check_entries(name: str, rows: HostArray, first: int = 0) -> None:
+    """Raise an error that names the first entry of some rows that is not finite.
+
+    Parameters
+    ----------
+    name : str
+        The name of the matrix in the message.
+    rows : numpy.ndarray of shape (n, p)
+    first : int, default 0
+        The number of the first of these rows in the matrix.
+
+    Raises
+    ------
+    NonFiniteData
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.rows import check_entries
+    >>> check_entries("X", np.array([[1.0, np.inf]]), first=4)
+    Traceback (most recent call last):
+        ...
+    linspec.errors.NonFiniteData: X must be finite; got inf at row 4, column 1. Drop or impute such rows.
+    """
+    if not all_finite(rows):
+        row, column = np.argwhere(~np.isfinite(rows))[0].tolist()
+        raise NonFiniteData(
+            f"{name} must be finite; got {rows[row, column]} at row {first + row}, column {column}. Drop or impute "
+            "such rows."
+        )
 
 
 def check_sizes(name: str, sizes: HostArray) -> None:

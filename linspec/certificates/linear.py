@@ -206,7 +206,7 @@ def _left_of_planted(moments: Moments, ridge: float, tol: float, planted: Array 
     dear = moments.widths[0] > WIDEST and not moments.holds and moments.rereads
     if not (dear and needs_metric(moments, [ridge], tol) and moments.passes.allows(FEWEST)):
         return np.zeros((moments.widths[0], 0))
-    asarray = moments.operators[0].device.blocks.asarray
+    asarray = moments.device.asarray
     z = np.random.default_rng(0).standard_normal((moments.widths[0], 1))
     b = moments.gram_product(asarray(z)) + ridge * asarray(z)
     largest = tol * np.linalg.norm(to_host(b))
@@ -443,7 +443,7 @@ def _by_planted(
     *estimates, proved = _within(D, SD, None, g)
     if (lengths_of(D) <= MET).all() or (proved > most).any():
         return estimates[0], estimates[1]
-    asarray = moments.operators[0].device.blocks.asarray
+    asarray = moments.device.asarray
     t = D.shape[1]
     size = float(np.sqrt(moments.fitted[0].squares.max(initial=0.0) + ridge))  # ‖A‖, from below
     noise = rounding * (SETTLED if rounding < NARROW_ROUNDING else SETTLED_NARROW) * lengths_of(D)
@@ -494,7 +494,7 @@ def _within(
 def _refined(moments: Moments, S: Metric, g: HostArray, ridge: float, floor: HostArray) -> Any:
     """‖e‖ after one step of refinement, and what is left of it."""
     e = S.solve(g)
-    Se = to_host(moments.gram_product(moments.operators[0].device.blocks.asarray(e))) + ridge * e
+    Se = to_host(moments.gram_product(moments.device.asarray(e))) + ridge * e
     left = S.lengths(g - Se) * (S.up**2 - 1)
     return lengths_of(e) + S.reach * np.maximum(left, floor)
 

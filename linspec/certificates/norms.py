@@ -18,7 +18,7 @@ from linspec.arrays import Array, is_array, to_host
 from linspec.blocks.sparse_loops import SparseMinusThin
 from linspec.certificates.linear import sketch_pays
 from linspec.certificates.metric import SKETCH_ROWS, Metric, NearDiagonal, Preconditioned
-from linspec.linalg import EPS, lengths_of, metric_rounding, raised_diagonal
+from linspec.linalg import lengths_of, metric_rounding, raised_diagonal
 from linspec.process.plurals import count_of
 from linspec.rows.moments import Moments
 from linspec.rows.passes import OutOfPasses
@@ -254,10 +254,14 @@ def cuts_short_ones(moments: Moments, i: int, metric: Metric) -> bool:
 
 
 def rounding_of(moments: Moments, metrics: Sequence[Metric]) -> float:
-    """The error of a value by rounding: of entries times the condition number, of squares times its square."""
+    """The error of a value by rounding: of entries times the condition number, of held squares times its square.
+
+    What means and confounds explain was in the squares before it was taken out.
+    """
     errors = [0.0]
     for i, (A, metric) in enumerate(zip(moments.operators, metrics, strict=True)):
-        entries = max(float(np.finfo(A.dtype).eps), moments.error_of_means(i)) / metric.least
-        squared = 0.0 if moments.held is None else (EPS if A.readable else A.rounding) / metric.least**2
-        errors.append(max(entries, squared))
+        lost = moments.error_of_means(i)
+        entries = max(float(np.finfo(A.dtype).eps), lost) / metric.least
+        unit = 0.0 if moments.held is None else max(moments.unit(i), lost)
+        errors.append(max(entries, unit / metric.least**2))
     return min(max(errors), 1.0)

@@ -49,8 +49,8 @@ class Command(click.Command):
 
 
 def later(name: str, module: str, short_help: str) -> Command:
-    """Make the command that a module defines as COMMAND."""
-    return Command(name, load=lambda: import_module(module).COMMAND, short_help=short_help)
+    """Make a command that a module defines by its name in capitals."""
+    return Command(name, load=lambda: vars(import_module(module))[name.upper()], short_help=short_help)
 
 
 class ProblemGroup(click.Group):

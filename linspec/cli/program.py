@@ -325,10 +325,12 @@ for command in (
     ),
     ProblemGroup("solve", "Solve a problem with data from files."),
     later("transform", "linspec.cli.transform", "What a saved answer makes of new rows."),
+    later("rotate", "linspec.cli.tables", "Rotated loadings of a saved answer."),
     ProblemGroup("compare", "Run several solvers on the same data, side by side."),
     ProblemGroup("cross-validate", "Choose ridge and k by rows that were not fitted."),
     ProblemGroup("permute", "Test by permutations which components are more than chance."),
     ProblemGroup("bootstrap", "Intervals of values and weights, by drawn rows."),
+    later("similarity", "linspec.cli.tables", "Compare layers of networks in pairs."),
     *(solvers, describe, plugins, check, new),
 ):
     main.add_command(command)

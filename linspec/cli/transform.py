@@ -46,7 +46,7 @@ def _transform(**arguments: Any) -> None:
     targets = rows.pop("targets", None)
     named = {name: rows.pop(name) for name in ("confounds",) if name in rows}
     with report_progress(what, wanted=None):
-        names, values = _computed(solution, what, rows, named)
+        names, values = _computed(solution, what, rows, named, arguments["rotate"])
     if out is not None and out.path.suffix == ".npy" and (values.dtype.kind not in "biuf" or ids):
         raise Failure(
             f"--out: .npy is for numbers, and ids and classes are texts; got {out.name!r}. Name a .csv file."
@@ -112,9 +112,12 @@ def _texts(solution: Any, arguments: Values) -> dict[str, str]:
     return files
 
 
-def _computed(solution: Any, what: str, rows: Values, named: Values) -> tuple[Sequence[str], Any]:
+def _computed(
+    solution: Any, what: str, rows: Values, named: Values, turned: str | None
+) -> tuple[Sequence[str], Any]:
     """Return the headings and the values of the result, with a row for each row of the data."""
-    computed = as_several(getattr(solution, METHODS[what])(*rows.values(), **named))
+    source = linspec.rotate(solution, turned) if turned else solution
+    computed = as_several(getattr(source, METHODS[what])(*rows.values(), **named))
     parts = [to_host(brought_here(part)) for part in computed]
     path, vector, several = getattr(solution, "path", None), solution.layout.vector, len(parts) > 1
     parts = [part.reshape(len(part), -1) for part in (parts[0] if path else parts)]
@@ -159,7 +162,7 @@ def _write(head: Sequence[str], ids: Sequence[str], values: Any, stream: IO[byte
     stream.write(text.getvalue().encode())
 
 
-COMMAND = (
+TRANSFORM = (
     [
         click.Argument(["result"], metavar="RESULT.npz"),
         click.Argument(["x"], metavar="FILE"),
@@ -178,6 +181,7 @@ COMMAND = (
             help="With --predict: the columns of FILE, or of --targets, that are scored.",
         ),
         option("--targets", help="With --predict: the targets of the rows, if FILE lacks them."),
+        option("--rotate", metavar="METHOD", help="Scores of components rotated by varimax or promax."),
         option("--confounds", help="The confounds of the rows, if the problem had some."),
         option("--out", help="Write the numbers to FILE.csv or FILE.npy."),
     ],

@@ -38,7 +38,7 @@ from linspec.arrays import HostArray, host_dtype, reciprocal, to_host, with_devi
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.families.svd.problem import SVDSolution
 from linspec.linalg import ratio
-from linspec.solving.checks import check_choice, finite_block
+from linspec.solving.checks import check_choice, check_flag, finite_block
 from linspec.studies.inference.bootstrap import nearest_rotation
 
 TOL, SWEEPS, FLAT = 1e-10, 500, 1e-14
@@ -143,7 +143,8 @@ def rotate(answer: Any, method: Any = "varimax", *, normalize: bool = True) -> R
     Raises
     ------
     InvalidProblem
-        The loadings or the target are no finite matrix, or their shapes differ.
+        The loadings or the target are no finite matrix, or their shapes differ; or loadings for promax depend on each
+        other.
     InvalidOption
         There is no such method.
 
@@ -165,16 +166,29 @@ def rotate(answer: Any, method: Any = "varimax", *, normalize: bool = True) -> R
            [0. , 0.7],
            [0. , 0.7]])
     """
+    check_flag("normalize", normalize)
     components = isinstance(answer, SVDSolution)
-    L = to_host(answer.Vh.T if components else finite_block(answer, "loadings"))
+    L = to_host(
+        answer.Vh.T
+        if components
+        else finite_block(answer, "loadings (an array, or an answer of linspec.SVD)")
+    )
     L = L * (_deviations(answer, answer.S) if components else [1.0])
     if isinstance(method, str):
         check_choice("method", method, ("varimax", "promax"))
         T, residual = _varimax(L, normalize)
         if method == "promax":
             Z = L @ T
-            U = np.linalg.lstsq(Z, Z * np.abs(Z) ** 3)[0]  # (3)
-            T = T @ U * np.sqrt(np.diag(np.linalg.pinv(U.T @ U)))
+            sizes = reciprocal(np.abs(Z).max(axis=0))
+            Z = Z * sizes
+            U, _, rank, _ = np.linalg.lstsq(Z, Z * np.abs(Z) ** 3)  # (3)
+            if rank < len(T):
+                raise InvalidProblem(
+                    f"promax needs loadings that do not depend on each other; got rank {rank} of {len(T)} components. "
+                    "Ask for fewer, or for varimax."
+                )
+            U = sizes[:, None] * U
+            T = T @ U * np.linalg.norm(np.linalg.inv(U), axis=1)
     else:
         H = to_host(finite_block(method, "the target"))
         if H.shape != L.shape:
@@ -183,7 +197,8 @@ def rotate(answer: Any, method: Any = "varimax", *, normalize: bool = True) -> R
         M = T.T @ L.T @ H
         residual = ratio(abs(M - M.T).max(), M.trace())
     Z = L @ T
-    correlations = np.linalg.pinv(T.T @ T)
+    back = np.linalg.inv(T)
+    correlations = back @ back.T
     return Rotation(
         loadings=Z,
         rotation=T,

@@ -371,7 +371,7 @@ def whitening(G: HostArray, cut: float = EPS) -> HostArray:
     ((3, 2), True)
     """
     d = np.sqrt(np.maximum(np.diag(G), 0.0))
-    scale = np.divide(1.0, d, out=np.zeros_like(d), where=d > 0)
+    scale = reciprocal(d)
     values, vectors = eigenpairs((G + G.T) / 2 * np.outer(scale, scale))
     keep = values > len(G) * cut * max(values[-1], 0.0) if len(G) else np.zeros(0, dtype=bool)
     return scale[:, None] * (vectors[:, keep] / np.sqrt(values[keep]))
@@ -551,7 +551,7 @@ def inverse(G: HostArray) -> HostArray:
            [0.  , 0.  ]])
     """
     if G.shape[-1] == 1:
-        return np.divide(1.0, G, out=np.zeros_like(G), where=G > 0)
+        return reciprocal(G)
     d = np.sqrt(np.maximum(np.diagonal(G, axis1=-2, axis2=-1), 0.0))
     d = np.where(d > 0, d, np.inf)[..., None]
     values, vectors = np.linalg.eigh(G / d / d.swapaxes(-1, -2))
@@ -576,7 +576,7 @@ def inverse_triangle(R: HostArray) -> HostArray:
     array([[0.5]])
     """
     lengths = lengths_of(R)
-    scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    scale = reciprocal(lengths)
     _, s, Wt = np.linalg.svd(R * scale, full_matrices=False)
     keep = s**2 > len(scale) * EPS * s.max(initial=0.0) ** 2
     return scale[:, None] * (Wt[keep].T / s[keep])

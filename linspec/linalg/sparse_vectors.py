@@ -82,7 +82,9 @@ def nearest_unit(Y: HostArray, s: float) -> HostArray:
     A[0, top == 0] = 1.0  # all points of the set are equally near to 0
     lengths = np.linalg.norm(A, axis=0)
     W = A / lengths
-    long = np.flatnonzero(A.sum(axis=0) > s * lengths)
+    long = np.flatnonzero(
+        (A.sum(axis=0) > s * lengths) & (s * s < len(A))
+    )  # |y|₁ ≤ √p |y|₂, but for rounding
     if len(long):
         W[:, long] = _thresholded(A[:, long], s)
     return np.asarray(np.copysign(W, Y))
@@ -100,9 +102,9 @@ def _thresholded(A: HostArray, s: float) -> HostArray:
     W = np.maximum(tau - (1.0 - A), 0.0)
     for w, a in zip(W.T, A.T, strict=True):
         if not w.any():  # more than s² entries are the largest; the first gets more
-            ties = np.flatnonzero(a == 1.0)
+            ties = np.flatnonzero(a >= 1.0 - 4 * np.finfo(np.float64).eps)
             m = len(ties)
-            w[ties] = (s - math.sqrt((m - s * s) / (m - 1))) / m
+            w[ties] = (s - math.sqrt(max(m - s * s, 0.0) / (m - 1))) / m
             w[ties[0]] = s - w[ties[1:]].sum()
     lengths: HostArray = np.linalg.norm(W, axis=0)
     return W / lengths

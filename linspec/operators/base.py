@@ -402,12 +402,15 @@ class LinearOperator:
 
 def _selected(selection: Any, n: int) -> Selection:
     """A slice of step 1 within n rows, or an array of row numbers from 0 to n - 1."""
+    if isinstance(selection, tuple) and len(selection) == 2 and selection[1] is Ellipsis:
+        selection = selection[0]  # A[rows, ...], as scikit-learn selects them
     if isinstance(selection, slice):
         start, stop, step = selection.indices(n)
         return slice(start, max(start, stop)) if step == 1 else np.arange(start, stop, step)
-    index = to_host(selection)
+    index = (
+        np.zeros((0, 0)) if isinstance(selection, tuple) else to_host(selection)
+    )  # A[1, 2] is an entry elsewhere
     numbers = index.ndim == 1 and (index.dtype.kind in "iu" or not index.size)
-    numbers = numbers and not isinstance(selection, tuple)  # A[1, 2] is an entry elsewhere
     if not numbers or (index.size and not -n <= index.min() <= index.max() < n):
         raise InvalidProblem(
             f"rows are selected by a slice, or by integers in one dimension, which must be from 0 to {n - 1}; got "

@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray, to_host
+from linspec.arrays import Array, HostArray
 from linspec.blocks import Rows
 from linspec.blocks.lagged import Lagged
 from linspec.errors import InvalidProblem, UnsupportedData, shown
+from linspec.frames import check_order, entries_of_labels
 from linspec.operators.base import Derived, LinearOperator, Selection
 from linspec.operators.opening import as_operator
 
@@ -88,7 +89,8 @@ def lagged(X: Any, lags: Any, epochs: Any = None) -> LaggedOperator:
     Raises
     ------
     InvalidProblem
-        The lags are not different integers, or there is not a label for each row.
+        The lags are not different integers; there is not a label for each row; or X and epochs have the same row labels
+        in different orders.
     UnsupportedData
         X is sparse, comes in slices, or is known by its products.
 
@@ -131,11 +133,8 @@ def lagged(X: Any, lags: Any, epochs: Any = None) -> LaggedOperator:
         raise InvalidProblem(
             f"lags must be different integers, in rows; got {shown(lags)}. Pass range(50), or a list."
         )
-    labels = np.zeros(n, int) if epochs is None else to_host(epochs)
-    if labels.shape != (n,) or np.any(labels != labels):  # noqa: PLR0124 (NaN)
-        raise InvalidProblem(
-            f"epochs must have a label for each of the {n} rows, and none missing; got {shown(epochs)}."
-        )
+    check_order({"X": A, "epochs": epochs})
+    labels = np.zeros(n, int) if epochs is None else entries_of_labels(epochs, "epochs", n)
     steps = numbers.tolist()
     high = max(steps)
     gap = max(map(abs, steps))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import HostArray, check_bare, host_dtype, to_host
-from linspec.blocks.units import check_sizes
+from linspec.blocks.units import check_entries, check_sizes
 from linspec.errors import InvalidProblem, NonFiniteData, called, shown
 from linspec.frames import is_frame, is_series, numbers_of
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
@@ -89,9 +89,5 @@ def _confounds(values: Any, rows: float) -> HostArray:
         raise InvalidProblem(
             f"confounds must be columns with one number for each of the {rows:g} rows; got shape {tuple(Z.shape)}."
         )
-    if not np.isfinite(Z).all():
-        row, column = np.argwhere(~np.isfinite(Z))[0].tolist()
-        raise NonFiniteData(
-            f"confounds must be finite; got {Z[row, column]} at row {row}, column {column}. Drop or impute such rows."
-        )
+    check_entries("confounds", Z)
     return Z

@@ -315,13 +315,11 @@ def cross_validation(result: Any, *, folds: bool = True, ax: Axes | None = None)
     >>> axes.get_xscale()
     'log'
     """
-    if not all(
-        hasattr(result, name) for name in ("scores", "mean", "standard_error", "ridges", "ks", "best")
-    ):
+    if not hasattr(result, "ks"):
         raise InvalidProblem(
             f"cross_validation draws the scores of all settings and splits; got {type(result).__name__}."
         )
-    over_k = len(result.ridges) == 1 and len(result.ks) > 1
+    over_k = len(result.ridges) == 1 and (len(result.ks) > 1 or result.ridges[0] is None)
     scores, mean, error = (np.asarray(block) for block in (result.scores, result.mean, result.standard_error))
     (places, order, pairs), lines = _places(result.ridges), result.ks
     if over_k:
@@ -377,11 +375,11 @@ def _places(ridges: Sequence[Any]) -> tuple[HostArray, HostArray, list[str]]:
 
     The abscissae are the ridges, or the positions 0, 1, … of pairs.
     """
-    values = [np.unique(np.asarray(ridge, dtype=float)) for ridge in ridges]
-    order = np.argsort([float(np.sum(ridge)) for ridge in ridges], kind="stable")
-    if all(len(value) == 1 for value in values):
-        return np.concatenate(values), order, []
-    pairs = [", ".join(f"{value:g}" for value in np.atleast_1d(ridge)) for ridge in ridges]
+    values = [np.atleast_1d(np.asarray(ridge, dtype=float)) for ridge in ridges]
+    order = np.argsort([value.sum() for value in values], kind="stable")
+    if all(np.ptp(value) == 0 for value in values):
+        return np.array([value[0] for value in values]), order, []
+    pairs = [", ".join(f"{number:g}" for number in value) for value in values]
     return np.argsort(order).astype(float), order, [f"({pair})" for pair in pairs]
 
 

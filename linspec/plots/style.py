@@ -103,11 +103,12 @@ def legend_beside(ax: Axes, title: str = "") -> None:
 
 def numbers(values: Any) -> HostArray:
     """Convert values to a float64 array on the host."""
-    if is_frame(values):
+    array = np.asarray(to_host(values) if hasattr(values, "shape") else values)
+    if is_frame(values) or array.dtype.kind not in "biuf":
         raise InvalidProblem(
-            "plots draw arrays; got a table. Pass its numbers, as `table.to_numpy()`, and names."
+            f"plots draw arrays; got {shown(values)}. Pass the numbers of a table as `table.to_numpy()`, and names."
         )
-    return np.asarray(to_host(values) if hasattr(values, "shape") else values, dtype=np.float64)
+    return np.asarray(array, dtype=np.float64)
 
 
 def matrix_of(values: Any, words: str, remedy: str) -> HostArray:

@@ -5,6 +5,7 @@ Read `executor`, `reductions`, `moments`, `cells`, `few_rows`.
 
 from linspec.blocks.base import Block, Rows
 from linspec.blocks.sparse_loops import SparseMinusThin
+from linspec.blocks.units import check_entries
 from linspec.rows.cells import Cell
 from linspec.rows.executor import LOCAL, Executor, Reduction
 from linspec.rows.inner_products import row_gram
@@ -31,6 +32,7 @@ __all__ = [
     "Reduction",
     "Rows",
     "SparseMinusThin",
+    "check_entries",
     "check_products",
     "equal_slices",
     "random_order",

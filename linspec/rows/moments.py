@@ -174,6 +174,7 @@ class Moments:
         self.fitted: dict[int, Fitted] = {}
         self.subtracts: dict[int, bool] = {}
         self.near: set[int] = set()
+        self.far = FAR
         self.whole: dict[tuple[int, ...], tuple[list[Block], About]] = {}
         self.terms: dict[int, Terms] = {}
         self.raw_squares: dict[int, HostArray] = {}
@@ -213,7 +214,7 @@ class Moments:
             if stored <= SCATTERED * entries:
                 entries, rate, form = stored, SPARSE_RATE, "sparse"
         small = 24 * entries < 2**24
-        if not small and 24 * entries > self.operators[0].device.blocks.free_memory() / 2:
+        if not small and 24 * entries > self.device.free_memory() / 2:
             return "implicit"
         use = 2 * entries * columns / rate
         return form if forming <= products * (once - use) else "implicit"
@@ -285,14 +286,15 @@ class Moments:
         return ROUNDED_PRODUCT * unit if unit > EPS else min(self.operators[i].shape) * EPS
 
     def error_of_means(self, i: int = 0) -> float:
-        """The relative error that is left where means or confounds are taken out of products about 0."""
+        """The relative error that is left where means or confounds are taken out of products, or of held squares."""
         if not self.pre.directions or self.root is not None:
             return 0.0
         fitted = self.fitted[i]
         eps = self.unit(i)
-        if self.pre.center and self.subtracts[i] and self.operators[i].readable:
+        readable = self.operators[i].readable
+        if self.pre.center and self.subtracts[i] and readable:
             return eps * fitted.explained_share if self.pre.B is not None else 0.0
-        return eps * fitted.about_zero ** (0.5 if self.pre.center else 1.0)
+        return eps * fitted.about_zero ** (0.5 if self.pre.center and not (self.holds and readable) else 1.0)
 
     def unit(self, i: int = 0) -> float:
         """The rounding of the Gram matrix that is held, or else of products."""
@@ -379,23 +381,24 @@ class Moments:
         """
         if self.root is not None:
             U = sum(R @ v for R, v in zip(self.root, V, strict=True))
-            return [R.T @ U for R in self.root], to_host(self.operators[0].device.blocks.column_sums(U * U))
+            return [R.T @ U for R in self.root], to_host(self.device.column_sums(U * U))
         blocks = [self._scaled(j, v) for j, v in enumerate(V)]
+        along = self.device.zeros((self.pre.directions - self.pre.center, V[0].shape[1]))
+        if self.pre.B is not None and len(self.fitted) == len(V):
+            along = sum(self._along(j, v) for j, v in enumerate(blocks))
         total, about = self._pass(
             lambda: Together(
-                Residuals(self.data, self.operators, blocks),
+                Residuals(self.data, self.operators, blocks, along),
                 *([Grams(self.data, self.operators)] if gram else []),
             )
         )
-        *products, sums, squares = total[0]
+        *products, left, sums, squares = total[0]
         if gram:
             self._hold(total[1], about)
-        along = None if self.pre.B is None else sum(self._along(j, v) for j, v in enumerate(blocks))
-        if along is not None:
-            squares = squares - self.operators[0].device.blocks.column_sums(along * along)
+        squares = squares - self.device.column_sums(left * left)
         if self.pre.center:
             squares = squares - sums * sums / self.fitted[0].total
-        corrected = [self._corrected(P, sums, along, i, about) for i, P in enumerate(products)]
+        corrected = [self._corrected(P, sums, left, i, about) for i, P in enumerate(products)]
         return corrected, np.maximum(to_host(squares), 0.0)
 
     def sketch(self) -> list[HostArray]:
@@ -476,7 +479,7 @@ class Moments:
         if len(self.fitted) < len(places):  # later passes are in float64, and what is held stays
             self._learn(learnt, range(len(places)), about)
         self._will_hold()
-        asarray, known = self.operators[0].device.blocks.asarray, len(G)
+        asarray, known = self.device.asarray, len(G)
         held: list[list[Any]] = [[None] * len(places) for _ in places]
         for i, a in enumerate(places):
             for j, b in enumerate(places[i:], i):
@@ -568,6 +571,7 @@ class Moments:
             hᵢⱼ = gᵢᵀ(2Gᵢⱼgⱼ − 2XᵢᵀDsⱼ + gᵢ(tr Gⱼⱼ + 3/2 Σw cⱼ)).
         """
         self._will_hold()
+        self.far = FAR**0.5  # of sums of fourth powers
         parts = lambda: Together(Grams(self.data, self.operators), RowLengths(self.data, self.operators))  # noqa: E731
         (grams, sums), about = self._pass(parts)
         self._hold(grams, about)
@@ -600,7 +604,7 @@ class Moments:
         (R,), _ = self._pass(lambda: Triangle(self.data, self.operators))
         inner: HostArray = to_host(R)[self.pre.directions :, self.pre.directions :]
         inner = inner * np.concatenate([self.fitted[i].kept for i in range(len(self.operators))])
-        asarray = self.operators[0].device.blocks.asarray
+        asarray = self.device.asarray
         edges = np.cumsum([0, *self.widths]).tolist()
         self.root = [asarray(inner[:, a:b]) for a, b in pairwise(edges)]
         return inner
@@ -615,7 +619,7 @@ class Moments:
         """
         for A in self.operators:
             A.widen()
-        every, device = range(len(self.operators)), self.operators[0].device.blocks
+        every, device = range(len(self.operators)), self.device
         leading = LeadingRows(self.data, self.operators, rank)
         (R, lost), about = self._read(lambda: leading, every, learns=False)
         count, w = int(self.operators[0].shape[0]), self.pre.w
@@ -644,11 +648,11 @@ class Moments:
         A = self.operators[i]
         V = self._scaled(i, V)
         pieces, about = self._pass(lambda: Images(A, V), [i], share)
-        scores, fitted = A.device.xp.concat(pieces, axis=0), self.fitted[i]
+        scores = A.device.xp.concat(pieces, axis=0)
         asarray, B = A.device.blocks.asarray, self.data.B(A)
         if self.pre.center:
-            scores = asarray(scores) - (asarray(fitted.gap(about[i].times)) @ V)[None, :]
-        return scores if B is None else asarray(scores) - B @ (asarray(fitted.slopes).T @ V)
+            scores = asarray(scores) - (asarray(self.fitted[i].gap(about[i].times)) @ V)[None, :]
+        return scores if B is None else asarray(scores) - B @ self._along(i, V)
 
     def row_squares(self, i: int = 0) -> Array:
         """Compute the squared lengths of the rows of Xᵢ, about the row that its products are about, in one pass."""
@@ -663,7 +667,8 @@ class Moments:
         """
         A = self.operators[i]
         (total,), about = self._pass(lambda: AdjointImages(A, U), [i], share)
-        along = None if self.pre.B is None else self.data.B(A).T @ U  # type: ignore[union-attr]
+        B = self.data.B(A)
+        along = None if B is None else B.T @ U
         return self._corrected(total, A.device.blocks.column_sums(U), along, i, about)
 
     def long_step(self, V: Array, U: Array, alpha: HostArray, i: int = 0) -> tuple[Array, HostArray]:
@@ -813,7 +818,7 @@ class Moments:
         if not self.fitted.keys() >= set(which):  # the precision has changed
             total, about = self._read(make, which, learns=True)
         if self.pre.center:
-            far = [i for i in which if about[i].adjoint is None and self.fitted[i].about_zero > FAR]
+            far = [i for i in which if about[i].adjoint is None and self.fitted[i].about_zero > self.far]
             if far and self.rereads:
                 for i in far:
                     self.operators[i].far = True
@@ -921,7 +926,7 @@ class Moments:
         A, row = self.operators[i], self._row(i, block)
         placed = None if row is None else A.thin(row)
         if row is not None and not block.subtracts and i not in self.near:
-            if block.is_far(placed, FAR):
+            if block.is_far(placed, self.far):
                 A.far = block.far = True
             elif not learns:  # later passes are about the same row
                 self.near.add(i)

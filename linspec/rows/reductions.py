@@ -18,6 +18,7 @@ from linspec.arrays import Array, HostArray, all_finite, cast, to_host, triangle
 from linspec.blocks.base import Block, LinearOperator, Rows, rows_per_block
 from linspec.blocks.dense import DenseBlock
 from linspec.blocks.sparse import SparseBlock
+from linspec.blocks.units import check_entries
 from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData, columns_without_numbers
 from linspec.rows.executor import Reduction
 from linspec.rows.preprocessing import Preprocessing
@@ -221,12 +222,7 @@ def refuse_entry(name: str, block: Block, first: int) -> None:
         The number of its first row.
     """
     for start, part in entries_of(block):
-        if not all_finite(part):
-            row, column = np.argwhere(~np.isfinite(part))[0].tolist()
-            raise NonFiniteData(
-                f"{name} must be finite; got {part[row, column]} at row {first + start + row}, column {column}. Drop "
-                "or impute such rows."
-            )
+        check_entries(name, part, first + start)
 
 
 def entries_of(block: Block) -> Iterator[tuple[int, HostArray]]:
@@ -330,29 +326,35 @@ class Products(Reduction):
 
 
 class Residuals(Reduction):
-    """XᵢᵀDU for every i and U = Σⱼ XⱼVⱼ, the sums of rows of DU, and the sums of squares of U with weights.
+    """XᵢᵀDU for every i and U = Σⱼ XⱼVⱼ - B `along`, BᵀDU, the sums of rows of DU, and of squares of U with weights.
 
     The rows of U are formed before anything is added up, so that nothing cancels in sums that cancels in rows.
     """
 
-    def __init__(self, data: RowData, operators: Sequence[LinearOperator], V: Sequence[Array]) -> None:
-        self.data, self.operators = data, operators
+    def __init__(
+        self, data: RowData, operators: Sequence[LinearOperator], V: Sequence[Array], along: Array
+    ) -> None:
+        self.data, self.operators, self.along = data, operators, along
         self.V = [A.thin(v) for A, v in zip(operators, V, strict=True)]
         self.columns = V[0].shape[1]
         self.multiplied = 2.0 * len(V) * self.columns
 
     def zero(self) -> list[Any]:
         products = [A.device.blocks.zeros((A.shape[1], self.columns)) for A in self.operators]
-        device = self.operators[0].device.blocks
-        return [*products, device.zeros((self.columns,)), device.zeros((self.columns,))]
+        zeros = self.operators[0].device.blocks.zeros
+        return [*products, zeros(self.along.shape), zeros((self.columns,)), zeros((self.columns,))]
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
         device = self.operators[0].device.blocks
         U = sum(device.asarray(block.times(v)) for block, v in zip(blocks, self.V, strict=True))
-        w = self.data.w(self.operators[0], rows)
+        w, B = self.data.w(self.operators[0], rows), self.data.B(self.operators[0], rows)
+        if B is not None:
+            U = U - B @ self.along
         weighted = U if w is None else U * w[:, None]
         for A, block, out in zip(self.operators, blocks, total, strict=False):
             block.t_times(A.thin(weighted), out)
+        if B is not None:
+            total[-3] += B.T @ weighted
         total[-2] += device.column_sums(weighted)
         total[-1] += device.column_sums(weighted * U)
 

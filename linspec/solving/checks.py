@@ -22,6 +22,7 @@ from linspec.borrowed import borrowed
 from linspec.errors import (
     InvalidOption,
     InvalidProblem,
+    MissingCapability,
     NonFiniteData,
     SweptOnce,
     UnsupportedData,
@@ -122,12 +123,12 @@ def as_columns(data: Any, name: str) -> Any:
 
 
 def refuse_iterators(data: Mapping[str, Any]) -> None:
-    """Refuse iterators: matrices that are read side by side are read several times.
+    """Refuse iterators: some matrices are read several times, as are those that are read side by side.
 
     Parameters
     ----------
     data : mapping of str to data
-        Two matrices, as the caller passed them, by their names in messages.
+        Matrices, as the caller passed them, by their names in messages.
 
     Raises
     ------
@@ -143,13 +144,11 @@ def refuse_iterators(data: Mapping[str, Any]) -> None:
     >>> refuse_iterators({"X": iter([A]), "Y": A})  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    linspec.errors.SweptOnce: X must be readable several times, beside Y; ...
+    linspec.errors.SweptOnce: X must be readable several times; ...
     """
     for name, matrix in data.items():
         if hasattr(matrix, "__next__") or getattr(matrix, "readings", math.inf) == 1:
-            raise SweptOnce(
-                f"{name} must be readable several times, beside {', '.join(set(data) - {name})}; {ONCE}."
-            )
+            raise SweptOnce(f"{name} must be readable several times; {ONCE}.")
 
 
 def check_device(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -> None:
@@ -339,6 +338,18 @@ def check_count(name: str, value: Any, least: int) -> None:
     """Refuse a number of repetitions that is not an integer of at least `least`."""
     if not is_number(value, int) or value < least:
         raise InvalidOption(f"{name} must be an integer >= {least}; got {value!r}.")
+
+
+def check_row_slices(
+    problem: Any, purpose: str, *, refused: tuple[str, ...] = ("products",), remedy: str = ""
+) -> None:
+    """Raise if rows of a matrix cannot be had; `purpose` begins the message: "permutation_test moves rows"."""
+    for name, A in problem.matrices.items():
+        if A.access in refused:
+            raise MissingCapability(
+                f"{purpose}, which needs row slices; got {A!r} for {name}. Pass an array, a sparse matrix or a "
+                f"file{remedy}."
+            )
 
 
 def check_rows_count(problem: Any) -> None:

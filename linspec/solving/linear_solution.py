@@ -520,7 +520,7 @@ def loadings_of(
                 f"{name} must have the {W.shape[0]} columns of the training data; got {A.shape[1]}."
             )
     moments = moments_of_rows(operators, **rows)
-    device = moments.operators[0].device.blocks
+    device = moments.device
     blocks = [None if W is None else device.asarray(W) for W in weights]
     products, loadings = moments.products(*blocks), []
     for i, A in enumerate(operators.values()):

@@ -183,7 +183,8 @@ class Problem(ForeignNames, ABC, Generic[S_co]):
             moments.fit(*range(sum(len(parts_of(arrays[name])) for name in names)))
         numbers = itertools.count()
         converted = {
-            name: each_part(arrays[name], lambda W: convert(moments.fitted[next(numbers)], W)) for name in names
+            name: each_part(arrays[name], lambda W: convert(moments.fitted[next(numbers)], W))
+            for name in names
         }
         return {**arrays, **converted}
 

@@ -132,7 +132,7 @@ class Moments:
     @property
     def device(self) -> Device:
         """The library and the device of blocks and results."""
-        return self._moments.operators[0].device.blocks
+        return self._moments.device
 
     @property
     def passes(self) -> float:

@@ -222,7 +222,7 @@ def _as_columns(problem: Any, name: str, data: Any) -> Any:
     library), else False. Only data of a matrix declared with ``vector=True`` are passed.
     """
     data = vector_of_list(data, name)
-    object.__setattr__(problem, "vector", getattr(data, "ndim", 2) == 1 or is_series(data))
+    object.__setattr__(problem, "vector", (getattr(data, "ndim", 2) == 1) is True or is_series(data))
     return as_columns(data, name)
 
 

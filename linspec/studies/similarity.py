@@ -13,14 +13,16 @@ Method: all measures follow from Gᵢⱼ = XᵢᵀXⱼ of centred columns, which
 (2) is n(n − 3) HSIC₁ of Song et al.: the kernels XXᵀ without their diagonals. A constant that is added to K in row and
 column k does not change it, so the columns may be centred; then K1 = 0, and what remains of 1ᵀK̃L̃1 and of tr K̃L̃ are
 sums over rows of x of Xᵢ and y of Xⱼ (`Moments.lengths_of_rows`). In (4) hₖ is the k-th canonical variate of Xᵢ with
-length 1 and xᵤ its units. ‖·‖ is the Frobenius norm, ‖·‖_* the sum of singular values.
+length 1 and xᵤ its units. Variates of equal correlations may be turned, which (4) sees: they are the principal axes of
+the units in their span. ‖·‖ is the Frobenius norm, ‖·‖_* the sum of singular values.
 Source: Kornblith, Norouzi, Lee & Hinton 2019, ICML, eq. 4 (CKA); Song, Smola, Gretton, Bedo & Borgwardt 2012, JMLR
 13:1393, eq. 5 (HSIC₁); Nguyen, Raghu & Kornblith 2021, ICLR (unbiased CKA); Raghu, Gilmer, Yosinski & Sohl-Dickstein
 2017, NeurIPS (SVCCA); Morcos, Raghu & Bengio 2018, NeurIPS, section 2.2 (PWCCA); Ding, Denain & Steinhardt 2021,
 NeurIPS (5); Williams, Kunz, Kornblith & Linderman 2021, NeurIPS (its root is a metric).
 Where we differ: no n x n matrix and no batch: Nguyen et al. average (2) over batches, which is the same in expectation.
 PWCCA is not symmetric: row i has the weights of layer i, and all its directions above rounding, not 99 % of its
-variance. SVCCA counts variances, and correlations of the smaller number of components.
+variance; where correlations are equal it does not depend on the basis that arithmetic happens to find. SVCCA counts
+variances, and correlations of the smaller number of components.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ NONE = 1e-12
 """The share of tᵢ² that is rounding in Hᵢᵢ."""
 
 LOST = 1e-6
-"""The rounding of canonical correlations from which on a warning is given."""
+"""The rounding of canonical correlations from which on a warning is given; those that differ by less are equal."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -149,7 +151,7 @@ def similarity(layers: Any, measures: str | Sequence[str] = "cka", *, share: flo
     check_fraction("share", share)
     if not isinstance(layers, Mapping):
         layers = {f"X{i + 1}": X for i, X in enumerate(several("layers", layers))}
-    names = tuple(layers)
+    names = tuple(several("layers", layers))
     moments = Moments(*layers.values(), center=True, form="implicit", names=names).of_run(Passes())
     unbiased = "cka-unbiased" in measures
     lengths = moments.lengths_of_rows() if unbiased else 0.0
@@ -167,13 +169,13 @@ def similarity(layers: Any, measures: str | Sequence[str] = "cka", *, share: flo
     rounding = {}
     for measure in measures:
         if measure == "procrustes":
-            values[measure] = 2 - 2 * _norms(G, "nuc") / np.sqrt(t)  # (5)
+            values[measure] = np.maximum(2 - 2 * _norms(G, "nuc") / np.sqrt(t), 0.0)  # (5)
         elif measure.startswith("cka"):
             H = _norms(G, "fro") ** 2
             if measure == "cka-unbiased":
                 H += t / ((n - 1) * (n - 2)) - n / (n - 2) * lengths  # (2)
-            squares = np.where(H.diagonal() > NONE * t.diagonal(), H.diagonal(), np.nan)
-            values[measure] = H / np.sqrt(np.outer(squares, squares))  # (1)
+            roots = np.sqrt(np.where(H.diagonal() > NONE * t.diagonal(), H.diagonal(), np.nan))
+            values[measure] = H / np.outer(roots, roots)  # (1)
         else:
             projected = measure == "pwcca"
             bases = [
@@ -204,24 +206,24 @@ def _correlations(G: Products, bases: list[HostArray], *, projected: bool) -> Ho
     values = np.zeros((len(G), len(G)))
     for i, j in combinations_with_replacement(range(len(G)), 2):
         U, rho, Vt = np.linalg.svd(bases[i].T @ G[i][j] @ bases[j], full_matrices=False)
+        ends = np.flatnonzero(np.diff(rho) < -LOST) + 1
         for first, second, turn in ((i, j, U.T), (j, i, Vt)):
             alpha = np.ones(len(rho))
             if projected:
-                alpha = np.abs(turn @ bases[first].T @ G[first][first]).sum(axis=1)
+                units = np.split(turn @ bases[first].T @ G[first][first], ends)
+                axes = [np.linalg.svd(part, full_matrices=False)[1:] for part in units]
+                alpha = np.concatenate([s * np.abs(Vt).sum(axis=1) for s, Vt in axes])
             values[first, second] = alpha @ np.minimum(rho, 1.0) / alpha.sum()
     return values
 
 
 def _rounding(G: Products, bases: list[HostArray]) -> HostArray:
     """The rounding of correlations: that of the largest square of a column beside the least square of a direction."""
-    rounding = []
-    for i, basis in enumerate(bases):
-        squares = G[i][i].diagonal() @ basis**2
-        rounding.append(EPS * squares.max())
-    if max(rounding) > LOST:
+    rounding = np.array([EPS * (G[i][i].diagonal() @ basis**2).max() for i, basis in enumerate(bases)])
+    if rounding.max() > LOST:
         warn(
-            f"units of a layer nearly depend on each other: correlations are rounded by {max(rounding):.1g}. See "
+            f"units of a layer nearly depend on each other: correlations are rounded by {rounding.max():.1g}. See "
             "rounding, leave dependent units out, or compare by svcca, whose share leaves their directions out.",
             AccuracyWarning,
         )
-    return np.array(rounding)
+    return rounding

@@ -172,7 +172,7 @@ def _arrays(pairs: Pairs, taken: int, *, correlated: bool) -> dict[str, Any]:
             for V, image in ((pairs.W[0], pairs.CW[0]), *zip(pairs.W, pairs.SW, strict=True))
         )
         lengths = np.sqrt(np.maximum(squares[0] * squares[1], 0.0))
-        rho = np.divide(rho, lengths, out=np.zeros_like(rho), where=lengths > 0)
+        rho = rho * reciprocal(lengths)
         signs = pairs.device.asarray(np.where(rho < 0, -1.0, 1.0))[None, :]
         arrays |= {"y_weights": pairs.W[1] * signs, "correlations": np.abs(rho)}
     return arrays

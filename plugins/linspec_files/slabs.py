@@ -53,8 +53,8 @@ WITHOUT_COLUMN = (
     "written like 1000.5, with a point and no other mark; missing values in others are dropped by --drop-missing."
 )
 WITHOUT_GAPS = (
-    "Fill such values, leave their rows out of all files, on the command line --drop-missing, or leave the column out, "
-    "FILE:~NAME."
+    'Fill such values, read them as NaN by linspec.open_rows(..., missing="nan"), leave their rows out of all files, '
+    "on the command line --drop-missing, or leave the column out, FILE:~NAME."
 )
 """The remedies for a column of texts, and for a missing value."""
 

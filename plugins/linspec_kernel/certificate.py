@@ -18,8 +18,9 @@ Within √(s/2) of every returned correlation there is an exact correlation, whe
 residuals in both views. The i-th returned correlation is at most the i-th exact one.
 Source: the residual bound for symmetric eigenproblems, Parlett 1998, The Symmetric Eigenvalue Problem, chapter 11;
 Jensen's inequality.
-Where we differ: from the penalty c²aᵀa of Bach & Jordan 2002, which is no norm of a function. Weights of float32 data
-are rounded after the residual is computed, by less than the rounding of the tiles.
+Where we differ: from the penalty c²aᵀa of Bach & Jordan 2002, which is no norm of a function. Coefficients have long
+parts that K annihilates, and rounding of K does not: it is estimated, and added to R. Weights of float32 data are
+rounded after the residual is computed, by less than the rounding of the tiles.
 """
 
 from __future__ import annotations
@@ -39,14 +40,11 @@ from linspec.iteration import Certificate
 from linspec.kernels import Points
 from linspec.linalg import EPS, ratio, risen, signs_of_columns, whitening
 from linspec.solving import fewer_than_asked, left_out_nearby
-from linspec_kernel.moments import Fitted, norms_alone, on_host
+from linspec_kernel.moments import Fitted, norms_alone, on_host, quotients
 
 CUT = 1e-13
 """A function is rounding if its squared length is below this fraction of the largest squared length (in float64)."""
 
-
-CANCELLED = 1e-2
-"""Combined functions are multiplied anew if rounding of what they are made of is above this share of their length."""
 
 LEAST_SHARE = 1e-16
 """Lower limit of the factor by which solvers multiply their estimates of a residual.
@@ -105,18 +103,14 @@ class CertifiedFunctions:
             self.op, self.weights @ P, dual, self.values @ P, self.mean @ T, T.T @ self.squares @ T
         )
 
-    def orthonormal(self, ridge: float) -> tuple[CertifiedFunctions, float]:
-        """Orthonormal functions in the metric K(K + r), and the rounding of their values by what they are made of.
-
-        Those that are rounding are left out.
-        """
+    def orthonormal(self, ridge: float) -> CertifiedFunctions:
+        """Orthonormal functions in the metric K(K + r), without those that are rounding of what they are made of."""
         G = on_host(self.values.T @ self.values) + ridge * self.squares
         T = whitening(G, CUT / max(len(G), 1))
         if self.dual is None:
-            return self.turned(T), 0.0
+            return self.turned(T)
         rounding = least_value(self.op) * (self.op.device.column_norms(self.dual) @ np.abs(T))
-        clear = rounding <= 1
-        return self.turned(T[:, clear]), float(np.max(rounding[clear], initial=0.0))
+        return self.turned(T[:, rounding <= 1])
 
     def clear(self, ridge: float) -> HostArray:
         """Mask of the functions that are above rounding; True for all functions of features.
@@ -147,10 +141,7 @@ def certify(problem: Any, moments: Any, arrays: Mapping[str, Any], tol: float) -
         f = functions(op, device.asarray(arrays[f"{name}_weights"]), landmarks[i], moments.features(i))
         # Functions below rounding have no direction: combined with others they would turn these by any angle.
         f = f.turned(np.eye(len(f.squares))[:, f.clear(ridges[i])])
-        f, rounding = f.orthonormal(ridges[i])
-        if rounding > CANCELLED:  # they are small differences of long functions
-            f, _ = functions(op, f.weights, landmarks[i]).orthonormal(ridges[i])
-        views.append(f)
+        views.append(f.orthonormal(ridges[i]))
     U, rho, Vt = np.linalg.svd(on_host(views[0].values.T @ views[1].values), full_matrices=False)
     x = views[0].turned(U)
     y = views[1].turned(Vt.T)
@@ -212,10 +203,12 @@ def residuals(
     device, ridges = moments.device, moments.ridges
     gaps = gaps_of((x.dual, x.values), (y.dual, y.values), device.asarray(rho), ridges)
     overlaps = on_host(gaps[0].T @ gaps[0]) + on_host(gaps[1].T @ gaps[1])
+    squares = _rounding(x.op, x.dual) + _rounding(y.op, y.dual)
     if min(x.weights.shape[0], y.weights.shape[0]) < x.dual.shape[0]:
-        return np.diagonal(overlaps).copy(), overlaps, "bound"
-    squares = np.zeros(len(rho))
+        return np.diagonal(overlaps) + squares, overlaps, "bound"
     for R, f, ridge, near in zip(gaps, (x, y), ridges, moments.nearest, strict=True):
+        t = device.column_norms(R) ** 2
+        squares += quotients(t, np.sqrt(t * _rounding(f.op, R)), ridge)
         if near is None:
             squares += norms_alone(R, f.op.matmat(R), ridge, device)
             continue
@@ -250,6 +243,12 @@ def functions(
 def least_value(op: KernelOperator) -> float:
     """Rounding of K a for |a| = 1: a multiple of unit roundoff times trace(K)."""
     return ROUNDING * float(np.finfo(op.tile_dtype).eps) * float(np.sum(on_host(op.diagonal())))
+
+
+def _rounding(op: KernelOperator, dual: Array | None) -> HostArray:
+    """Squared rounding of K a for every column a: each kᵢⱼ has its own, and kᵢⱼ² is at most kᵢᵢ kⱼⱼ."""
+    d = on_host(op.diagonal())
+    return np.asarray(float(np.finfo(op.tile_dtype).eps) ** 2 / 4 * d.sum() * (d @ on_host(dual) ** 2))
 
 
 def _fitted(op: KernelOperator, J: HostArray | None, features: FeatureMap | None) -> Fitted:

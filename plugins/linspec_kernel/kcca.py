@@ -22,7 +22,7 @@ from linspec.arrays import HOST, HostArray, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.errors import InvalidProblem
 from linspec.iteration import Context, Iterate
-from linspec.linalg import eigenpairs, leading_svd
+from linspec.linalg import EPS, eigenpairs, leading_svd
 from linspec.solving import Solver
 from linspec_kernel.problem import KernelCCA
 
@@ -43,7 +43,7 @@ class KCCA(Solver):
         py = np.sqrt(wy / (wy + ry))
         cross = Ux.T @ Uy
         alpha, rho, beta = leading_svd((px[:, None] * cross) * py, problem.k, HOST)
-        count = max(int(np.sum(rho > len(px) * np.finfo(np.float64).eps)), 1)  # the others have no direction
+        count = max(int(np.sum(rho > len(px) * EPS)), 1)  # the others have no direction
         alpha = alpha[:, :count]
         rho = rho[:count]
         beta = beta[:, :count]

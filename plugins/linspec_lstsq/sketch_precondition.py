@@ -104,8 +104,8 @@ class SketchedFactor:
         lengths = np.where((norms > 0) & ~ridges.any(), norms, 1.0)
         d, U, s, Vt, rank = decomposed(SA, lengths, cut)
         squares = s[:, None] ** 2 + ridges
-        live = ((np.arange(len(s))[:, None] < rank) | (ridges > 0)) & (squares > 0)
-        lengths = np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=live)
+        live = (np.arange(len(s))[:, None] < rank) | (ridges > 0)
+        lengths = reciprocal(np.sqrt(squares)) * live
         UtSB = np.tile(U.T @ SB, (1, len(ridges) // SB.shape[1]))
         columns = (s[:, None], lengths, UtSB, 1.0 / d[:, None], norms[:, None])
         return cls(asarray(Vt.T), *map(asarray, columns))

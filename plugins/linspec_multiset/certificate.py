@@ -93,7 +93,7 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
         notes.append((Status.DEGENERATE, ALL_AGREE))
     signs = asarray(signs_of_columns(W[0], pencil.device))
     agreement = [to_host(pencil.device.column_sums(V * SV)) for V, SV in zip(W, SW, strict=True)]
-    error = max(residual, rounding_of(moments, metrics), float(np.finfo(np.float64).eps))
+    error = max(residual, rounding_of(moments, metrics))
     fields = {
         "weights": returned(problem, moments, [V * signs for V in W]),
         "eigenvalues": values,

@@ -7,9 +7,11 @@ the leading Ritz pairs θ, v of CᵀC are within the tolerance (`linspec.linalg.
 
     ‖Cᵀu − σ v‖ = ‖CᵀC v − θ v‖ / σ.                                  (1)
 
+Among values far below the largest, the u of (1) would not be orthogonal: C V = U Σ Wᵀ gives U and V W.      (2)
+
 Source: Golub, Luk & Overton 1981, doi:10.1145/355945.355946; Musco & Musco 2015, arXiv:1504.05477 (random block).
 Where we differ: the block has ten columns more than there are triplets, and so finds all copies of a singular value.
-It squares C, so values below 1e-8 of the largest are rounding; "gram" finds them.
+It squares C, so what lies below 1e-8 of the largest value may be missed; "gram" finds it.
 """
 
 from __future__ import annotations
@@ -99,9 +101,11 @@ class BlockKrylov(Solver):
             return device.asarray(moments.products(P / size, None, onto=(1,))[0][1]) / size
 
         def triplets(pairs: RitzPairs) -> dict[str, Array]:
-            """Left and right vectors; their lengths are made 1 by the certificate."""
+            """Left and right vectors, by the singular value decomposition of C V (2)."""
             V = pairs.vectors()
-            return {"x_weights": forward(V), "y_weights": V}
+            CV = forward(V)
+            U, _, turn = leading_svd(CV, k, Device.of(CV))
+            return {"x_weights": U, "y_weights": V @ device.asarray(turn)}
 
         for pairs in block_krylov(product, first, k, context.rng, room=min(room, q)):
             sigma = np.sqrt(np.maximum(pairs.values, 0.0))

@@ -12,8 +12,8 @@ import scipy.linalg
 import scipy.sparse
 import scipy.spatial
 from in_blocks import rows_of
-from planted import orthonormal
-from truths import adjusted, extended, svd
+from planted import Case, orthonormal
+from truths import adjusted, extended, svd, truth_of
 
 import linspec as ls
 from linspec.arrays import HOST
@@ -107,6 +107,26 @@ def test_claims_with_preprocessing_and_a_ridge() -> None:
         wrong = judged(A, b, truth + short * np.linalg.norm(truth, axis=0), ridge, **asked)
         assert wrong.status != "CONVERGED"
         assert wrong.coefficients > 0.03
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("share", [1.0, 1e3, 1e4])
+def test_residuals_beside_confounds_that_explain_nearly_all(share: float, *, center: bool) -> None:
+    w, Z = 1 + rng.random(n), np.column_stack([np.sin(9 * grid), grid**2 - 0.4])
+    A, b = spectrum(np.logspace(0, -2, 4)), rng.standard_normal((n, 2))
+    A, b = A + share * Z @ rng.standard_normal((2, 4)), b + share * Z @ rng.standard_normal((2, 2))
+    left, right = (adjusted(extended(M), w, extended(Z), center=center).entries for M in (A, b))
+    truth = exact(left, right, 0.0).astype(float)
+    for size in (1e-8, 1e-6):
+        x = truth * (1 + size * rng.standard_normal(truth.shape))
+        gap, scale = left.T @ (right - left @ x), left.T @ right
+        wanted = float(
+            np.max(np.linalg.norm(gap.astype(float), axis=0) / np.linalg.norm(scale.astype(float), axis=0))
+        )
+        moments = Moments([rows_of(A), rows_of(b)], Preprocessing.of(weights=w, confounds=Z, center=center))
+        moments.fit()  # as the passes of a solver do
+        found = certify_linear(moments, x)
+        assert found.residual == pytest.approx(wanted, rel=1e-2)
 
 
 def test_the_share_bounds_every_coefficient_in_its_standard_errors() -> None:
@@ -222,3 +242,52 @@ def test_as_many_digits_are_right_as_an_answer_claims(what: str) -> None:
                 nearest = np.min(np.abs(values[:, None] - exact) / values[:, None], axis=1)
                 assert nearest.max() < 10.0 ** (1 - claims[-1])
     assert max(claims) >= 12
+
+
+# ---- rounding of what is subtracted, and of tiles ---------------------------------------------------
+
+KINDS = {"confounds": np.asarray, "means": scipy.sparse.csr_array}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("condition", [1e2, 1e4, 1e5])
+@pytest.mark.parametrize("share", [1.0, 30.0, 1000.0])
+def test_bounds_of_correlations_know_what_was_taken_out_of_squares(
+    kind: str, condition: float, share: float
+) -> None:
+    """Confounds, or means of sparse columns, that are longer than what they leave, by `share`."""
+    rng = np.random.default_rng(3)
+    U = orthonormal(rng, n, 5)
+    Z = rng.standard_normal((n, 1)) if kind == "confounds" else np.ones((n, 1))
+    X = U[:, :4] * np.geomspace(1, 1 / condition, 4) @ orthonormal(rng, 4, 4).T
+    X += min(share, 200.0 if kind == "means" else share) / condition * Z @ rng.standard_normal((1, 4))
+    Y = U[:, 3:] + [0.05, 0.1] * rng.standard_normal((n, 2)) / 10
+    given = {"center": True, "k": 1, **({"confounds": Z} if kind == "confounds" else {})}
+    truth = truth_of(Case("cca", {"X": X, "Y": Y}, given))
+    X, flagged = KINDS[kind](X), []
+    for solver in ("gram", "als", "auto"):
+        answer = ls.solve(ls.CCA(X, Y, **given), solver, rng=0)
+        off = abs(float(answer.correlations[0] - truth.s[0]))
+        flagged.append(answer.status is ls.Status.ILL_CONDITIONED)
+        assert answer.bounds is None or off <= answer.bounds[0] + 1e-14
+        assert off <= 1e-6 or flagged[-1]
+    assert not flagged[-1] or share == 1000  # "auto" takes rows where squares do not do
+    views = truth_of(Case("multiset-cca", {"X1": X if kind == "confounds" else X.toarray(), "X2": Y}, given))
+    answer = ls.solve(ls.MultisetCCA([X, Y], **given), rng=0)
+    off = abs(float(answer.eigenvalues[0] - views.s[0] ** 2))
+    assert off <= 1e-5 or answer.status is ls.Status.ILL_CONDITIONED
+
+
+@pytest.mark.parametrize("solver", ["kcca", "nystrom-lobpcg"])
+def test_bounds_of_kernel_correlations_know_the_rounding_of_tiles(solver: str) -> None:
+    """Coefficients are long where the ridge is small, and float32 tiles round what K annihilates of them."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        rows = np.float32(rng.standard_normal((30 + 5 * seed, 2)))
+        rows[:, 1] += rows[:, 0] + 3
+        given = {"k": 1, "kernel_x": ls.kernels.polynomial(1 + seed % 2, 0.5), "ridge": 1e-4 * len(rows)}
+        exact = ls.solve(ls.KernelCCA(*np.float64(rows[:, :, None]).swapaxes(0, 1), **given), "kcca")
+        answer = ls.solve(ls.KernelCCA(rows[:, :1], rows[:, 1:], **given), solver, rng=0)
+        off = np.abs(answer.correlations - exact.correlations)
+        assert (off <= answer.bounds).all()
+        assert (answer.bounds < 1e-2).all()

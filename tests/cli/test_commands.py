@@ -173,6 +173,61 @@ def test_intervals_of_all_weights_are_written_by_the_names_of_columns(views):
     assert "80 %>" in out
 
 
+def test_rotated_loadings_and_scores_are_those_of_the_function(folder):
+    run("solve svd people.csv --columns age..score -k 2 --center --out a.npz")
+    for method in ("varimax", "promax"):
+        rotated = ls.rotate(ls.solve(ls.SVD(X, 2, center=True)), method)
+        out, _ = run(f"rotate a.npz --method {method} --out loadings.csv")
+        assert f"residual            {rotated.residual:.2g}" in out
+        with Path("loadings.csv").open(newline="") as stream:
+            rows = list(csv.DictReader(stream))
+        assert [row["column"] for row in rows] == NAMES
+        loadings = [[float(row[f"component{i}"]) for i in (1, 2)] for row in rows]
+        np.testing.assert_allclose(loadings, rotated.loadings, rtol=1e-7)
+        run(f"transform a.npz people.csv --rotate {method} --ids id --out scores.csv")
+        with Path("scores.csv").open(newline="") as stream:
+            scores = [[float(row["component1"]), float(row["component2"])] for row in csv.DictReader(stream)]
+        np.testing.assert_allclose(np.cov(np.transpose(scores)), rotated.correlations, atol=1e-9)
+        np.testing.assert_allclose(scores, rotated.transform(X), atol=1e-7)
+    run("solve cca X.npy Y.npy -k 2 --out c.npz")
+    assert "an answer of linspec.SVD" in refusal("rotate c.npz")
+    assert "an answer of linspec.SVD" in refusal("transform c.npz X.npy --rotate promax")
+    assert "one of varimax, promax" in refusal("rotate a.npz --method quartimax")
+
+
+def test_similarities_of_files_are_those_of_the_function(folder):
+    files = ["people.csv:age..score", "Y.npy", "S.npz"]
+    layers = dict(zip(files, [X, Y, np.where(abs(X) > 1, X, 0.0)], strict=True))
+    out, _ = run(["similarity", *files, "--out", "s.json"])
+    assert f"{ls.similarity(layers).values['cka'][0, 1]:.5g}" in out
+    run(
+        [
+            "similarity",
+            *files,
+            "--measure",
+            "pwcca",
+            "--measure",
+            "procrustes",
+            "--rows",
+            "9:",
+            "--out",
+            "s.csv",
+        ]
+    )
+    found = ls.similarity({name: A[9:] for name, A in layers.items()}, ["pwcca", "procrustes"]).values
+    with Path("s.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [(row["measure"], row["layer"]) for row in rows] == [
+        (name, file) for name in found for file in files
+    ]
+    values = [[float(row[file]) for file in files] for row in rows]
+    np.testing.assert_allclose(values, np.vstack([*found.values()]), atol=1e-10)
+    assert "two files or more" in refusal("similarity X.npy")
+    assert "one of cka," in refusal("similarity X.npy Y.npy --measure CKA")
+    np.save("few.npy", X[:9])
+    assert "equally many rows" in refusal("similarity X.npy few.npy")
+
+
 # ---- columns and files --------------------------------------------------------------------------
 
 
@@ -203,6 +258,7 @@ def test_columns_by_name(folder):
         "solve svd day*.npz -k 1 --out day1.npz",
         "solve cca X.npy Y.npy -k 1 --plot link.png",
         "compare cca X.npy Y.npy -k 1 --solvers gram --plot hard.svg",
+        "similarity X.npy people.csv:age --out people.csv",
     ],
 )
 def test_an_input_is_never_overwritten(folder, line):

@@ -268,6 +268,21 @@ def test_files_and_slices_of_rows(data, estimator, tmp_path):
             getattr(found, method)(ls.as_operator(X[:, :5]))
 
 
+def test_searches_select_rows_of_operators(tmp_path):
+    rng = np.random.default_rng(0)
+    X, trials = rng.standard_normal((90, 3)), np.repeat(np.arange(9), 10)
+    y = X[:, 0] + rng.standard_normal(90)
+    np.save(tmp_path / "rows.npy", X)
+    for rows in (ls.open_rows(tmp_path / "rows.npy"), ls.lagged(X, range(3), trials)):
+        found, theirs = (
+            GridSearchCV(Ridge(), {"alpha": [0.1, 10.0, 1e3]}, cv=GroupKFold(3)).fit(data, y, groups=trials)
+            for data in (rows, rows.dense())
+        )
+        np.testing.assert_allclose(
+            found.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"], rtol=1e-9
+        )
+
+
 def test_an_answer_that_has_not_converged_warns_once():
     found = PCA(2, solver="block-krylov", random_state=0, tol=1e-12, max_passes=3)
     found.set_params(solver_options={"form": "implicit"})

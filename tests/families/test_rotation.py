@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
+from fuzz import Draw
 
 import linspec as ls
 
@@ -152,6 +153,60 @@ def test_no_rotation_of_two_components_is_better():
     )
 
 
+@pytest.mark.parametrize("trial", range(40))
+def test_random_loadings(trial):
+    """No turn of two components increases the criterion, what is explained stays, order and signs change nothing."""
+    d = Draw(3, trial)
+    p, k = d.size(3, 30), d.size(1, 6)
+    pattern = np.eye(k)[d.rng.integers(0, k, p)] * d.rng.uniform(0.5, 1.5, (p, 1))
+    kinds = {
+        "simple": pattern + d.power(-12, -1) * d.rng.standard_normal((p, k)),
+        "dense": d.rng.standard_normal((p, k)),
+        "dependent": d.rng.standard_normal((p, 1)) * d.rng.standard_normal(k),
+        "graded": pattern * np.geomspace(1, d.power(-5, 0), k),
+        "integers": d.rng.integers(-2, 3, (p, k)).astype(float),
+    }
+    kind = d.pick(*kinds)
+    L = kinds[kind] @ np.linalg.qr(d.rng.standard_normal((k, k)))[0] * d.power(-150, 150)
+    L[d.rng.random(p) < 0.1] = 0.0
+    normalize = d.chance(0.5)
+    lengths = np.linalg.norm(L, axis=1, keepdims=True) if normalize else np.linalg.norm(L)
+    unit = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    criterion = lambda T: np.var(((L * unit) @ T) ** 2, axis=0).sum()  # noqa: E731
+    rotated = ls.rotate(L, normalize=normalize)
+    T = rotated.rotation
+    assert rotated.converged, kind
+    np.testing.assert_allclose(T.T @ T, np.eye(k), atol=1e-12)
+    np.testing.assert_allclose(rotated.loadings, L @ T, atol=1e-12 * np.abs(L).max())
+    for i, j in zip(*np.triu_indices(k, 1), strict=True):
+        for angle in (-1.0, -0.1, -1e-3, 1e-3, 0.1, 0.5, np.pi / 4):
+            turn = np.eye(k)
+            turn[np.ix_([i, j], [i, j])] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
+            assert criterion(T @ turn) <= criterion(T) + 1e-13, (kind, angle)
+    order, signs = d.rng.permutation(k), d.pick(np.ones(k), d.rng.choice([-1.0, 1.0], k))
+    other = ls.rotate((L * signs)[:, order], normalize=normalize).rotation
+    if kind != "dense":  # which may have several maxima
+        assert np.isclose(criterion((np.eye(k) * signs)[:, order] @ other), criterion(T), atol=1e-10), kind
+    well = p >= k and np.linalg.cond(L / np.abs(L).max()) < 1e5
+    try:
+        oblique = ls.rotate(L, "promax", normalize=normalize)
+    except ls.errors.InvalidProblem:
+        assert not well
+        return
+    U = oblique.rotation
+    assert np.isfinite(oblique.loadings).all()
+    if well:
+        Phi = oblique.correlations
+        np.testing.assert_allclose(Phi, np.linalg.inv(U.T @ U), rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(np.diag(Phi), 1, rtol=1e-9)
+        scale = np.abs(L).max()
+        np.testing.assert_allclose(
+            (oblique.loadings / scale) @ Phi @ (oblique.loadings / scale).T,
+            (L / scale) @ (L / scale).T,
+            atol=1e-9,
+        )
+
+
 def test_a_target_is_reached_and_not_left():
     rng = np.random.default_rng(2)
     turn = np.linalg.qr(rng.standard_normal((3, 3)))[0]
@@ -209,6 +264,19 @@ def test_errors_of_the_bootstrap_are_those_of_samples(method):
     assert np.allclose(intervals.solution.S, rotated.answer.S)
 
 
+@pytest.mark.parametrize("unit", [1e-100, 1.0, 1e60])
+def test_promax_keeps_what_components_explain_whatever_their_sizes(unit):
+    rng = np.random.default_rng(7)
+    for k in (1, 4, 7):
+        loadings = unit * rng.standard_normal((24, k)) * 10.0 ** -np.arange(k)
+        rotated = ls.rotate(loadings, "promax")
+        explained = loadings @ loadings.T
+        again = rotated.loadings @ rotated.correlations @ rotated.loadings.T
+        assert np.abs(again - explained).max() < 1e-7 * np.abs(explained).max()
+        assert np.allclose(np.diag(rotated.correlations), 1.0)
+        assert rotated.explained_variance.sum() == pytest.approx(np.trace(explained))
+
+
 def test_what_cannot_be_rotated_is_refused():
     rng = np.random.default_rng(6)
     X = rng.standard_normal((40, 4))
@@ -220,10 +288,14 @@ def test_what_cannot_be_rotated_is_refused():
         ls.rotate(np.nan * L)
     with pytest.raises(ls.errors.MissingCapability, match=r"Rotate an answer of linspec\.SVD"):
         ls.rotate(L).transform(X)
-    with pytest.raises(ls.errors.InvalidProblem, match="loadings must"):
+    with pytest.raises(ls.errors.InvalidProblem, match=r"loadings \(an array, or an answer of linspec.SVD\)"):
         ls.rotate(ls.solve(ls.CCA(X, X[:, :2], k=1, ridge=1.0)))
     with pytest.raises(ls.errors.InvalidProblem, match="solution must be a SVDSolution"):
         ls.bootstrap(ls.SVD(X, k=2), solution=ls.rotate(L))
-    for useless in (np.zeros((5, 2)), np.ones((5, 2))):
-        assert np.isfinite(ls.rotate(useless, "promax").loadings).all()
+    with pytest.raises(ls.errors.InvalidProblem, match="normalize must be True or False"):
+        ls.rotate(L, normalize="no")
+    for useless in (np.zeros((5, 2)), np.ones((5, 2)), np.ones((2, 3))):
+        assert np.isfinite(ls.rotate(useless).loadings).all()
+        with pytest.raises(ls.errors.InvalidProblem, match="promax needs loadings that do not depend"):
+            ls.rotate(useless, "promax")
     assert np.allclose(ls.rotate(L[:, :1], "promax").loadings, L[:, :1])

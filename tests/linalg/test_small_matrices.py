@@ -1,4 +1,4 @@
-"""Small matrices on the host: eigenpairs, roots, and bases of blocks."""
+"""Small matrices on the host: eigenpairs, roots, bases of blocks, and nearest sparse vectors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from linspec.linalg import orthonormal
+from linspec.linalg import nearest_unit, orthonormal
 from linspec.linalg.small_matrices import eigenpairs, inverse_root, leading_eigenpairs
 
 
@@ -60,3 +60,13 @@ def test_orthonormal_bases_leave_dependent_columns_out() -> None:
         assert np.allclose(Q.T @ Q, np.eye(rank), rtol=0, atol=1e-14)
         lengths = np.linalg.norm(M, axis=0)
         assert (np.linalg.norm(Q @ tau - M, axis=0) <= 1e-12 * lengths).all()
+
+
+@pytest.mark.parametrize("bound", [1.0, 1.2, 2**0.5, 1.6])
+@pytest.mark.parametrize("gap", [0.0, 2.0**-53, 2.0**-52, 1e-15, 1e-9])
+def test_nearest_vectors_of_nearly_equal_entries_are_unit_vectors_within_the_bound(bound, gap):
+    """Of two entries that differ by rounding, the nearest vector has the largest product, which is a formula."""
+    w = nearest_unit(np.array([[1.0], [1.0 - gap]]), bound).ravel()
+    assert np.linalg.norm(w) == pytest.approx(1.0, abs=1e-14)
+    assert w.sum() <= bound + 1e-14
+    assert w @ [1.0, 1.0 - gap] == pytest.approx(min(bound, 2**0.5), abs=1e-8)

@@ -8,6 +8,7 @@ from typing import Any
 import array_api_strict as strict
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 
@@ -136,6 +137,16 @@ def test_folds_of_epochs_bootstrap_and_targets_know_windows_by_their_rows() -> N
         assert np.allclose(*pair, rtol=1e-6)
 
 
+def test_permutations_leave_windows_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    windows = ls.lagged(X, LAGS, EPOCHS)
+    monkeypatch.setattr(type(windows), "_dense", None)  # no matrix of all lags
+    found, explicit_ones = (
+        ls.permutation_test(ls.PLS(A, Y, k=2, center=True), permutations=19, rng=0).drawn
+        for A in (windows, Z)
+    )
+    np.testing.assert_allclose(found, explicit_ones)
+
+
 def test_files_are_read_with_the_rows_before_them(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("linspec.blocks.lagged.LARGEST_BLOCK_BYTES", 24 * 100)  # blocks of a hundred rows
     np.save(tmp_path / "rows.npy", X)
@@ -172,8 +183,16 @@ def test_what_has_no_lagged_rows_is_refused() -> None:
     for lags in ([], 3, [1, 1], [0.5], "ab", [True], [[0, 1]]):
         with pytest.raises(InvalidProblem, match="different integers"):
             ls.lagged(X, lags)
-    with pytest.raises(InvalidProblem, match="label for each of the 800 rows"):
-        ls.lagged(X, [0, 1], EPOCHS[1:])
+    texts = np.array(["a", None] * 400, dtype=object)
+    missing = (pd.Series(texts, dtype="string"), texts, np.where(EPOCHS == 3, np.nan, EPOCHS))
+    for epochs in (EPOCHS[1:], EPOCHS[:, None], 5, *missing):
+        with pytest.raises(
+            InvalidProblem, match=r"epochs must be .* a label for each row of 800, and none missing"
+        ):
+            ls.lagged(X, [0, 1], epochs)
+    frame, turned = pd.DataFrame(X), pd.Series(EPOCHS).iloc[::-1]
+    with pytest.raises(InvalidProblem, match="the rows of epochs and X must be in the same order"):
+        ls.lagged(frame, [0, 1], turned)
     for data in (scipy.sparse.csr_array(X), lambda: iter([X])):
         with pytest.raises(UnsupportedData, match="dense rows"):
             ls.lagged(data, [0, 1])

@@ -233,6 +233,22 @@ def test_cross_validation_shows_means_errors_folds_and_the_chosen_settings():
         ax = drawn(ls.plots.cross_validation(found, folds=False))
         np.testing.assert_array_equal(ax.containers[0][0].get_ydata(), found.mean[:, 0])
         assert ax.get_ylabel() == label
+    for ks in ([1, 2, 3], [2]):  # of a problem without a ridge
+        found = ls.cross_validate(ls.SVD(X, 3, center=True), ks=ks, rng=0)
+        ax = drawn(ls.plots.cross_validation(found))
+        np.testing.assert_array_equal(ax.containers[0][0].get_xdata(), ks)
+        np.testing.assert_array_equal(ax.containers[0][0].get_ydata(), found.mean[0])
+
+
+def test_what_holds_no_numbers_is_not_drawn():
+    solution = ls.solve(ls.SVD(X, 2))
+    for draw, given in (
+        (ls.plots.scree, ls.rotate(solution)),
+        (ls.plots.scores, solution),
+        (ls.plots.scores, ["a", "b"]),
+    ):
+        with pytest.raises(ls.errors.InvalidProblem, match="plots draw arrays; got"):
+            draw(given)
 
 
 @pytest.mark.parametrize("against", ["passes", "seconds", "iterations"])

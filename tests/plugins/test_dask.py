@@ -183,6 +183,15 @@ def _broken(kind: type[Exception], text: str) -> Any:
     raise kind(text)
 
 
+def test_delayed_targets_are_refused_as_delayed_rows_are() -> None:
+    for stated in (
+        lambda: ls.LeastSquares(X, dask.delayed(X[:, 0])),
+        lambda: ls.Discriminant(X, dask.delayed(X)),
+    ):
+        with pytest.raises(ls.errors.UnsupportedData, match=r"pass `\[data\]`"):
+            stated()
+
+
 def test_what_a_block_makes_instead_of_rows_is_named(client: Any) -> None:
     blocks = [dask.delayed(X[:300]), dask.delayed(_broken)(KeyError, "no plate 7"), dask.delayed(X[300:])]
     with pytest.raises(errors.InvalidProblem, match=r"KeyError: 'no plate 7'") as caught:

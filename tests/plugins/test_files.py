@@ -102,7 +102,7 @@ def test_a_range_of_rows_is_a_matrix_of_its_own(kind: str, many: bool, tmp_path:
 
 def test_rows_that_are_no_range_are_refused(tmp_path: Path) -> None:
     operator = ls.open_rows(write("npy", tmp_path)[0])
-    for chosen in (3, (1, 2), (slice(3), 1), np.ones(N, dtype=bool), [N]):
+    for chosen in (3, (1, 2), (slice(3), 1), ([1, 2], slice(3)), (), np.ones(N, dtype=bool), [N]):
         with pytest.raises(InvalidProblem, match=r"selected by a slice, or by integers .* numpy.flatnonzero"):
             operator[chosen]
     with pytest.raises(InvalidOption, match="slice or a pair of row numbers"):

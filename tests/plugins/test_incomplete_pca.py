@@ -179,8 +179,28 @@ def test_odd_rows_and_columns():
         solved(np.where(X > 7, np.inf, X))
     with pytest.raises(errors.InvalidProblem, match="columns but one"):
         solved(X, 6)
-    with pytest.raises(errors.InvalidProblem, match="6 columns"):
-        answer.transform(X[:, :5])
+    for data in (X[:, :5], X[:0]):
+        with pytest.raises(errors.InvalidProblem, match="6 columns"):
+            answer.transform(data)
+    wild = X.copy()
+    wild[5, 4] = -np.inf
+    for method in (answer.impute, answer.score):
+        with pytest.raises(errors.NonFiniteData, match="got -inf at row 85, column 4"):
+            method(lambda: iter([X, wild]))
+    with pytest.raises(errors.SweptOnce, match="X must be readable several times; an iterator"):
+        ls.IncompletePCA(iter([X]), 2)
+
+
+@pytest.mark.parametrize("rank", [1, 3])
+def test_without_noise_a_row_with_few_known_entries_is_predicted_from_the_others(rank):
+    rng = np.random.default_rng(4)
+    rows = 100 * rng.standard_normal((200, rank)) @ rng.standard_normal((rank, 6))
+    answer = solved(np.where(rng.random(rows.shape) < 0.2, np.nan, rows), rank)
+    assert answer.status is ls.Status.RANK_DEFICIENT
+    alone = np.where(np.arange(6) == np.arange(200)[:, None] % 6, rows, np.nan)
+    assert answer.score(alone) == pytest.approx(0, abs=1e-4)  # of no others: the mean
+    enough = np.where((np.arange(200)[:, None] - np.arange(6)) % 6 <= rank, rows, np.nan)
+    assert answer.score(enough) > 1 - 1e-4
 
 
 @pytest.mark.parametrize("change", [lambda A: A.astype(np.float32), lambda A: 1e30 * A, lambda A: A + 1e5])

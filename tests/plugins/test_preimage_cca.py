@@ -61,6 +61,14 @@ def test_the_nearest_point_of_the_ratio_set_is_that_of_a_bisection(s):
         np.testing.assert_allclose(np.sum(U * Y, axis=0), best, rtol=1e-10)
 
 
+@pytest.mark.parametrize("p", [1, 2, 3, 7])
+def test_a_bound_that_every_vector_meets_changes_no_direction(p):
+    y = np.ones((p, 1))
+    y[-1] -= 1e-9  # |y|₁ is above √p |y|₂ by rounding alone
+    u = Bound("ratio", np.sqrt(p)).nearest(y)
+    np.testing.assert_allclose(u, y / np.linalg.norm(y), rtol=1e-12)
+
+
 def test_the_nearest_point_of_the_ratio_set_keeps_nearly_equal_entries():
     y = np.array([1.0, 1.0 - 3e-16, 1.0 - 1e-9, 0.5])
     u = Bound("ratio", 1.2).nearest(y[:, None])[:, 0]

@@ -48,6 +48,15 @@ def test_small_singular_values_keep_their_digits(solver: str, count: int) -> Non
     np.testing.assert_allclose(found.singular_values, s[:count], rtol=1e-3)
 
 
+@pytest.mark.parametrize("solver", ["gram", "block-krylov"])
+def test_weights_of_values_far_below_the_first_are_orthonormal(solver: str) -> None:
+    s = np.array([1.0, 1e-9, 3e-10])
+    found = ls.solve(PLS(*with_cross_values(80, 7, 3, s), 3, center=False), solver, rng=0)
+    np.testing.assert_allclose(found.singular_values, s, rtol=1e-5)
+    for W in (found.x_weights, found.y_weights):
+        np.testing.assert_allclose(W.T @ W, np.eye(3), atol=1e-12)
+
+
 @pytest.mark.parametrize("seed", [0, 3])
 def test_values_that_rounding_of_narrow_entries_may_hide_are_spoken_of(seed: int) -> None:
     """A third value of 2e-3 of the first, beside confounds that explain all but a thousandth of the squares."""

@@ -20,7 +20,9 @@ import linspec as ls
 from record import quick, wanted
 from record.cases import FORMS, OPTIONS, TERMS, Data, hard, plain, stated, weighted
 
-VALUES = ("correlations", "S", "singular_values", "eigenvalues", "sums", "covariances", "ridges")
+VALUES = (
+    "correlations", "S", "singular_values", "eigenvalues", "sums", "covariances", "ridges", "explained_variance",
+)  # fmt: skip
 SEEDS = range(1, 5)
 NO_ERRORS = ("explained", "grain", "squared")
 """What `truths` tells beside errors."""
@@ -29,7 +31,7 @@ NO_ERRORS = ("explained", "grain", "squared")
 def record(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """All runs."""
     arrays: dict[str, Any] = {}
-    for problem in sorted({*ls.problems()} - {"incomplete-pca"}):  # its equations are not in `truths`
+    for problem in ls.problems():
         for data, forms in _data(problem):
             runs = [(solver, form) for form in forms for solver in ls.solvers(problem)]
             names = {f"{problem}/{solver}, {data.name}, {form}": (solver, form) for solver, form in runs}
@@ -118,6 +120,6 @@ def scores_of(solution: Any, data: Data) -> Any:
         return solution.predict(views[0], **about)
     if solution.problem in {"multiset-cca", "sumcor-cca"}:
         return np.vstack(solution.transform(views, **about))
-    if solution.problem in {"svd", "discriminant"}:
+    if solution.problem in {"svd", "discriminant", "sparse-pca", "incomplete-pca"}:
         return solution.transform(views[0], **about)
     return np.vstack(solution.transform(*views[:2], **about))

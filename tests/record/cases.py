@@ -27,7 +27,9 @@ FORMS = {
 }
 
 KERNELS = {"kernel-cca", "kernel-ridge", "preimage-cca", "deep-cca"}
-TERMS = {"kernel-ridge": ("sample_weight",), "kernel-cca": (), "deep-cca": (), "preimage-cca": ()}
+TERMS = {
+    "kernel-ridge": ("sample_weight",), "kernel-cca": (), "deep-cca": (), "preimage-cca": (), "incomplete-pca": (),
+}  # fmt: skip
 """What problems take that do not take weights, confounds and scales."""
 
 COUNTS = {"discriminant": None, "deep-cca": 2, "kernel-cca": 2, "sumcor-cca": 2, "preimage-cca": 1}
@@ -85,13 +87,18 @@ def stated(problem: str, data: Data) -> Case:
         w = np.ones(ROWS) if data.sample_weight is None else data.sample_weight
         views[1] = hot / np.sqrt(w @ hot)
     several = problem in {"multiset-cca", "sumcor-cca"}
-    names = {"svd": ("A",), "least-squares": ("A", "B"), "discriminant": ("X", "H")}.get(problem, ("X", "Y"))
+    if problem == "incomplete-pca":  # what sparse data do not store is missing
+        views[0] = np.where(views[0] == 0, np.nan, views[0])
+    names = {
+        "svd": ("A",), "sparse-pca": ("A",), "incomplete-pca": ("X",), "least-squares": ("A", "B"),
+        "discriminant": ("X", "H"),
+    }.get(problem, ("X", "Y"))  # fmt: skip
     names = ("X1", "X2", "X3") if several else names
     terms = TERMS.get(problem, ("scale", "sample_weight", "confounds"))
     given = {name: getattr(data, name) for name in terms if getattr(data, name) is not None}
     given = {name: value[rows] if isinstance(value, np.ndarray) else value for name, value in given.items()}
     given |= OWN.get(problem, {})
-    given |= {} if problem == "deep-cca" else {"center": data.center}
+    given |= {} if problem in {"deep-cca", "incomplete-pca"} else {"center": data.center}
     given |= {} if problem in WITHOUT_COUNT else {"k": COUNTS.get(problem, 3)}
     given |= {"ridge": data.ridge} if problem in WITH_RIDGE else {}
     return Case(problem, {name: A[rows] for name, A in zip(names, views, strict=False)}, given)

@@ -181,6 +181,12 @@ def answers(space: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"answer of {case}", entry | told
 
 
+def values(space: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What functions that solve no problem compute."""
+    for case in cases("texts.txt", "values"):
+        yield f"value of {case}", {"value": answered(case, space)}
+
+
 def answered(question: str, space: dict[str, Any]) -> Any:
     """An answer in terms of JSON, of a table the names of columns and rows."""
     try:
@@ -208,6 +214,6 @@ def record(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """All cases whose names have the text that --only names; nothing is left in the folder."""
     with tempfile.TemporaryDirectory() as place:
         space = names(Path(place))
-        yield from (each for each in answers(space) if wanted(each[0]))
+        yield from (each for each in (*answers(space), *values(space)) if wanted(each[0]))
         for case in filter(wanted, [*bad_inputs(), *cases("texts.txt", "warnings")]):
             yield case, outcome(case, space)

@@ -54,6 +54,15 @@ def test_equal_rows_are_held_out_of_every_problem_and_every_run(views):
     assert alone.held_out == 60
 
 
+def test_held_out_targets_may_be_a_vector(views):
+    X, y = views[0], views[1][:, 0]
+    problem = ls.LeastSquares(X[:160], y[:160])
+    (entry,) = ls.compare(problem, "direct", held_out=(X[160:], y[160:])).entries
+    off = y[160:] - X[160:] @ np.linalg.lstsq(X[:160], y[:160])[0]
+    about = y[160:] - y[160:].mean()
+    assert entry.score == pytest.approx(1 - (off @ off) / (about @ about), rel=1e-8)
+
+
 def as_dense(A) -> np.ndarray:
     return np.asarray(A.matmat(np.eye(A.shape[1])), dtype=float)
 

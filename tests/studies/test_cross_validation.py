@@ -271,7 +271,7 @@ def test_random_signs_estimate_the_trace_and_say_how_well(monkeypatch, name, p):
     [
         (InvalidProblem, "between 2 and the number of rows, 120", {"splitter": 1}),
         (InvalidProblem, "number of groups, 2", {"splitter": 3, "groups": np.arange(120) % 2}),
-        (InvalidProblem, "one for each of 120 rows; got 119", {"splitter": LABELS[1:]}),
+        (InvalidProblem, "a label for each row of 120", {"splitter": LABELS[1:]}),
         (InvalidProblem, "no held-out rows", {"splitter": [(range(100), [])]}),
         (InvalidProblem, "each on one side and once", {"splitter": [([0, 1, 2, 3, 4], [4])]}),
         (InvalidProblem, "from 0 to 119", {"splitter": [(range(60), [120])]}),
@@ -310,7 +310,7 @@ def test_entries_that_are_not_finite_or_cannot_be_taken_are_refused():
     X, Y = some_views()
     products = ls.CCA(*map(scipy.sparse.linalg.aslinearoperator, (X, Y)), 2)
     for form in ("auto", "implicit"):
-        with pytest.raises(MissingCapability, match="needs rows that can be taken"):
+        with pytest.raises(MissingCapability, match=r"needs row(s that can be taken| slices)"):
             ls.cross_validate(products, form=form)
     X[57, 3] = math.nan
     for data in (X, scipy.sparse.csr_matrix(X * (np.abs(X) > 4) + 0 * X)):

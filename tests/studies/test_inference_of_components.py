@@ -139,6 +139,18 @@ def test_what_cannot_be_drawn_is_refused():
         (ls.KernelCCA(X, Y, k=1, ridge=1.0), {}, InvalidProblem, "because its rows are not adjusted"),
         (problem, {"solution": ls.solve(ls.SVD(X, 1))}, InvalidProblem, "a MCASolution; got SVDSolution"),
         (problem, {"solution": other}, InvalidProblem, "solution must be of the columns of the problem"),
+        (
+            ls.SVD(X, 1),
+            {"solution": ls.solve(ls.SVD(X, 2))},
+            InvalidProblem,
+            "than the 1 components that draws have",
+        ),
+        (
+            ls.SVD(X, 1),
+            {"solution": ls.rotate(ls.solve(ls.SVD(X, 2)))},
+            InvalidProblem,
+            "got 2. Leave it out",
+        ),
     ):
         with pytest.raises(error, match=says):
             ls.bootstrap(of, **named, **({"solver": Gram()} if isinstance(of, MCA) else {}))

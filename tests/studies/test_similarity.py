@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
+from fuzz import KINDS as FORMS
+from fuzz import Draw
 
 import linspec as ls
 
@@ -34,7 +36,10 @@ def hsic1(X: np.ndarray, Y: np.ndarray) -> float:
 
 
 def unbiased(X: np.ndarray, Y: np.ndarray) -> float:
-    return hsic1(X, Y) / np.sqrt(hsic1(X, X) * hsic1(Y, Y))
+    """NaN where the estimate of a square is not positive."""
+    squares = [hsic1(Z, Z) / np.linalg.norm(Z) ** 4 for Z in (X, Y)]
+    size = np.linalg.norm(X) ** 2 * np.linalg.norm(Y) ** 2
+    return hsic1(X, Y) / size / np.sqrt(squares[0] * squares[1]) if min(squares) > 1e-15 else np.nan
 
 
 def svcca(X: np.ndarray, Y: np.ndarray) -> float:
@@ -54,6 +59,16 @@ def pwcca(X: np.ndarray, Y: np.ndarray) -> float:
     P, rho, _ = np.linalg.svd(bases[0].T @ bases[1], full_matrices=False)
     alpha = np.abs((bases[0] @ P).T @ centred(X)).sum(axis=1)
     return np.sum(alpha * rho) / alpha.sum()
+
+
+def tied(X: np.ndarray, Y: np.ndarray) -> bool:
+    """Whether canonical correlations are equal, or 0: variates are then any basis, and PWCCA has no one value."""
+    bases = []
+    for A in (X, Y):
+        U, s, _ = np.linalg.svd(centred(A), full_matrices=False)
+        bases.append(U[:, s > 1e-9 * s[0]])
+    rho = np.linalg.svd(bases[0].T @ bases[1], compute_uv=False)
+    return bool((np.diff(rho) > -1e-5).any() or rho[-1] < 1e-5)
 
 
 def procrustes(X: np.ndarray, Y: np.ndarray) -> float:
@@ -114,6 +129,57 @@ def test_all_measures_are_their_definitions(kind, tmp_path):
         assert list(row.values()) == ["narrow", *found.values[measure][1].tolist()]
 
 
+ONCE = {"iterator", "scipy-operator", "products-only"}
+
+
+def drawn(trial: int) -> tuple[Draw, list[np.ndarray], list[str]]:
+    """Layers that share variables, with means, units and zeros, and a kind of data for each."""
+    d = Draw(7, trial)
+    n = d.size(5, 90)
+    Z = d.rng.standard_normal((n, d.size(1, 8)))
+    layers, kinds = [], []
+    for _ in range(d.size(2, 4)):
+        p = d.size(1, 12)
+        X = Z @ d.rng.standard_normal((Z.shape[1], p)) + d.power(-2, 1) * d.rng.standard_normal((n, p))
+        X = d.pick(X, np.maximum(X, 0), np.tanh(X), X > 0.5).astype(float)
+        X[:, 0] = np.where(np.ptp(X, axis=0)[0] > 0, X[:, 0], np.arange(n))
+        kinds.append(d.pick(*FORMS))
+        layers.append(d.power(-12, 12) * (X + d.pick(0.0, d.power(0, 3))))
+    return d, layers, kinds
+
+
+@pytest.mark.filterwarnings("ignore:units of a layer nearly depend")
+@pytest.mark.parametrize("trial", range(60))
+def test_random_layers_of_all_kinds_of_data(trial):
+    """Values of the definitions, and the same after turns, sizes and another order of rows."""
+    d, layers, kinds = drawn(trial)
+    measures = [name for name in MEASURES if len(layers[0]) > 5 or name != "cka-unbiased"]
+    given = [FORMS[kind](X) for kind, X in zip(kinds, layers, strict=True)]
+    if "blocks" in kinds and ONCE & {*kinds}:  # rows of other processes stay there
+        with pytest.raises((ls.errors.SweptOnce, ls.errors.MissingCapability)):
+            ls.similarity(given, measures)
+        return
+    found = ls.similarity(given, measures).values
+    unique = np.array([[not tied(X, Y) for Y in layers] for X in layers])
+    exact = {
+        name: [[definition(X, Y) for Y in map(centred, layers)] for X in map(centred, layers)]
+        for name, definition in DEFINITIONS.items()
+    }
+    back = ls.similarity(layers[::-1], measures).values
+    order = d.rng.permutation(len(layers[0]))
+    turns = [np.linalg.qr(d.rng.standard_normal(2 * X.shape[1:]))[0] for X in layers]
+    turned = [d.power(-3, 3) * (X @ turn)[order] for X, turn in zip(layers, turns, strict=True)]
+    again = ls.similarity(turned, measures).values
+    for measure in measures:
+        same = lambda other, on=measure: np.testing.assert_allclose(  # noqa: E731
+            found[on][(on != "pwcca") | unique], np.array(other)[(on != "pwcca") | unique], rtol=0, atol=1e-10
+        )
+        same(exact[measure])
+        same(back[measure][::-1, ::-1])
+        if measure != "pwcca":  # whose weights are those of single units
+            same(again[measure])
+
+
 def test_other_array_libraries_and_float32():
     strict = pytest.importorskip("array_api_strict")
     found = ls.similarity([strict.asarray(X) for X in LAYERS], MEASURES)
@@ -146,6 +212,30 @@ def test_what_does_not_change_the_measures():
     assert found["cka"][1, 3] < 0.99
 
 
+def test_layers_that_share_directions_have_one_value():
+    rng = np.random.default_rng(5)
+    shared, first, second = (rng.standard_normal((200, p)) for p in (3, 4, 5))
+    X = np.hstack([shared, first]) @ rng.standard_normal((7, 7))
+    few = rng.standard_normal((12, 9))  # with 6 columns they span more than the 11 dimensions of centred rows
+    for Y, Z in ((X, np.hstack([shared, second])), (few, rng.standard_normal((12, 6)))):
+        turned = [
+            Z @ rng.standard_normal((Z.shape[1],) * 2) for _ in range(4)
+        ]  # which pwcca of Y does not see
+        values = [ls.similarity([Y, T], "pwcca").values["pwcca"][0, 1] for T in turned]
+        assert np.ptp(values) < 1e-9
+
+
+@pytest.mark.parametrize("unit", [1e-55, 1e-10, 1e10, 1e55])
+def test_units_do_not_change_the_measures(unit):
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((60, 4))
+    Y = X[:, :3] + rng.standard_normal((60, 3))
+    plain, scaled = (ls.similarity([A, Y], MEASURES).values for A in (X, unit * X))
+    for name in MEASURES:
+        assert np.allclose(scaled[name], plain[name], rtol=0, atol=1e-12)
+    assert not np.isnan(np.sqrt(scaled["procrustes"])).any()
+
+
 def test_unbiased_cka_of_unrelated_layers_is_near_zero_and_biased_is_not():
     rng = np.random.default_rng(3)
     layers = [rng.standard_normal((100, 400)) for _ in range(2)]
@@ -155,6 +245,9 @@ def test_unbiased_cka_of_unrelated_layers_is_near_zero_and_biased_is_not():
 
 
 def test_what_is_refused_or_said():
+    for none in ({}, []):
+        with pytest.raises(ls.errors.InvalidProblem, match="layers must hold at least one value"):
+            ls.similarity(none)
     X, Y = LAYERS[0], LAYERS[3]
     with pytest.raises(ls.errors.InvalidOption, match="measures must be one of cka, "):
         ls.similarity([X, Y], "CKA")

@@ -205,7 +205,7 @@ def _multiplied(
     # products with float32 rows have float32 accuracy; the rounding of weights is squared in squared lengths
     cut = max(EPS, rounded**2, float(np.finfo(problem.dtype).eps))
     moments = moments_of(problem, Passes())
-    device = moments.operators[0].device.blocks
+    device = moments.device
     W = [device.concat([device.asarray(pair[i]) for pair in checked]) for i in (0, 1)]
     pairs = Pairs.of(moments, problem.ridge, W)
     edges = np.cumsum([0, *(phi.shape[1] for phi, _ in checked)])

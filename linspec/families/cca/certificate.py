@@ -24,7 +24,6 @@ import numpy as np
 import linspec as ls
 from linspec.arrays import Array, Device, HostArray, to_host
 from linspec.certificates import Metric, digits, rounding_of, short_directions, weakest
-from linspec.certificates.norms import SHORT
 from linspec.families.cca.canonical import Pairs, cross, multiplied
 from linspec.iteration import Certificate
 from linspec.linalg import EPS, RitzPairs, inverse, ratio, risen, search, signs_of_columns
@@ -39,8 +38,8 @@ TOLERATED = 10.0
 NEARBY = 4.0
 """What is missing is no larger correlation if it is at most so many times what the residuals explain."""
 
-SQUARED = 1e-6
-"""The error of a correlation by squaring is said above this."""
+SQUARED, MOST = 1e-6, 4.0
+"""The error of a correlation by squaring is said above the first; bounds allow so many times what is expected of it."""
 
 DEGENERATE, UNRESOLVED = 1e-8, 1e-4
 """A correlation within the first of 1, or within what its residual leaves open, up to the second, is said to be 1."""
@@ -203,10 +202,7 @@ def _is_correlated(moments: Moments) -> bool:
     """Whether XᵀY is more than rounding."""
     C = moments.cross()
     size = math.prod(math.sqrt(float(fitted.squares.sum())) for fitted in moments.fitted.values())
-    rounding = (
-        SHORT * math.sqrt(sum(moments.widths)) * max(float(np.finfo(A.dtype).eps) for A in moments.operators)
-    )
-    return float(Device.of(C).norm(C)) > rounding * size
+    return float(Device.of(C).norm(C)) > moments.noise * size
 
 
 def _raised(pairs: Pairs, metrics: Sequence[Metric], outside: float) -> HostArray:
@@ -225,7 +221,7 @@ def _notes(certified: Certified, tol: float, *, held: bool) -> list[Finding]:
         notes.append((Status.INCOMPLETE, text + 'Choose "direct" or "gram", which miss none.'))
     elif loss is not None and certified.residual <= tol < loss and loss > TOLERATED * certified.residual:
         notes.append(left_out_nearby(loss, certified.residual))
-    if held and certified.rounding > max(TOLERATED * tol, SQUARED):
+    if held and certified.rounding > max(tol, SQUARED):
         text = "The Gram matrices have so large condition numbers that correlations may be off by "
         text += (
             f'{certified.rounding:.0e}, which the residual does not show. Choose "direct", or add a ridge.'
@@ -284,7 +280,7 @@ def _bounds(problem: ls.CCA, moments: Moments, certified: Certified) -> HostArra
         above = np.minimum(above, plain / min(problem.ridge))
     if not np.isfinite(above).all():
         return None
-    within: HostArray = np.sqrt(above / 2) + certified.rounding
+    within: HostArray = np.sqrt(above / 2) + MOST * certified.rounding
     if moments.widths[0] != moments.widths[1]:
         unknown = np.maximum(pairs.rho, 1 - pairs.rho)
         within = np.where(within < pairs.rho, within, np.maximum(within, unknown))

@@ -76,7 +76,7 @@ def _demo(plot: str | None, quick: bool, save: bool) -> None:
         echo(NEXT)
 
 
-COMMAND = (
+DEMO = (
     [
         option("--plot", help=f"Where to draw. By default {PICTURE} in the working directory."),
         option(

@@ -257,7 +257,7 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certif
     notes = _of_missing(problem, known, values, residual) if known.exact and not nothing else []
     if known.exact:
         after = known.triplets[1][problem.k :] ** 2
-    squared = EPS / known.metric.least**2 if known.by_gram else 0.0
+    squared = max(EPS, moments.error_of_means()) / known.metric.least**2 if known.by_gram else 0.0
     if squared > max(10 * problem.default_tol, SQUARED**2):
         text = f"The Gram matrix has squared so much that eigenvalues may be off by {min(squared, 1.0):.0e}. "
         notes.append((Status.ILL_CONDITIONED, text + "Raise max_passes, or add a ridge."))

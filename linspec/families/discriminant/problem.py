@@ -565,7 +565,7 @@ class Discriminant(ls.Problem[DiscriminantSolution]):
                 "Discriminant needs targets; got no H. Make H from labels: "
                 "Discriminant(X, linspec.targets.lda(y), k); `linspec.paired` splits a source of pairs of slices."
             )
-        if getattr(H, "ndim", 2) == 1 or is_series(H) or is_flat_list(H):
+        if (getattr(H, "ndim", 2) == 1) is True or is_series(H) or is_flat_list(H):
             raise InvalidProblem(
                 f"H must have a column for each target; got one dimension of {type(H).__name__}. Make targets of "
                 "classes with linspec.targets.lda(y)."

@@ -306,7 +306,7 @@ def _of_signs(
 def _fits(moments: Moments, x: HostArray, n: int) -> Iterator[tuple[range, list[HostArray]]]:
     """Yield ridges and their fitted values, with as many ridges per pass as memory permits."""
     count, _, columns = x.shape
-    A, device = moments.operator(), moments.operators[0].device.blocks
+    A, device = moments.operator(), moments.device
     most = int(max(1, min(cost.spare_bytes(), cost.spare_bytes(device)) // (16 * n * columns)))
     for first in range(0, count, most):
         some = range(first, min(first + most, count))

@@ -243,7 +243,7 @@ class LeastSquares(WithRidges[LeastSquaresSolution]):
         `planted` is what is left of planted columns, and `rank` the rank that a solver has decided on.
         """
         A = moments.operators[0]
-        device = moments.operators[0].device.blocks
+        device = moments.device
         x = arrays.get("x")
         if x is None or tuple(x.shape) != (A.shape[1], self.width):
             raise BrokenPlugin(

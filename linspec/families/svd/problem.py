@@ -577,7 +577,7 @@ def left_vectors(
     """
     if moments.operators[0].executor is None:
         w = moments.data.w(moments.operators[0])
-        device = moments.operators[0].device.blocks
+        device = moments.device
         image = device.asarray(moments.images(V)) if len(S) else device.zeros((int(A.shape[0]), 0))
         U, s, turn = tall_svd(image if w is None else image * device.xp.sqrt(w)[:, None])
         turned: Callable[[HostArray], Any] = partial(_turned, A, U)

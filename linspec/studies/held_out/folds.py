@@ -23,10 +23,11 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import HostArray, is_array, random_generator, to_host
-from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, shown
-from linspec.frames import class_vector, is_series
+from linspec.errors import InvalidOption, InvalidProblem, shown
+from linspec.frames import entries_of_labels, is_series
 from linspec.registry.options import is_number
 from linspec.rows import Cell, Moments, Preprocessing
+from linspec.solving.checks import check_row_slices
 from linspec.solving.stating import with_values
 
 CELLS_A_SPLIT = 2
@@ -129,10 +130,14 @@ def folds_of(splitter: Any, rows: float, *, y: Any = None, groups: Any = None, r
     >>> [(training.tolist(), held_out.tolist()) for training, held_out in folds.splits]
     [([1, 2], [0, 3]), ([0, 3], [1, 2])]
     """
-    labels, named = _labels(splitter), None if groups is None else entries_of_labels(groups, "groups")
-    n = _count(rows, labels, named)
-    if named is not None and (named.ndim != 1 or len(named) != n):
-        raise InvalidProblem(f"groups must have one entry for each of {n} rows; got shape {named.shape}.")
+    labels = _labels(splitter, rows)
+    named = None if groups is None else entries_of_labels(groups, "groups", rows)
+    n: Any = min([rows, *(len(array) for array in (labels, named) if array is not None)])
+    if n == math.inf:
+        raise InvalidProblem(
+            "the number of rows of a stream is not known, so they cannot be split beforehand. Pass an array with the "
+            "fold label of each row: splitter=np.arange(n) % 5."
+        )
     if is_number(splitter, int):
         labels = _drawn(int(splitter), n, named, rng)
     if labels is None:
@@ -149,55 +154,16 @@ def folds_of(splitter: Any, rows: float, *, y: Any = None, groups: Any = None, r
     return _with_cells(n, splits)
 
 
-def _labels(splitter: Any) -> HostArray | None:
+def _labels(splitter: Any, n: float) -> HostArray | None:
     """The splitter as an array of fold labels; None if it is a splitter of another type."""
     listed = isinstance(splitter, list | tuple | range) and not any(_is_pair(item) for item in splitter)
     if listed or is_series(splitter) or (is_array(splitter) and splitter.ndim == 1):
-        return entries_of_labels(splitter, "fold labels")
+        return entries_of_labels(splitter, "fold labels", n)
     return None
-
-
-def entries_of_labels(values: Any, name: str) -> HostArray:
-    """Return labels as an array that can be sorted; refuse missing ones, which would be a label of their own."""
-    if isinstance(values, list | tuple):  # as objects: beside texts, NumPy makes NaN a text
-        array = np.empty(len(values), dtype=object)
-        array[:] = values
-    else:
-        array = class_vector(values) if is_series(values) else to_host(values)
-    try:
-        if array.dtype == object:
-            absent = any(entry is None or entry is np.ma.masked or bool(entry != entry) for entry in array)  # noqa: PLR0124
-        else:
-            absent = bool(np.any(array != array))  # noqa: PLR0124
-        if absent:
-            raise ValueError  # noqa: TRY301  # said below
-        array = np.asarray(array.tolist()) if isinstance(values, list | tuple) else array
-        np.unique(array)
-    except (TypeError, ValueError) as error:
-        raise InvalidProblem(
-            f"{name} must be all numbers or all strings, one for each row, and none missing; got {shown(values)}."
-        ) from error
-    return array
 
 
 def _is_pair(item: Any) -> bool:
     return isinstance(item, tuple | list) and len(item) == 2
-
-
-def _count(rows: float, labels: HostArray | None, groups: Any) -> int:
-    if labels is not None and rows not in (math.inf, len(labels)):
-        raise InvalidProblem(
-            f"fold labels must be one for each of {rows:g} rows; got {len(labels)}. Pass an array with a label a row."
-        )
-    for array in (labels, groups):
-        if rows == math.inf and array is not None:
-            rows = len(array)
-    if rows == math.inf:
-        raise InvalidProblem(
-            "the number of rows of a stream is not known, so they cannot be split beforehand. Pass an array with the "
-            "fold label of each row: splitter=np.arange(n) % 5."
-        )
-    return int(rows)
 
 
 def _drawn(folds: int, n: int, groups: HostArray | None, rng: Any) -> HostArray:
@@ -328,8 +294,9 @@ def with_orthogonal_confounds(problem: Any) -> Any:
     """
     if problem.confounds is None:
         return problem
-    row_data = {"weights": problem.sample_weight, "confounds": problem.confounds}
-    pre = Preprocessing.of(center=bool(problem.center), **row_data)
+    pre = Preprocessing.of(
+        center=bool(problem.center), weights=problem.sample_weight, confounds=problem.confounds
+    )
     return with_values(problem, confounds=pre.B, given=problem)
 
 
@@ -379,12 +346,7 @@ def cells_of(
     >>> first.count, first.origin + first.mean, first.gram, whole.gram
     (2.0, array([2.]), array([[2.]]), array([[8.]]))
     """
-    by_products = [name for name, A in problem.matrices.items() if not (A.streamed or A.access == "rows")]
-    if by_products:
-        raise MissingCapability(
-            f"cross-validation needs rows that can be taken; got {problem.matrices[by_products[0]]!r} for "
-            f"{by_products[0]}. Pass an array, a sparse matrix, a file or slices."
-        )
+    check_row_slices(problem, "cross-validation takes rows apart")
     if moments is None:
         rows = [A.in_blocks(name) for name, A in problem.matrices.items()]
         pre = Preprocessing.of(center=True, weights=problem.sample_weight)

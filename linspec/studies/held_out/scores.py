@@ -45,7 +45,7 @@ from linspec.errors import InvalidProblem, LinspecError, MissingCapability
 from linspec.linalg.small_matrices import EPS
 from linspec.linalg.variation import r_squared, squares_about_means
 from linspec.operators import LinearOperator, as_operator
-from linspec.solving.checks import check_rows
+from linspec.solving.checks import as_columns, check_rows
 from linspec.solving.fields import each_part
 from linspec.solving.new_rows import NewRows
 from linspec.solving.problem import Problem
@@ -552,7 +552,7 @@ def _beyond_rounding(solution: Any, name: str, S: HostArray, w: HostArray) -> Ho
     V = to_host(V).T if axis else to_host(V)
     mean = NewRows.of(solution, name).mean
     lengths = np.sum(np.square(V, dtype=np.float64), axis=0)
-    unit = np.divide(w @ (S * S), lengths, out=np.zeros(len(lengths)), where=lengths > 0)
+    unit = w @ (S * S) * reciprocal(lengths)
     about = 0.0 if mean is None else w.sum() * float(np.sum(np.square(to_host(mean), dtype=np.float64)))
     least = len(V) * (ROUNDED * float(np.finfo(V.dtype).eps)) ** 2 * (unit.max(initial=0.0) + about)
     return np.where((unit > least) & (lengths > FAINT * lengths.max(initial=0.0)), S, 0.0)
@@ -574,7 +574,10 @@ def rows_to_score(
     fixed: Container[str],
 ) -> dict[str, LinearOperator]:
     """Return new rows of each matrix as operators, checked: those of the matrices `fixed` must have their columns."""
-    rows = {name: as_operator(data, f"the {what} rows of {name}") for name, data in matrices.items()}
+    rows = {
+        name: as_operator(as_columns(data, name), f"the {what} rows of {name}")
+        for name, data in matrices.items()
+    }
     for name, A in rows.items():
         columns = problem.matrices[name].shape[1]
         if A.shape[1] != columns and name in fixed:

@@ -40,7 +40,7 @@ from linspec.process.interrupts import NothingYet, Request, first_interrupt
 from linspec.process.plurals import count_of
 from linspec.registry.options import ForeignNames, is_number
 from linspec.rows import Passes
-from linspec.solving.checks import check_choice, several
+from linspec.solving.checks import check_choice, check_row_slices, several
 from linspec.solving.on_rows import moments_of
 from linspec.solving.problem import Problem
 from linspec.solving.ridges import along_ridges, checked_ridges
@@ -239,8 +239,7 @@ def _result(result: CrossValidation) -> CrossValidation:
         )
     count = int(result.uncertain.sum())
     if count:
-        assert result.rounding is not None  # noqa: S101
-        first = int(np.argmax(np.any(result.rounding > LOST, axis=(1, 2))))
+        first = int(np.argmax(np.any(np.asarray(result.rounding) > LOST, axis=(1, 2))))
         warn(
             f"cross_validate: {count} of {result.uncertain.size} mean scores may be rounding by more than a share of "
             f"{LOST:g}, or by choice (`uncertain`), because second moments of the rows, or solutions, do not hold "
@@ -729,12 +728,12 @@ def scored_by_solving(  # noqa: PLR0913, PLR0917 (the arguments of cross_validat
     KeyboardInterrupt
         If Ctrl-C ends a solve, because scores of an unfinished solution would be wrong.
     """
-    for name, A in problem.matrices.items():
-        if A.access != "rows":
-            raise MissingCapability(
-                f"one solve for each ridge and split needs rows that can be taken; got {A!r} for {name}. Pass an "
-                'array, a sparse matrix or a file, or fewer columns, for which form="dense" reads slices once.'
-            )
+    check_row_slices(
+        problem,
+        "one solve for each ridge and split takes rows",
+        refused=("products", "slices", "blocks"),
+        remedy=', or fewer columns, for which form="dense" reads slices once',
+    )
     scores, rounding = np.zeros((2, len(folds.splits), len(ridges), len(ks)))
     passes, stop = 0.0, Request()
     for split, (training, held_out) in enumerate(folds.splits):

@@ -412,6 +412,12 @@ class Draws(Drawn):
 
     def begun(self) -> None:
         self.k = len(values_of(self.solution))
+        k = getattr(self.problem, self.problem.stated.count or "", None) or self.k
+        if self.k > k:
+            raise InvalidProblem(
+                f"solution must have no more than the {k} components that draws have; got {self.k}. Leave it out to "
+                "have it computed."
+            )
         self.warm = self.k > 0
         self.values: list[HostArray] = []
         self.components: list[int] = []  # the number of components of each draw, at most k
@@ -516,7 +522,10 @@ def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
     kind: Callable[..., Drawn],
 ) -> Any:
     """Compute intervals by solving a problem on drawn rows; `linspec.bootstrap` explains it."""
-    _check(problem, draws, level, method)
+    check_rows_are_known(problem, "bootstrap draws rows")
+    check_count("draws", draws, 2)
+    check_fraction("level", level)
+    check_choice("method", method, METHODS)
     check_choice("weights", weights, WEIGHTS)
     problem.check_labels({"groups": groups})
     problem = loaded(problem)
@@ -575,13 +584,6 @@ def weights_on_host(solution: Any) -> dict[str, HostArray]:
 # ---- arguments ------------------------------------------------------------------------------------
 
 
-def _check(problem: Any, draws: Any, level: Any, method: Any) -> None:
-    check_rows_are_known(problem, "bootstrap draws rows")
-    check_count("draws", draws, 2)
-    check_fraction("level", level)
-    check_choice("method", method, METHODS)
-
-
 def check_solution(solution: Any, problem: Problem[Any]) -> None:
     """Raise if a given solution is not one of this problem, by its class and the sizes of its weights."""
     if not isinstance(solution, problem.solution):
@@ -593,7 +595,7 @@ def check_solution(solution: Any, problem: Problem[Any]) -> None:
     columns = {name: problem.matrices[name].shape[1] for name in sizes if name in problem.matrices}
     if sizes != columns:
         raise InvalidProblem(f"solution must be of the columns of the problem, {columns}; got {sizes}.")
-    ridge: Any = getattr(problem, problem.stated.ridge) if problem.stated.ridge else None
+    ridge: Any = getattr(problem, problem.stated.ridge or "", None)
     means = [getattr(solution, name) is not None for name in problem.solution.layout.means.values()]
     if not np.array_equal(solution.ridge, ridge) or (means and means[0] != bool(problem.center)):
         raise InvalidProblem(

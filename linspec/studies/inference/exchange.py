@@ -30,10 +30,10 @@ from scipy.special import gammaln
 
 from linspec.arrays import Array, Device, HostArray, reciprocal
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
+from linspec.frames import entries_of_labels
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.base import chosen_rows
 from linspec.solving.problem import Problem
-from linspec.studies.held_out.folds import entries_of_labels
 
 Draw = tuple[HostArray, HostArray | None]
 """Rows that have changed places: row i of the result is row `order[i]`, times `signs[i]` unless they are None."""
@@ -199,11 +199,7 @@ def group_numbers(
     """Number the groups of rows that count from 0, and return the number of each row; None without groups."""
     if groups is None:
         return None
-    labels = entries_of_labels(groups, name)
-    if labels.shape != (n,):
-        raise InvalidProblem(
-            f"{name} must have shape ({n:g},), a label for each row; got {tuple(labels.shape)}."
-        )
+    labels = entries_of_labels(groups, name, n)
     names = np.unique(labels if weights is None else labels[weights > 0])
     if len(names) < 2:
         raise InvalidProblem(

@@ -48,7 +48,7 @@ from linspec.errors import (
 from linspec.process.interrupts import NothingYet, Request, first_interrupt, repeated
 from linspec.process.plurals import count_of
 from linspec.registry.options import is_number
-from linspec.solving.checks import check_choice, check_count, check_flag, check_fraction
+from linspec.solving.checks import check_choice, check_count, check_flag, check_fraction, check_row_slices
 from linspec.solving.problem import Problem
 from linspec.solving.select import chosen_solver
 from linspec.solving.solve import solve
@@ -62,7 +62,6 @@ from linspec.studies.inference.exchange import (
 )
 from linspec.studies.inference.rows import (
     WEIGHTS,
-    check_row_slices,
     check_rows_are_known,
     frequencies,
     loaded,

@@ -29,6 +29,7 @@ from linspec.arrays import HostArray, to_host
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, shown
 from linspec.linalg import r_squared, squares_about_means
 from linspec.process.plurals import count_of
+from linspec.solving.checks import check_row_slices
 from linspec.solving.linear_solution import RegressionSolution
 from linspec.solving.problem import Problem
 from linspec.solving.select import check_fits
@@ -43,7 +44,6 @@ from linspec.studies.inference.permutation import (
     check_can_be_permuted,
     checked_seconds,
 )
-from linspec.studies.inference.rows import check_row_slices
 from linspec.workers import brought_here
 
 

@@ -35,6 +35,7 @@ from linspec.errors import InvalidProblem, MissingCapability
 from linspec.operators import LinearOperator, as_operator
 from linspec.process import machine
 from linspec.rows import EXPLAINED, Preprocessing, check_products
+from linspec.solving.checks import check_row_slices
 from linspec.solving.problem import Problem
 from linspec.solving.select import check_fits
 from linspec.solving.stating import with_values
@@ -64,15 +65,6 @@ def check_rows_are_known(problem: Problem[Any], purpose: str) -> None:
             f"{purpose} and reads them many times, so it must know how many there are; got rows that come slice by "
             "slice. Pass an array, a sparse matrix or a file."
         )
-
-
-def check_row_slices(problem: Problem[Any], purpose: str) -> None:
-    """Raise if a matrix is known by its products only; `purpose` begins the message: "permutation_test moves rows"."""
-    for name, A in problem.matrices.items():
-        if A.access == "products":
-            raise MissingCapability(
-                f"{purpose}, which needs row slices; got {A!r} for {name}. Pass an array, a sparse matrix or a file."
-            )
 
 
 def loaded(problem: Problem[Any]) -> Problem[Any]:
@@ -236,13 +228,16 @@ def on_images(problem: Problem[Any], exchange: Exchange, function: str) -> tuple
 
 
 def _are_dense(problem: Problem[Any]) -> bool:
-    """Whether the problem centres or scales columns, and all its matrices are dense, in memory and of float64."""
+    """Whether the problem centres or scales columns, and all its matrices are dense arrays of float64 in memory."""
     matrices = problem.matrices.values()
     adjusts = any(field.name == "sample_weight" for field in dataclasses.fields(problem))  # type: ignore[arg-type]  # it is one
     return (
         bool(problem.center or problem.scale)
         and adjusts
-        and all(A.resident and A.readable and not A.sparse and A.dtype == np.float64 for A in matrices)
+        and all(
+            A.resident and A.stored_array is not None and not A.sparse and A.dtype == np.float64
+            for A in matrices
+        )
     )
 
 

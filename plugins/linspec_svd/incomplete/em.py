@@ -163,8 +163,9 @@ class Posterior(Reduction):
         L[:, self.i, self.j] = mask @ self.pairs
         diagonals(L)[...] += 1.0
         z = R @ self.W / self.noise
-        for triangle, row in zip(L, z, strict=True):  # LAPACK reads the transpose, and writes in place
-            dposv(triangle.T, row, overwrite_a=1, overwrite_b=1)
+        # LAPACK reads the transpose, and writes in place
+        failed = [dposv(a.T, b, overwrite_a=1, overwrite_b=1)[2] > 0 for a, b in zip(L, z, strict=True)]
+        z[failed] = np.nan  # rounding: W is far too large, and f counts as larger
         return OfRows(R, mask, z, L)
 
     def lower(self, L: HostArray) -> HostArray:

@@ -9,6 +9,11 @@ equation 7). A known entry is predicted from the others of its row: with hⱼ = 
 
     xⱼ − E[xⱼ | other known entries] = eⱼ / (1 − hⱼ)                                      (1)
 
+In a row that knows fewer directions than there are, C has eigenvalues near 1 and near σ², and (1) may lose all digits.
+Such rows take P = (WWᵀ + σ² I)⁻¹ of their known entries:
+
+    xⱼ − E[xⱼ | other known entries] = (P r)ⱼ / Pⱼⱼ                                       (2)
+
 Source: Tipping & Bishop 1999, J. R. Stat. Soc. B 61:611, doi:10.1111/1467-9868.00196; Rasmussen & Williams 2006,
 Gaussian Processes for Machine Learning, equation 5.12, for (1).
 """
@@ -26,9 +31,12 @@ from linspec.arrays import HOST, Array, HostArray, to_host, with_device
 from linspec.errors import InvalidProblem
 from linspec.iteration import Certificate
 from linspec.linalg import EPS, signs_of_columns, tall_svd
-from linspec.rows import Passes
+from linspec.rows import Passes, check_entries
 from linspec.solving import NewRows, check_columns
-from linspec_svd.incomplete.em import LEAST_NOISE, KnownEntries, OfRows, Posterior, known_entries
+from linspec_svd.incomplete.em import LEAST_NOISE, KnownEntries, OfRows, Posterior, diagonals, known_entries
+
+ROUNDING = 1e3 * EPS
+"""The rounding of hⱼ beside the square of the condition of K, a thousand times: below it 1 − hⱼ is taken by (2)."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -91,7 +99,9 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         Raises
         ------
         InvalidProblem
-            The columns are not those of the training data.
+            There is no row, or the columns are not those of the training data.
+        NonFiniteData
+            An entry is infinite.
         """
         return self._by_rows(X, lambda _, rows: rows.z[:, 1:])
 
@@ -143,14 +153,22 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         Returns
         -------
         float
-            1 − Σ (x − E[x | others])² / Σ (x − μ)²: at most 1, and below 0 if means would do better.
+            1 − Σ (x − E[x | others])² / Σ (x − μ)²: at most 1, and below 0 if means would do better. NaN if no entry is
+            known.
         """
 
         def squares(posterior: Posterior, rows: OfRows) -> HostArray:
+            R, mask, z, L = rows
+            uneven = diagonals(L)[:, 1:].max(axis=1) / diagonals(L)[:, 1:].min(axis=1)
             twice = np.where(posterior.i == posterior.j, 1, 2)
-            leverages = (posterior.lower(rows.L) * twice) @ posterior.pairs.T
-            errors = rows.mask * (rows.R - rows.z @ posterior.W.T) / np.maximum(1 - leverages, EPS)  # (1)
-            return np.array([[np.vdot(errors, errors), np.vdot(rows.R, rows.R)]])
+            left = 1 - (posterior.lower(L) * twice) @ posterior.pairs.T
+            errors = mask * (R - z @ posterior.W.T) / np.maximum(left, EPS)  # (1)
+            for row in np.flatnonzero(left.min(axis=1) < ROUNDING * uneven**4):
+                known = mask[row] > 0
+                W = posterior.W[known]
+                P = np.linalg.inv(W @ W.T + posterior.noise * np.eye(len(W)))
+                errors[row, known] = P @ R[row, known] / P.diagonal()  # (2)
+            return np.stack([errors**2, R**2], axis=-1).sum(axis=1)
 
         errors, total = to_host(self._by_rows(X, squares)).sum(axis=0)
         return float(1 - errors / total)
@@ -169,22 +187,24 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         """
         return NewRows.of(self, "X").restored(scores, self.weights.T, "scores")
 
+    @np.errstate(invalid="ignore")
     def _by_rows(self, X: Any, make: Callable[[Posterior, OfRows], HostArray]) -> Array:
         """What is made of some rows and their posterior, one below the other, in the library of the rows."""
         A = self._operators("transform", (X,), {})["X"]
         check_columns(self, "X", A)
         mean, W = to_host(self.mean), to_host(self.weights)
-        if A.shape[1] != len(mean):
+        if not A.shape[0] or A.shape[1] != len(mean):
             raise InvalidProblem(
-                f"X must have the {len(mean)} columns of the training data; got {A.shape[1]}."
+                f"X must have rows, and the {len(mean)} columns of the training data; got shape {A.shape}."
             )
-        seen, parts = ~np.isnan(mean), []
+        seen, parts = ~np.isnan(mean), list[Any]()
         V = np.column_stack([np.where(seen, mean, 0.0), W])
         posterior = Posterior(V.astype(np.float64), self.noise_variance)
         for block in A.in_blocks("X").blocks():
             for start in range(0, block.rows, posterior.height):
                 rows = block.cut(start, min(start + posterior.height, block.rows))
                 X, mask = (part.toarray() if A.sparse else part for part in known_entries(rows))
+                check_entries("X", X, sum(map(len, parts)))
                 mask *= seen
                 parts.append(make(posterior, posterior.of_rows(X * seen, mask)))
         return A.device.asarray(np.concatenate(parts), A.dtype)
@@ -251,10 +271,9 @@ class IncompletePCA(ls.Problem[IncompletePCASolution], adjusts_rows=False):
         step = moments.judged(np.append(np.log(noise), np.column_stack([mean, W])))
         variance = float(np.exp(step.theta[0]))
         P, s, _ = tall_svd(W)
-        W = P * s * signs_of_columns(P, HOST)
         empty = moments.empty
         fields = {
-            "weights": self.X.device.asarray(W, self.X.dtype),
+            "weights": self.X.device.asarray(P * s * signs_of_columns(P, HOST), self.X.dtype),
             "explained_variance": s**2 + variance,
             "mean": self.X.device.asarray(np.where(empty, np.nan, mean), self.X.dtype),
             "total_variance": float(s @ s) + len(W) * variance,

@@ -39,7 +39,7 @@ class MCA(ls.Problem[MCASolution]):
 
     def certify(self, moments, arrays, tol):
         """Scale the vectors of a solver to length 1; compute their singular values, order, signs and residual."""
-        device = moments.operators[0].device.blocks
+        device = moments.device
         U, V = (unit_columns(device.asarray(arrays[name]), device) for name in ("x_weights", "y_weights"))
         (XtXU, CtU), (CV, YtYV) = moments.products(U, V)  # one pass, with C = XᵀY
         # σ is the product of X u and Y v. Below the rounding of this product the vectors are arbitrary.
