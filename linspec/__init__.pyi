@@ -87,6 +87,8 @@ from linspec.studies.held_out.validation import cross_validate as cross_validate
 from linspec.studies.ridge_path import ridge_path as ridge_path
 from linspec.studies.similarity import Similarity as Similarity
 from linspec.studies.similarity import similarity as similarity
+from linspec.studies.stability import StabilitySelection as StabilitySelection
+from linspec.studies.stability import stability_selection as stability_selection
 
 __version__: str
 

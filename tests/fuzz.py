@@ -44,8 +44,8 @@ VIEWS, KERNELS = ("multiset-cca", "sumcor-cca"), ("kernel-cca", "preimage-cca", 
 APART = ("incomplete-pca",)
 """Problems that take no preprocessing, and have a truth of their own."""
 TERMS = tuple(problem for problem in ls.problems() if problem not in (*KERNELS, *APART))
-DRAWN = tuple(problem for problem in (*TERMS, *KERNELS, *APART) if problem != "sparse-cca")
-"""Problems of trials; the residual of sparse CCA does not see what nearly dependent columns make of an error."""
+DRAWN = (*TERMS, *KERNELS, *APART)
+"""Problems of trials."""
 SCORED = ("least-squares", "svd", "cca", "pls", "pls-regression", "reduced-rank-regression", "kernel-ridge")
 UNFAIR = (errors.NonFiniteData, errors.DataOutOfRange, errors.BrokenPlugin, errors.InvalidDeclaration)
 """Errors that must not be raised here, where data are finite and in range, and solvers are registered."""

@@ -60,9 +60,6 @@ UNFINISHED = dict.fromkeys(
 ) | {"gradkcca": {"repeats": 2}, "scca-hsic": {"repeats": 2}}
 """Methods of many steps, and the options that make them few; they say that they have not ended."""
 
-TIGHTER = {"admm": {"tol": 1e-8}}
-"""Methods whose residual is relative to other lengths than that of `truths`."""
-
 APPROXIMATE = {
     "d-cca", "dw-cca", "g-cca", "nw-cca", "l-cca", "randomized", "rpcca", "stochastic-appgrad", "sparse-appgrad",
     "knoi", "rff-kcca", "kcca-preimage", *UNFINISHED,
@@ -120,7 +117,7 @@ def verdict(problem: str, solver: str, asked: str, kind: str) -> str:
     case = stated(problem, asked, dtype)
     case = replace(case, kinds=tuple((name, kind if kind in KINDS else "numpy") for name in case.arrays))
     try:
-        options = UNFINISHED.get(solver, TIGHTER.get(solver, {}))
+        options = UNFINISHED.get(solver, {})
         found = ls.solve(case.state(), solver, rng=0, max_passes=300, **options)
     except MissingCapability as error:
         return "" if NEEDS.search(str(error)) else f"refused: {error}"

@@ -67,6 +67,7 @@ TOPICS = {
     "problems/svd": "SVD SVDSolution rotate Rotation project",
     "problems/least-squares": "LeastSquares LeastSquaresSolution standard_errors StandardErrors",
     "problems/supervised": "Discriminant DiscriminantSolution LinearClassifier targets",
+    "problems/sparse-weights": "stability_selection StabilitySelection",
     "problems/kernel-cca": "kernels features KernelOperator get_problem",
     "problems/similarity": "similarity Similarity",
     "guide/choose-a-solver": "solve select Selection solvers describe get_solver",
@@ -97,6 +98,7 @@ INFERENCE = (
     "standard_errors",
     "cross_validate",
     "ridge_path",
+    "stability_selection",
 )
 
 BESIDE = (

@@ -180,6 +180,7 @@ def read_all(
     drop: bool = False,
     ids: str | None = None,
     span: str | None = None,
+    problem: Any = None,
 ) -> tuple[dict[str, Any], list[str]]:
     """Read files whose rows belong together, and the ids of the rows, if a column of ids is named.
 
@@ -195,18 +196,23 @@ def read_all(
         The column of ids, which is none of the numbers.
     span : str, optional
         The first row and the one behind the last, ``0:900``; by default all rows are read.
+    problem : type of Problem, optional
+        The problem of which matrices are read, and which may take missing entries.
 
     Returns
     -------
     dict, list of str
         The rows by name, and the ids.
     """
+    holed = [name for name, matrix in (problem.stated.matrices.items() if problem else ()) if matrix.gaps]
     rows_of_ids = _read_ids([divided(text)[0] for text in texts.values()], ids) if ids else []
     texts = {name: _without_ids(text, ids) for name, text in texts.items()} if ids else texts
     context = click.get_current_context(silent=True)
     wanted = context.params.get("progress") if context else None
     with report_progress("reading", wanted=wanted):
-        rows = {name: read(text, texts=name in labels, gaps=drop) for name, text in texts.items()}
+        rows = {
+            name: read(text, texts=name in labels, gaps=drop or name in holed) for name, text in texts.items()
+        }
     if span is not None:
         chosen = _range(span)
         rows = {name: matrix[chosen] for name, matrix in rows.items()}

@@ -218,7 +218,12 @@ class Request:
         """Read the matrices, and the files with a row for each of their rows, whose options are named."""
         row_files = {name: self[name] for name in (*ROW_FILES, *more) if self[name] is not None}
         labels = [declared.labels for declared in self.cls.stated.matrices.values()]
-        settings = {"drop": self["drop_missing"], "ids": self["ids"], "span": self["rows"]}
+        settings = {
+            "drop": self["drop_missing"],
+            "ids": self["ids"],
+            "span": self["rows"],
+            "problem": self.cls,
+        }
         rows, _ = data.read_all({**self.files, **row_files}, [*labels, *more], **settings)
         return {name: rows.pop(name) for name in self.files}, rows
 

@@ -53,6 +53,7 @@ class Matrix:
     once: bool = True
     permuted: str = "rows"
     labels: str = ""
+    gaps: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,7 @@ def matrix(
     once: bool = True,
     permuted: str = "rows",
     labels: str = "",
+    gaps: bool = False,
 ) -> Any:
     """Declare a matrix of a problem: data of any kind, which become a `linspec.LinearOperator`.
 
@@ -136,6 +138,8 @@ def matrix(
     labels : str, default ""
         The name of the matrix on the command line, if its file may hold labels there: `Problem.from_command` makes the
         matrix of them.
+    gaps : bool, default False
+        Whether entries may be missing, NaN: text files are read so on the command line.
 
     Returns
     -------
@@ -159,7 +163,7 @@ def matrix(
     """
     if permuted not in PERMUTED:
         raise InvalidDeclaration(f"permuted must be one of {', '.join(PERMUTED)}; got {shown(permuted)}.")
-    return _declared(Matrix(what, False, like, vector, once, permuted, labels), default)
+    return _declared(Matrix(what, False, like, vector, once, permuted, labels, gaps), default)
 
 
 def views(what: str = "views", *, once: bool = True) -> Any:

@@ -40,7 +40,7 @@ from linspec.iteration import Certificate
 from linspec.kernels import Points
 from linspec.linalg import EPS, ratio, risen, signs_of_columns, whitening
 from linspec.solving import fewer_than_asked, left_out_nearby
-from linspec_kernel.moments import Fitted, norms_alone, on_host, quotients
+from linspec_kernel.moments import Fitted, norms_alone, on_host
 
 CUT = 1e-13
 """A function is rounding if its squared length is below this fraction of the largest squared length (in float64)."""
@@ -203,12 +203,10 @@ def residuals(
     device, ridges = moments.device, moments.ridges
     gaps = gaps_of((x.dual, x.values), (y.dual, y.values), device.asarray(rho), ridges)
     overlaps = on_host(gaps[0].T @ gaps[0]) + on_host(gaps[1].T @ gaps[1])
-    squares = _rounding(x.op, x.dual) + _rounding(y.op, y.dual)
+    squares = _rounding(x) + _rounding(y)
     if min(x.weights.shape[0], y.weights.shape[0]) < x.dual.shape[0]:
         return np.diagonal(overlaps) + squares, overlaps, "bound"
     for R, f, ridge, near in zip(gaps, (x, y), ridges, moments.nearest, strict=True):
-        t = device.column_norms(R) ** 2
-        squares += quotients(t, np.sqrt(t * _rounding(f.op, R)), ridge)
         if near is None:
             squares += norms_alone(R, f.op.matmat(R), ridge, device)
             continue
@@ -245,10 +243,10 @@ def least_value(op: KernelOperator) -> float:
     return ROUNDING * float(np.finfo(op.tile_dtype).eps) * float(np.sum(on_host(op.diagonal())))
 
 
-def _rounding(op: KernelOperator, dual: Array | None) -> HostArray:
-    """Squared rounding of K a for every column a: each kᵢⱼ has its own, and kᵢⱼ² is at most kᵢᵢ kⱼⱼ."""
-    d = on_host(op.diagonal())
-    return np.asarray(float(np.finfo(op.tile_dtype).eps) ** 2 / 4 * d.sum() * (d @ on_host(dual) ** 2))
+def _rounding(f: CertifiedFunctions) -> HostArray:
+    """Squared rounding of K a for every function: each kᵢⱼ has its own, and kᵢⱼ² is at most kᵢᵢ kⱼⱼ."""
+    d = on_host(f.op.diagonal())
+    return np.asarray(float(np.finfo(f.op.tile_dtype).eps) ** 2 / 4 * d.sum() * (d @ on_host(f.dual) ** 2))
 
 
 def _fitted(op: KernelOperator, J: HostArray | None, features: FeatureMap | None) -> Fitted:

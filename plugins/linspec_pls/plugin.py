@@ -80,7 +80,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             SolverSpec(
                 name="pmd",
                 problem=problem,
-                target="linspec_pls.sparse.solvers:PMD",
+                target="linspec_pls.sparse.solvers:Alternating",
                 summary="Alternating soft thresholds from several starts; wide sparse data are only multiplied.",
                 reference="Witten, Tibshirani & Hastie 2009, doi:10.1093/biostatistics/kxp008",
                 traits=("iterative", "randomized", "one-pass", "resumable", "warm-start", "automatic"),
@@ -88,10 +88,10 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             for problem in ("sparse-pca", "sparse-pls")
         ),
         SolverSpec(
-            name="admm",
+            name="newton",
             problem="sparse-cca",
-            target="linspec_pls.sparse.solvers:ADMM",
-            summary="Alternating convex problems from several starts, from Gram matrices of one pass.",
+            target="linspec_pls.sparse.solvers:Alternating",
+            summary="Alternating convex problems by Newton's method, from several starts; Gram matrices of one pass.",
             reference="Suo, Minden, Nelson, Tibshirani & Saunders 2017, arXiv:1705.10865",
             traits=("iterative", "randomized", "one-pass", "resumable", "warm-start", "automatic"),
         ),

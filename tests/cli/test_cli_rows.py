@@ -291,3 +291,15 @@ def test_ids_lose_the_rows_that_lack_a_value_and_may_be_empty(folder):
     Path("gaps.csv").write_text("\n".join(lines) + "\n")
     out, _ = run("transform s.npz gaps.csv --ids id --drop-missing")
     assert [line.partition(",")[0] for line in out.splitlines()[1:]] == [*IDS[:2], IDS[3], "", *IDS[5:]]
+
+
+def test_incomplete_components_read_missing_fields(folder):
+    rows = np.where(np.random.default_rng(0).random(X.shape) < 0.2, np.nan, X)
+    fields = [["" if np.isnan(entry) else repr(float(entry)) for entry in column] for column in rows.T]
+    table("gaps.csv", dict(zip("abcde", fields, strict=True)))
+    run("solve incomplete-pca gaps.csv -k 2 --seed 0 --tol 1e-8 --out gaps.npz")
+    run("transform gaps.npz gaps.csv --out scores.npy")
+    answer = ls.solve(ls.IncompletePCA(rows, 2), rng=0, tol=1e-8)
+    assert ls.load_solution("gaps.npz").log_likelihood == pytest.approx(answer.log_likelihood)
+    assert np.allclose(np.abs(np.load("scores.npy")), np.abs(answer.transform(rows)), atol=1e-5)
+    assert refusal("solve svd gaps.csv -k 2").startswith("Error: gaps.csv, line ")

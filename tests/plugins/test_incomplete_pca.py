@@ -77,6 +77,17 @@ def test_complete_rows_have_the_closed_form(k):
     assert np.allclose(answer.transform(ROWS), shrunk, atol=1e-8)
 
 
+@pytest.mark.parametrize(
+    "rows", [np.eye(2)[:, :1] * [1.0, 1.0], np.outer(np.arange(9.0) ** 3, [3.0, -1.0, 1.0, 0.5])]
+)
+def test_components_that_meet_all_entries_have_their_variance(rows):
+    """Where there is no noise, a step of EM hardly changes weights that are far too long."""
+    answer = solved(rows, 1, tol=1e-5)
+    assert answer.status is ls.Status.RANK_DEFICIENT
+    variances = np.linalg.eigvalsh(np.cov(rows.T, bias=True))
+    assert answer.explained_variance == pytest.approx(variances[-1:], rel=1e-4)
+
+
 def plain_em(rows, k, steps):
     """The likelihood after some steps of EM by Tipping & Bishop, row by row, from random weights."""
     known, p = ~np.isnan(rows), rows.shape[1]

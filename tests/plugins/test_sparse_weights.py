@@ -143,18 +143,60 @@ def test_groups_are_kept_or_left_out_as_a_whole(kind):
     np.testing.assert_allclose(single.values, ls.solve(problem(X, Y, 1, 2.0, 2.0), rng=0).values)
 
 
+@pytest.mark.parametrize("bound", [1.0, 1.5, 2.0, 2.2])
+def test_tight_groups_of_uncorrelated_columns_are_one_group_shorter_than_one(bound):
+    rng = np.random.default_rng(0)
+    X, Y = np.split(np.linalg.qr(rng.standard_normal((200, 40)))[0], 2, axis=1)
+    Y = Y + X * np.linspace(1, 0.2, 20)
+    groups = np.repeat(np.arange(4), 5)
+    problem = ls.SparseCCA(X, Y, 1, bound, 1.3, groups_x=groups, center=False)
+    solution = ls.solve(problem, rng=0)
+    u = solution.x_weights[:, 0]
+    a = (X.T @ Y @ solution.y_weights[:, 0]).reshape(4, 5)
+    # |aᵀu| ≤ P(u) max rms(a), and one group reaches that at a length below 1
+    assert solution.converged
+    assert np.sqrt(5) * np.linalg.norm(u.reshape(4, 5), axis=1).sum() == pytest.approx(bound)
+    assert solution.values[0] == pytest.approx(bound * np.sqrt(np.mean(a**2, axis=1)).max(), rel=1e-5)
+    assert np.linalg.norm(X @ u) < 1
+
+
+@pytest.mark.parametrize("gap", [1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 0.0])
+@pytest.mark.parametrize("others", [1, 8])
+@pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
+def test_nearly_dependent_columns_without_a_bound_are_right_or_said(gap, others):
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((60, others + 1)), rng.standard_normal((60, 3))
+    hidden = rng.standard_normal(60)
+    Y[:, 0] += 2 * hidden
+    X[:, -1] = X[:, 0] + gap * hidden
+    X, Y = X - X.mean(axis=0), Y - Y.mean(axis=0)
+    columns = X[:, : others + (gap > 0)]
+    exact = np.linalg.svd(np.linalg.qr(columns)[0].T @ np.linalg.qr(Y)[0], compute_uv=False)[0]
+    solution = ls.solve(ls.SparseCCA(X, Y, 1), rng=0)
+    assert solution.converged or 0 < gap < 1e-4
+    assert abs(solution.values[0] / exact - 1) <= 10 * solution.residual + 1e-12 or gap == 1e-8
+    if gap == 1e-8:  # is cut as null, and rows tell
+        assert solution.status is ls.Status.ILL_CONDITIONED
+
+
+def test_copies_of_columns_do_not_matter_within_a_bound():
+    X, Y = planted(0, 80, 14, 12)
+    bounded = ls.solve(ls.SparseCCA(np.hstack([X, X[:, :3]]), Y, 1, 1.5, 1.5), rng=0)
+    assert bounded.converged
+    assert bounded.values[0] == pytest.approx(ls.solve(ls.SparseCCA(X, Y, 1, 1.5, 1.5), rng=0).values[0])
+
+
 @pytest.mark.parametrize("kind", ["SparsePLS", "SparseCCA"])
 def test_a_path_of_bounds_takes_one_pass(kind):
     X, Y = planted(0, 80, 14, 12)
     shared, last, path = ls.Moments(X, Y, center=True), None, []
-    bounds = BOUNDS if kind == "SparsePLS" else BOUNDS[:30:6]  # each is a second
-    for bound in bounds:
+    for bound in BOUNDS:
         last = ls.solve(getattr(ls, kind)(shared, None, 1, bound, bound), start=last, rng=0)
         path.append(last)
     assert sum(solution.passes for solution in path) == 1
     values = np.array([solution.values[0] for solution in path])
     assert np.all(np.diff(values) > -1e-6 * values[:-1])
-    apart = ls.solve(getattr(ls, kind)(X, Y, 1, bounds[-1], bounds[-1]), rng=0)
+    apart = ls.solve(getattr(ls, kind)(X, Y, 1, BOUNDS[-1], BOUNDS[-1]), rng=0)
     assert values[-1] == pytest.approx(apart.values[0], rel=1e-4)
 
 
@@ -165,7 +207,7 @@ def test_wide_sparse_rows_form_no_square_matrix():
     assert solution.passes > 10
     assert set(np.flatnonzero(np.abs(solution.weights[:, 0]) > 0.3)) == set(range(4))
     with pytest.raises(InvalidProblem, match="SparsePLS takes more columns"):
-        ls.solve(ls.SparseCCA(scipy.sparse.hstack([A] * 20), A, 1, 2, 2), "admm")
+        ls.solve(ls.SparseCCA(scipy.sparse.hstack([A] * 20), A, 1, 2, 2), "newton")
 
 
 def test_an_answer_that_is_not_stationary_does_not_converge():

@@ -11,7 +11,8 @@ Principal components maximise ‖A v‖ over ‖v‖ ≤ 1, P(v) ≤ c. With u =
     A ← A − d u vᵀ = A (I − v vᵀ).                                      (2)
 
 Law: there are local maxima. The certificate judges whether the weights of one view are best with those of the other
-held, by the conditions of `Penalty`, from products with the rows.
+held, by the bounds of `Penalty`, from products with the rows. Weights of correlations have scores of length 1, or
+shorter ones where a bound of groups is so small; a pair that is taken out counts as if these had length 1.
 Source: Witten, Tibshirani & Hastie 2009, doi:10.1093/biostatistics/kxp008, Algorithms 1 to 3 (covariances and
 components: the penalized matrix decomposition); Suo, Minden, Nelson, Tibshirani & Saunders 2017, arXiv:1705.10865.
 Where we differ: Suo et al. have a penalty in place of the bound, whose multiplier it is, and constrain later pairs to
@@ -22,21 +23,27 @@ columns do not matter to correlations.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, pairwise
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
 import linspec as ls
-from linspec.arrays import HOST, Array, HostArray, reciprocal, to_host
+from linspec.arrays import HOST, Array, HostArray, is_array, reciprocal, to_host
+from linspec.certificates import Metric, short_directions
 from linspec.errors import InvalidProblem, shown
 from linspec.iteration import Certificate
 from linspec.linalg import EPS, signs_of_columns
+from linspec.process import check_memory
 from linspec.rows import Moments
 from linspec.solving import fewer_than_asked
-from linspec_pls.sparse.penalty import Penalty
+from linspec_pls.sparse.penalty import LOOSE, Penalty
 
 S = TypeVar("S", bound=ls.Solution)
+
+COPIES = 6
+"""Square matrices of all columns that exist at once."""
 
 AGREED = 1e-9
 ALL_AGREE = "The views agree completely, as they may for other weights, too. Pass smaller bounds."
@@ -71,8 +78,9 @@ class SparsePairsSolution(ls.LinearSolution, vector="pair"):
     Attributes
     ----------
     x_weights, y_weights : array of shape (p, k), (q, k)
-        The weights u and v, of length 1 (of covariances), or with scores of length 1 (of correlations). Weights of
-        columns that are left out are exactly 0. If the problem scales, they belong to the scaled columns.
+        The weights u and v, of length 1 (of covariances), or with scores of length 1 (of correlations; shorter where a
+        bound of groups is so small). Weights of columns that are left out are exactly 0. If the problem scales, they
+        belong to the scaled columns.
     values : numpy.ndarray of shape (k,)
         uᵀC v, where earlier pairs are taken out of C = XᵀY. Usually they decrease.
 
@@ -148,7 +156,12 @@ class Sparse(ls.Problem[S]):
 
     def sides(self, T: HostArray) -> list[HostArray]:
         """The rows of each side."""
-        return np.split(T, np.cumsum(self.widths)[:-1])
+        edges = [0, *accumulate(self.widths)]
+        return [T[a:b] for a, b in pairwise(edges)]
+
+    def exact(self, moments: Moments) -> Sequence[Penalty]:
+        """The penalty of each side, with its S."""
+        return self.penalties
 
     def spread(self, numbers: HostArray) -> HostArray:
         """A row for each column of each side, from a row for each side."""
@@ -162,8 +175,18 @@ class Sparse(ls.Problem[S]):
         """The products of T with the rows, without earlier components."""
         for pair in earlier:
             image = pair.image[:, None]
-            onto = onto - image * self.spread(pair.value * self.products(image, T)[::-1])  # (1)
+            share = pair.value * np.prod(reciprocal(self.products(pair.t, pair.image)))
+            onto = onto - image * self.spread(share * self.products(image, T)[::-1])  # (1)
         return onto
+
+    def within(
+        self, penalties: Sequence[Penalty], T: HostArray, image: HostArray, onto: HostArray
+    ) -> tuple[HostArray, HostArray, HostArray]:
+        """The multiples of weights that reach a bound, with their products."""
+        reached = zip(penalties, self.sides(T), strict=True)
+        shares = [penalty.rms(t).sum(axis=0) / penalty.bound for penalty, t in reached]
+        scale = reciprocal(np.maximum(np.sqrt(np.maximum(self.products(T, image), 0.0)), shares))
+        return T * self.spread(scale), image * self.spread(scale), onto * self.spread(scale[::-1])
 
     def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Scale weights and fix their signs; judge each side with the other one and earlier components held.
@@ -178,13 +201,11 @@ class Sparse(ls.Problem[S]):
         d = self.lengths(moments)
         W = self.joined([arrays[name] for name in self.solved])
         T = W * d[:, None] * signs_of_columns(self.sides(W)[0], HOST)
-        onto, image, inward = self.multiplied(moments, T, d)
-        scale = reciprocal(np.sqrt(self.products(T, image)))
-        lengths = scale * np.sqrt(self.products(T, inward))  # of scores; least is the value of unrelated ones
-        least = moments.noise * lengths[0] * lengths[-1]
-        T = T * self.spread(scale)
-        image = image * self.spread(scale)
-        onto = onto * self.spread(scale[::-1])
+        penalties = self.exact(moments)
+        onto, image, inward = self.multiplied(moments, T, reciprocal(d)[:, None])
+        lengths = np.sqrt(self.products(T, inward) * reciprocal(self.products(T, image)))  # of scores
+        least = moments.noise * lengths[0] * lengths[-1]  # the value of unrelated ones
+        T, image, onto = self.within(penalties, T, image, onto)
         components: list[Component] = []
         residual = 0.0
         for j in range(T.shape[1]):
@@ -192,7 +213,7 @@ class Sparse(ls.Problem[S]):
             component = Component(T[:, j], image[:, j], a, float(self.products(T[:, j], a)[0]))
             if not abs(component.value) > least[j]:
                 break
-            residual = max(residual, self.violation(component, self.penalties))
+            residual = float(np.maximum(residual, self.violation(component, penalties)))
             components.append(component)
         fields: dict[str, Any] = self.in_data_units(T.T[: len(components)], d)
         for name, A in zip(self.solved, self.matrices.values(), strict=True):
@@ -205,10 +226,9 @@ class Sparse(ls.Problem[S]):
         return Certificate(residual, notes, fields, "from-gram" if moments.holds else "recomputed")
 
     def multiplied(
-        self, moments: Moments, T: HostArray, d: HostArray
+        self, moments: Moments, T: HostArray, unit: HostArray
     ) -> tuple[HostArray, HostArray, HostArray]:
         """Products of weights with the rows in one pass: onto the other side, S T, and onto the same side."""
-        unit = reciprocal(d)[:, None]
         placed = zip(moments.operators, self.sides(T * unit), strict=True)
         rows = moments.products(*(A.device.blocks.asarray(W) for A, W in placed))
         numbers = range(len(rows))
@@ -222,7 +242,7 @@ class Sparse(ls.Problem[S]):
     def violation(self, component: Component, penalties: Sequence[Penalty]) -> float:
         """The largest violation of a side."""
         parts = zip(penalties, *map(self.sides, component[:3]), strict=True)
-        return max(penalty.violation(a, t, image) for penalty, t, image, a in parts)
+        return float(np.max([penalty.violation(a, t, image) for penalty, t, image, a in parts]))
 
     def in_data_units(self, vectors: Any, d: HostArray) -> dict[str, HostArray]:
         """The weights t of components by name, for columns as they are."""
@@ -236,7 +256,7 @@ def penalty_of(problem: Any, ending: str, columns: int) -> Penalty:
     labels = getattr(problem, f"groups{ending}")
     index = np.arange(columns) if labels is None else np.unique(np.asarray(labels), return_inverse=True)[1]
     least = 1.0 if problem.metric else np.sqrt(np.bincount(index.ravel()).max())
-    size = np.inf if bound is None else bound
+    size = LOOSE if bound is None else bound
     fits = (
         index.shape == (columns,) and isinstance(size, int | float | np.number) and size >= least * (1 - EPS)
     )
@@ -246,7 +266,7 @@ def penalty_of(problem: Any, ending: str, columns: int) -> Penalty:
             f"{least:.4g}, at which one column or the largest group is left; got {shown(labels)} and {shown(bound)}. "
             "None is no bound."
         )
-    return Penalty(float(size), index)
+    return Penalty(bound=min(float(size), LOOSE), index=index, sizes=np.bincount(index))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -293,9 +313,9 @@ class SparsePLS(Pairs):
 
     Notes
     -----
-    Residual: how far the weights of one view are from the best ones with those of the other view held, from 0 on: the
-    largest gap in the optimality conditions, relative to the largest entry of C v, or of Cᵀu. There are local maxima,
-    of which the solver takes the best of several starts.
+    Residual: by what part the value is below what is proved of the best weights of a view with those of the other view
+    held, from 0 to 1. It is of first order in what is missing, so that the value lacks far less. There are local
+    maxima, of which the solver takes the best of several starts.
 
     References
     ----------
@@ -351,9 +371,10 @@ class SparseCCA(Pairs):
 
     Notes
     -----
-    Residual: how far the weights of one view are from the best ones with those of the other view held, from 0 on: the
-    largest gap in the optimality conditions, relative to the largest correlation of a column with the score of the
-    other view. There are local maxima, of which the solver takes the best of several starts.
+    Residual: by what part the value is below what is proved of the best weights of a view with those of the other view
+    held, from 0 to 1, and where no bound binds what rounding of the Gram matrices does to it. It is of first order in
+    what is missing, so that the value lacks far less. There are local maxima, of which the solver takes the best of
+    several starts.
 
     References
     ----------
@@ -375,6 +396,35 @@ class SparseCCA(Pairs):
     name: ClassVar[str] = "sparse-cca"
 
     metric: ClassVar[bool] = True
+
+    def exact(self, moments: Moments) -> Sequence[Penalty]:
+        """The penalty of each side, with its Gram matrix in units of the columns."""
+        needed = 8 * COPIES * sum(self.widths) ** 2
+        what = "Gram matrices of all columns, and what is made of them,"
+        check_memory("sparse-cca", needed, what, "linspec.SparsePLS takes more columns.")
+        held = moments.gram()
+        penalties: list[Penalty] = []
+        for i, d in enumerate(self.sides(self.lengths(moments))):
+            G = held[i][i]
+            S = (to_host(G) if is_array(G) else G.toarray()) * np.outer(reciprocal(d), reciprocal(d))
+            metric = Metric.of_held(moments, i, 0.0)
+            metric.N = metric.N * d[:, None]  # of S
+            entries = max(moments.operators[i].rounding, moments.error_of_means(i))
+            rounding = (entries + moments.unit(i) / metric.least) / metric.least
+            if metric.rank < np.count_nonzero(d) and self.penalties[i].bound < LOOSE:
+                rounding = 1.0  # short directions may be left out
+            penalties.append(replace(self.penalties[i], metric=metric, S=S, rounding=rounding))
+        return penalties
+
+    def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
+        """Certify also that no direction that a Gram matrix hides is left out where there is no bound."""
+        certificate = super().certify(moments, arrays, tol)
+        metrics = [
+            Metric.of_held(moments, i, 0.0) if penalty.bound == LOOSE else Metric.of_gram(np.eye(1), 0.0, 0.0)
+            for i, penalty in enumerate(self.penalties)
+        ]
+        lost = short_directions(moments, metrics, "correlations", "Pass bounds, or solve linspec.CCA.")
+        return certificate._replace(notes=(*lost, *certificate.notes), lost=bool(lost))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -406,9 +456,9 @@ class SparsePCA(Sparse[SparsePCASolution]):
 
     Notes
     -----
-    Residual: how far v is from the best weights for AᵀA v, from 0 on: the largest gap in the optimality conditions,
-    relative to the largest entry of AᵀA v. There are local maxima, of which the solver takes the best of several
-    starts.
+    Residual: by what part vᵀAᵀA v is below what is proved of the best weights for AᵀA v, from 0 to 1. It is of first
+    order in what is missing, so that the value lacks far less. There are local maxima, of which the solver takes the
+    best of several starts.
 
     References
     ----------

@@ -12,10 +12,11 @@ For column j, sums over the rows in which it is known give the system of its row
 
     Aⱼ = Σ [1, zᵀ; z, C + zzᵀ],  bⱼ = Σ rᵢⱼ [1; z],  Gⱼ = bⱼ − Aⱼ [0; wⱼ]                (3)
 
-EM adds Aⱼ⁻¹Gⱼ. With s = Σ E(r − Wz)² and N known entries the gradient of f and the residual are
+EM adds Aⱼ⁻¹Gⱼ. With s = Σ E(r − Wz)², N known entries, and the mean S of [1, zᵀ; z, C + zzᵀ] over the n rows, which is
+I at a maximum, the gradient of f and the residual are
 
     ∂f/∂[μⱼ, wⱼ] = −2 Gⱼ / σ²,  ∂f/∂log σ² = N − s / σ²                                   (4)
-    residual² = Σ Gⱼᵀ Aⱼ⁻¹ Gⱼ / (N σ²) + log²(s / (N σ²)) / 2                            (5)
+    residual² = Σ Gⱼᵀ Aⱼ⁻¹ Gⱼ / (N σ²) + n ‖S − I‖² / 2N + log²(s / (N σ²)) / 2          (5)
 
 A step goes where L-BFGS says, by its last pairs of changes of the model and of the gradient, and begins with the metric
 H that EM has. Let z have any mean and covariance in a step of EM, which are those of all n posteriors together, and are
@@ -23,8 +24,9 @@ put into W and μ (Liu, Rubin & Wu 1998): for small steps this adds the second t
 
     H [q₀; Q] = [q₀ h / N; σ² Aⱼ⁻¹ Qⱼ / 2 + W M],  M = [Wᵀq / 2n, (WᵀQ + QᵀW) / 8n]       (6)
 
-where q is the column of Q for μ, the others are those of W, and h = log(s / Nσ²) / (s / Nσ² − 1). A step that does not
-lower f is made shorter; if that does not help, and at the start, the step of that EM is taken.
+where q is the column of Q for μ, the others are those of W, and h = log(s / Nσ²) / (s / Nσ² − 1). But for h the
+residual is the root of gᵀH g / 2N for the gradient g: where σ² is small, Aⱼ⁻¹Gⱼ alone is small far from a maximum. A
+step that does not lower f is made shorter; if that does not help, and at the start, the step of that EM is taken.
 Source: Tipping & Bishop 1999, J. R. Stat. Soc. B 61:611, appendix B; Liu, Rubin & Wu 1998, Biometrika 85:755;
 Jamshidian & Jennrich 1997, J. R. Stat. Soc. B 59:569, doi:10.1111/1467-9868.00083; Nocedal & Wright 2006, Numerical
 Optimization, algorithms 7.4 and 3.1; Ilin & Raiko 2010, JMLR 11:1957, section 4.
@@ -212,7 +214,7 @@ class Step:
         counts = self.A[:, 0, 0]
         self.known = max(counts.sum(), 1.0)
         G = b - np.einsum("jab,jb->ja", self.A, sums.W)
-        self.A += EPS * (1 + counts.max()) * np.eye(b.shape[1])
+        diagonals(self.A)[...] += 4 * EPS * (1 + diagonals(self.A).sum(axis=1, keepdims=True))  # rounding
         self.D = np.linalg.solve(self.A, G[..., None])[..., 0]
         gain = np.vdot(G, self.D) / self.known
         misfit = squares - np.vdot(b, sums.W)
@@ -221,7 +223,9 @@ class Step:
         self.loss = self.known * np.log(2 * np.pi * sums.noise) + logarithms + misfit / sums.noise  # (2)
         ratio = left / sums.noise
         self.gradient = np.append(self.known * (1 - ratio), -2 * G / sums.noise)  # (4)
-        self.residual = np.sqrt(max(gain, 0.0) / sums.noise + np.log(ratio) ** 2 / 2)  # (5)
+        n = self.second[0, 0]
+        off = n * np.sum((self.second / n - np.eye(len(self.second))) ** 2) / self.known
+        self.residual = np.sqrt(max(gain, 0.0) / sums.noise + (off + np.log(ratio) ** 2) / 2)  # (5)
         self.stretch = np.log(ratio) / (ratio - 1) if abs(ratio - 1) > EPS**0.5 else 1.0
 
     def expanded(self) -> HostArray:

@@ -35,8 +35,8 @@ from linspec.rows import Passes, check_entries
 from linspec.solving import NewRows, check_columns
 from linspec_svd.incomplete.em import LEAST_NOISE, KnownEntries, OfRows, Posterior, diagonals, known_entries
 
-ROUNDING = 1e3 * EPS
-"""The rounding of hⱼ beside the square of the condition of K, a thousand times: below it 1 − hⱼ is taken by (2)."""
+ROUNDING = 1e6 * EPS
+"""1 − hⱼ is rounded by about EPS times the largest entry of K; unless it is a million times as large, (2) is taken."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -159,11 +159,11 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
 
         def squares(posterior: Posterior, rows: OfRows) -> HostArray:
             R, mask, z, L = rows
-            uneven = diagonals(L)[:, 1:].max(axis=1) / diagonals(L)[:, 1:].min(axis=1)
+            largest = diagonals(L).max(axis=1)
             twice = np.where(posterior.i == posterior.j, 1, 2)
-            left = 1 - (posterior.lower(L) * twice) @ posterior.pairs.T
+            left = 1 - mask * ((posterior.lower(L) * twice) @ posterior.pairs.T)
             errors = mask * (R - z @ posterior.W.T) / np.maximum(left, EPS)  # (1)
-            for row in np.flatnonzero(left.min(axis=1) < ROUNDING * uneven**4):
+            for row in np.flatnonzero(left.min(axis=1) < ROUNDING * largest**2):
                 known = mask[row] > 0
                 W = posterior.W[known]
                 P = np.linalg.inv(W @ W.T + posterior.noise * np.eye(len(W)))
@@ -229,8 +229,8 @@ class IncompletePCA(ls.Problem[IncompletePCASolution], adjusts_rows=False):
     Notes
     -----
     Residual: the root mean square by which a step of EM changes the fitted known entries, relative to σ, together with
-    the change of log σ² over √2. It is 0 only where the gradient of the likelihood is, does not depend on units, and is
-    computed from the data.
+    the change of log σ² over √2, and how far the scores z of all rows are from mean 0 and covariance I. It is 0 only
+    where the gradient of the likelihood is, does not depend on units, and is computed from the data.
 
     - A row without known entries changes nothing. A column without any gets weights 0 and mean NaN.
     - If components meet all known entries, the likelihood has no maximum: σ² is held at 1e-10 of the variance, and the
@@ -249,7 +249,7 @@ class IncompletePCA(ls.Problem[IncompletePCASolution], adjusts_rows=False):
     [[2.0, 4.0, 6.0], [3.0, 6.0, 9.0], [4.0, 8.0, 12.0]]
     """
 
-    X: Any = ls.matrix("data", once=False)
+    X: Any = ls.matrix("data", once=False, gaps=True)
     k: Any = ls.count(
         "components",
         limits=lambda problem: {
