@@ -169,22 +169,22 @@ def cross_validate(  # noqa: PLR0913
                 "the number of rows of a stream is not known beforehand. Pass folds by labels, or slices of known "
                 "length."
             )
-        found = scored.generalized(problem, ridges, form, solver, rng, options)
+        generalized = scored.generalized(problem, ridges, form, solver, rng, options)
         return _result(
             CrossValidation(
-                found.scores[None, :, None],
+                generalized.scores[None, :, None],
                 ridges,
                 ks,
                 "generalized cross-validation",
                 False,  # lower is better
                 "gcv",
-                found.one_pass,
-                found.passes,
+                generalized.one_pass,
+                generalized.passes,
                 ((int(rows), 0),),
                 problem,
-                found.reason,
-                None if found.errors is None else found.errors[:, None],
-                None if found.rounding is None else found.rounding[None, :, None],
+                generalized.reason,
+                None if generalized.errors is None else generalized.errors[:, None],
+                None if generalized.rounding is None else generalized.rounding[None, :, None],
             )
         )
     problem.check_rows_came("cross_validate holds out rows")
