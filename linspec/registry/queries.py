@@ -248,7 +248,8 @@ class Registry:
             what = next(iter(kinds)).replace("-", " ")
             raise UnknownName(f"the name of a {what} must be a string; got {name!r}")
         scope = None if problem is None else problem_name(problem)
-        prefix, distribution, bare = _split(name)
+        prefix, _, rest = name.rpartition("/")  # cca/acme:gram; a missing part is ""
+        distribution, _, bare = rest.rpartition(":")
         self.entries()
         entries = [
             entry
@@ -391,12 +392,6 @@ def _fault(cls: Any, base: type, *, has_options: bool) -> str:
         return "it is not decorated with @dataclass(frozen=True, kw_only=True)"
     clash = sorted(RUN_ARGUMENTS.intersection(option.name for option in options_of(cls)))
     return f"its option {', '.join(clash)} has the name of an argument of linspec.solve" if clash else ""
-
-
-def _split(name: str) -> tuple[str, str, str]:
-    """Split ``cca/acme:gram`` into ("cca", "acme", "gram"); a missing part is ""."""
-    prefix, _, rest = name.rpartition("/")
-    return (prefix, *rest.rpartition(":")[::2])
 
 
 def _normalized(distribution: str) -> str:

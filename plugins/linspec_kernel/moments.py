@@ -272,7 +272,12 @@ class KernelMoments:
         for op, name in zip(self.operators, self.names, strict=True):
             numbers = (arrays or {}).get(f"{name.lower()}_kernel")
             if numbers is not None and not op.kernel.is_resolved:
-                op.kernel = with_numbers(op.kernel, numbers)
+                new = {
+                    field.name: float(value)
+                    for field, is_number, value in zip(fields(op.kernel), *np.asarray(numbers), strict=True)
+                    if is_number and value != getattr(op.kernel, field.name)
+                }
+                op.kernel = replace(op.kernel, **new)
             op.asked = form or op.asked
         return tuple(op.fit(rng) for op in self.operators)
 
@@ -316,13 +321,3 @@ def as_numbers(kernel: Kernel) -> HostArray:
     return np.array(
         [numeric, [float(v) if number else 0.0 for v, number in zip(values, numeric, strict=True)]]
     )
-
-
-def with_numbers(kernel: Kernel, numbers: HostArray) -> Kernel:
-    """The kernel with the numbers that `as_numbers` has returned of another one of its class."""
-    new = {
-        field.name: float(value)
-        for field, is_number, value in zip(fields(kernel), *np.asarray(numbers), strict=True)
-        if is_number and value != getattr(kernel, field.name)
-    }
-    return replace(kernel, **new)

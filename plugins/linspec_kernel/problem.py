@@ -15,7 +15,6 @@ from linspec.families.cca import TwoViewSolution
 from linspec.features import FeatureMap, KernelMap
 from linspec.kernels import Kernel, Points, as_kernel, check_square
 from linspec.operators import LinearOperator
-from linspec.process import count_of
 from linspec.rows import Passes
 from linspec.solving import table_of_features, table_of_training_rows
 from linspec_kernel import certificate
@@ -75,9 +74,7 @@ class FunctionsSolution(TwoViewSolution):
 
     correlations: HostArray
 
-    def _headline(self) -> str:
-        total = float(self.correlations.sum())
-        return f"{count_of(len(self.correlations), 'correlation')}{self._with_ridge}, sum {total:.6f}"
+    _headline = ls.CCASolution._headline
 
     def centred(self, side: str, Z: Array, A: LinearOperator) -> Array:
         """Variates minus the training means of a view, in the library and dtype of its rows."""

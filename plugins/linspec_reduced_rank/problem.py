@@ -76,13 +76,6 @@ class ReducedRankRegressionSolution(ComponentRegressionSolution, vector="compone
     next_singular_value: float = 0.0
     total_squares: float | None = None
     vector: bool = False
-    x_mean: Array | None = None
-    y_mean: Array | None = None
-    x_scale: Array | None = None
-    y_scale: Array | None = None
-    confound_mean: HostArray | None = None
-    x_slopes: Array | None = None
-    y_slopes: Array | None = None
 
     @property
     def explained(self) -> HostArray | None:

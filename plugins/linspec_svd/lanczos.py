@@ -57,7 +57,18 @@ class Lanczos(Solver):
         yield Iterate(relative(begun, k), partial(of_columns, begun), doubt=REPEATED)
         V, largest = np.zeros((p, 0)), float(begun.values[0])
         if k < min(n, p) - 1 and largest > 0:
-            V = self._by_library(moments, largest, k, width, context)
+
+            def multiply(v: HostArray) -> HostArray:
+                return to_host(moments.gram_product(asarray(v.reshape(-1, 1))))[:, 0] / largest
+
+            S = SciPyOperator((p, p), matvec=multiply, dtype=np.float64)
+            v = rng.standard_normal(p)
+            try:
+                V = eigsh(S, k, v0=v, ncv=width, tol=context.tol, maxiter=self.max_iterations)[1]
+            except ArpackNoConvergence as error:  # not all have converged
+                V = np.asarray(error.eigenvectors)
+            except (ArpackError, np.linalg.LinAlgError):
+                V = V[:, :0]
         # Block Lanczos steps from the vectors of the library
         count = V.shape[1]
         fresh = rng.standard_normal((p, min(p - count, COPIES if count else k + COPIES)))
@@ -68,22 +79,3 @@ class Lanczos(Solver):
                 yield from searched(moments.gram_product, pairs, b, context, of_columns, REPEATED)
             else:
                 yield Iterate(residual, partial(of_columns, pairs))
-
-    def _by_library(
-        self, moments: Moments, largest: float, k: int, width: int, context: Context
-    ) -> HostArray:
-        """The leading right vectors, also where not all have converged; none if the library fails."""
-        p, asarray = moments.widths[0], moments.device.asarray
-
-        def multiply(v: HostArray) -> HostArray:
-            return to_host(moments.gram_product(asarray(v.reshape(-1, 1))))[:, 0] / largest
-
-        S = SciPyOperator((p, p), matvec=multiply, dtype=np.float64)
-        v = context.rng.standard_normal(p)
-        try:
-            vectors = eigsh(S, k, v0=v, ncv=width, tol=context.tol, maxiter=self.max_iterations)[1]
-        except ArpackNoConvergence as error:
-            vectors = error.eigenvectors
-        except (ArpackError, np.linalg.LinAlgError):
-            vectors = np.zeros((p, 0))
-        return np.asarray(vectors)

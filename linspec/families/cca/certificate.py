@@ -126,6 +126,13 @@ def certify(problem: ls.CCA, moments: Moments, arrays: Mapping[str, Any], tol: f
     kind = weakest(metrics)
     ranks = None if kind == "preconditioned" else (metrics[0].rank, metrics[1].rank)
     W = [moments.fitted[i].scaled(V) for i, V in enumerate(pairs.W)]
+    views, coefficients = (problem.X, problem.Y), {}
+    for i, view in enumerate("xy"):  # columns on the variates of each view, by least squares without a ridge
+        GW = pairs.GW[i]  # type: ignore[index]  # no block has been renewed
+        solved = pairs.device.asarray(inverse(to_host(pairs.W[i].T @ GW)))
+        for j, name in enumerate("xy"):
+            B = moments.fitted[j].unscaled((GW if i == j else pairs.CW[j]) @ solved)
+            coefficients[f"{name}_from_{view}"] = views[j].device.asarray(B, views[j].dtype)
     fields: dict[str, Any] = {
         "x_weights": problem.X.device.asarray(W[0], problem.X.dtype),
         "y_weights": problem.Y.device.asarray(W[1], problem.Y.dtype),
@@ -135,7 +142,7 @@ def certify(problem: ls.CCA, moments: Moments, arrays: Mapping[str, Any], tol: f
         "loss_estimate": certified.loss,
         "ranks": ranks,
         "accuracy": certified.accuracy(max(moments.widths)),
-        **_regressions(problem, moments, pairs),
+        **coefficients,
     }
     notes += facts_of(problem, pairs.rho, certified.squares, ranks, moments)
     empty = not len(pairs.rho) and _is_correlated(moments)
@@ -278,20 +285,6 @@ def _bounds(problem: ls.CCA, moments: Moments, certified: Certified) -> HostArra
         unknown = np.maximum(pairs.rho, 1 - pairs.rho)
         within = np.where(within < pairs.rho, within, np.maximum(within, unknown))
     return within
-
-
-def _regressions(problem: ls.CCA, moments: Moments, pairs: Pairs) -> dict[str, Array]:
-    """Coefficients of the columns of each view on the variates of each view, by least squares without a ridge."""
-    coefficients = {}
-    names, views = "xy", (problem.X, problem.Y)
-    for i, view in enumerate(names):
-        GW = pairs.GW[i]  # type: ignore[index]  # no block has been renewed
-        solved = pairs.device.asarray(inverse(to_host(pairs.W[i].T @ GW)))
-        for j, name in enumerate(names):
-            columns = GW if i == j else pairs.CW[j]
-            B = moments.fitted[j].unscaled(columns @ solved)
-            coefficients[f"{name}_from_{view}"] = views[j].device.asarray(B, views[j].dtype)
-    return coefficients
 
 
 def facts_of(

@@ -226,7 +226,16 @@ def standard_errors(
     count = 0 if clusters is None else 1 + int(clusters.max())
     R = np.vstack([R, np.zeros((p + m - len(R), p + m))])
     names = problem.column_names.get("A") or tuple(f"column {i}" for i in range(p))
-    V = _inverse(R[:p, :p], names, moments.least_value(0))
+    lengths = np.linalg.norm(R[:p, :p], axis=0)
+    unit = R[:p, :p] * reciprocal(lengths)
+    _, values, Vt = np.linalg.svd(unit)
+    if values[-1] <= max(moments.least_value(0), DEPENDENT) * values[0]:
+        among = some_of([name for name, part in zip(names, Vt[-1], strict=True) if abs(part) > 0.01])
+        raise InvalidProblem(
+            "standard errors need columns of A that do not depend on each other, on the intercept or on confounds; got "
+            f"such ones in {among}. Leave one of them out."
+        )
+    V = np.asarray(np.linalg.inv(unit) * reciprocal(lengths)[:, None])
     fit, squares = R[:p, p:], (R[p:, p:] ** 2).sum(axis=0)
     L = fitted[0].kept[:, None] * V
     coefficients, df = L @ fit, free
@@ -307,17 +316,3 @@ def _check(problem: Any, kind: str, groups: Any, level: float, weights: str) -> 
             f'{weights} for {kind} errors of sample_weight={shown(w)}. Pass weights="survey" with HC1 or clustered, '
             'or weights="precision".'
         )
-
-
-def _inverse(R: HostArray, names: tuple[str, ...], least: float) -> HostArray:
-    """R⁻¹; columns that depend on each other are refused, by name."""
-    lengths = np.linalg.norm(R, axis=0)
-    unit = R * reciprocal(lengths)
-    _, values, V = np.linalg.svd(unit)
-    if values[-1] <= max(least, DEPENDENT) * values[0]:
-        among = some_of([name for name, part in zip(names, V[-1], strict=True) if abs(part) > 0.01])
-        raise InvalidProblem(
-            "standard errors need columns of A that do not depend on each other, on the intercept or on confounds; got "
-            f"such ones in {among}. Leave one of them out."
-        )
-    return np.asarray(np.linalg.inv(unit) * reciprocal(lengths)[:, None])

@@ -272,22 +272,19 @@ def training_and_held_out(cells: Sequence[Cell], folds: Folds) -> Iterator[tuple
     [(array([3.5]), 2.0), (array([2.5]), 2.0), (array([1.5]), 2.0)]
     """
     if folds.complements and len(cells) > 2:
-        yield from _all_but_one(cells)
+        behind = [
+            [total] for total in accumulate(reversed(cells[1:]), lambda total, cell: cell.merged(total))
+        ]
+        before: list[Cell] = []  # the union of the cells so far; none at first
+        for cell, after in zip(cells, [*reversed(behind), []], strict=True):
+            yield reduce(Cell.merged, [*before, *after]), cell
+            before = [reduce(Cell.merged, [*before, cell])]
         return
     for training, held_out in zip(folds.training, folds.held_out, strict=True):
         yield (
             reduce(Cell.merged, (cells[i] for i in training)),
             reduce(Cell.merged, (cells[i] for i in held_out)),
         )
-
-
-def _all_but_one(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Cell]]:
-    """Yield, for each cell, the moments of the union of all other cells, and the moments of the cell."""
-    behind = [[total] for total in accumulate(reversed(cells[1:]), lambda total, cell: cell.merged(total))]
-    before: list[Cell] = []  # the union of the cells so far; none at first
-    for cell, after in zip(cells, [*reversed(behind), []], strict=True):
-        yield reduce(Cell.merged, [*before, *after]), cell
-        before = [reduce(Cell.merged, [*before, cell])]
 
 
 def with_orthogonal_confounds(problem: Any) -> Any:

@@ -161,11 +161,33 @@ def cross_validate(  # noqa: PLR0913
     check_choice("method", method, METHODS)
     check_choice("form", form, FORMS)
     scored, ridges, ks = _score_of(problem, score), _ridges(problem, ridges), _ks(problem, ks)
+    rows = min(A.shape[0] for A in problem.matrices.values())
     if method == "gcv":
         _refuse_folds(splitter, groups, y)
-        return _generalized(problem, scored, (ridges, ks), form, solver, rng, options)
+        if rows == np.inf:
+            raise InvalidProblem(
+                "the number of rows of a stream is not known beforehand. Pass folds by labels, or slices of known "
+                "length."
+            )
+        generalized = scored.generalized(problem, ridges, form, solver, rng, options)
+        return _result(
+            CrossValidation(
+                generalized.scores[None, :, None],
+                ridges,
+                ks,
+                "generalized cross-validation",
+                False,  # lower is better
+                "gcv",
+                generalized.one_pass,
+                generalized.passes,
+                ((int(rows), 0),),
+                problem,
+                generalized.reason,
+                None if generalized.errors is None else generalized.errors[:, None],
+                None if generalized.rounding is None else generalized.rounding[None, :, None],
+            )
+        )
     problem.check_rows_came("cross_validate holds out rows")
-    rows = min(A.shape[0] for A in problem.matrices.values())
     problem.check_labels({"splitter": splitter, "groups": groups, "y": y})
     folds = folds_of(splitter, rows, y=y, groups=groups, rng=rng)
     most = max((k for k in ks if k is not None), default=0)
@@ -275,36 +297,6 @@ def _of_moments(
         rounding[number] = np.inf if split.hides else lost
         moved[number] = 0.0 if off is None else off
     return Rounded(scores, rounding, moved), passes + whole.reread
-
-
-def _generalized(
-    problem: Problem[Any], score: HeldOutScore, grid: Grid, form: str, solver: Any, rng: Any, options: Any
-) -> CrossValidation:
-    """Run generalized cross-validation, which holds out no rows."""
-    rows = min(A.shape[0] for A in problem.matrices.values())
-    if rows == np.inf:
-        raise InvalidProblem(
-            "the number of rows of a stream is not known beforehand. Pass folds by labels, or slices of known length."
-        )
-    ridges, ks = grid
-    generalized = score.generalized(problem, ridges, form, solver, rng, options)
-    return _result(
-        CrossValidation(
-            generalized.scores[None, :, None],
-            ridges,
-            ks,
-            "generalized cross-validation",
-            False,  # lower is better
-            "gcv",
-            generalized.one_pass,
-            generalized.passes,
-            ((int(rows), 0),),
-            problem,
-            generalized.reason,
-            None if generalized.errors is None else generalized.errors[:, None],
-            None if generalized.rounding is None else generalized.rounding[None, :, None],
-        )
-    )
 
 
 # ---- arguments ------------------------------------------------------------------------------------------------------

@@ -66,10 +66,30 @@ UNCERTAIN = 0.01
 """A finding is reported if the cosine that `along_columns` computes exceeds this value."""
 
 
-def certified(problem: PreimageCCA, moments: PreimageMoments, arrays: Mapping[str, Any]) -> Certificate:
-    """Pairs of variates of the points, and their residual."""
+def certify(
+    problem: PreimageCCA,
+    moments: PreimageMoments,
+    arrays: Mapping[str, Any],
+    tol: float,  # noqa: ARG001  # as problems have it
+) -> Certificate:
+    """Move points into their sets, remove earlier variates from later ones, and compute residuals.
+
+    Of the arrays, `x_preimages` and `y_preimages` are the points, `starts` is the number of starting points of each
+    pair, and `agreeing` the number of them that led to the best value within 1 %.
+    """
     device, objective, views = moments.device, problem.value, moments.views
-    points = _returned(problem, (arrays["x_preimages"], arrays["y_preimages"]))
+    # Points, moved into their sets and rounded to the view's dtype; signs that the objective leaves open are fixed.
+    given = zip(problem.bounds, (arrays["x_preimages"], arrays["y_preimages"]), strict=True)
+    nearest = [bound.nearest(HOST.asarray(U)) for bound, U in given]
+    flips = [signs_of_columns(U, Device.of(U)) if U.size else np.ones(U.shape[1]) for U in nearest]
+    free = problem.objective != "correlation"
+    turned = [even == 1 or (free and even != 0) for even in problem.parities]
+    if not free and problem.parities == (-1, -1):  # the sign of both together
+        flips, turned = [flips[0], flips[0]], [True, True]
+    points = [
+        HOST.asarray(A.device.asarray(U * flip if turns else U, A.dtype))
+        for A, U, flip, turns in zip(problem.matrices.values(), nearest, flips, turned, strict=True)
+    ]
     for view in views:
         view.clear()
     sides = [view.at(U) for view, U in zip(views, points, strict=True)]
@@ -164,17 +184,3 @@ def along_columns(view: PreimageView, columns: Moments, G: HostArray, lengths: H
 def is_cca(kernel: Any, bound: Any, p: int) -> bool:
     """Whether a view of p columns is as in CCA: a linear kernel, and a bound that restricts nothing."""
     return isinstance(kernel, Linear) and bound.kind == "ratio" and bound.size**2 >= p * (1 - 1e-12)
-
-
-def _returned(problem: PreimageCCA, preimages: tuple[Array, Array]) -> list[HostArray]:
-    """Points, moved into their sets and rounded to the view's dtype; signs that the objective leaves open are fixed."""
-    points = [bound.nearest(HOST.asarray(U)) for bound, U in zip(problem.bounds, preimages, strict=True)]
-    flips = [signs_of_columns(U, Device.of(U)) if U.size else np.ones(U.shape[1]) for U in points]
-    free = problem.objective != "correlation"
-    turned = [even == 1 or (free and even != 0) for even in problem.parities]
-    if not free and problem.parities == (-1, -1):  # the sign of both together
-        flips, turned = [flips[0], flips[0]], [True, True]
-    return [
-        HOST.asarray(A.device.asarray(U * flip if turns else U, A.dtype))
-        for A, U, flip, turns in zip((problem.X, problem.Y), points, flips, turned, strict=True)
-    ]

@@ -14,11 +14,10 @@ import numpy as np
 import linspec as ls
 from linspec.arrays import HOST, Array, HostArray, to_host, with_device
 from linspec.errors import InvalidProblem, shown
-from linspec.iteration import Certificate
 from linspec.kernels import Kernel, Polynomial
 from linspec.rows import Moments, Passes
+from linspec_kernel.preimage import certificate
 from linspec_kernel.preimage.bounds import Bound, as_bound
-from linspec_kernel.preimage.certificate import certified, is_cca
 from linspec_kernel.preimage.objectives import OBJECTIVES, Objective
 from linspec_kernel.preimage.views import PreimageMoments, PreimageView
 from linspec_kernel.problem import FunctionsSolution, OfKernels
@@ -258,7 +257,7 @@ class PreimageCCA(OfKernels[PreimageCCASolution]):
     def certificate_products(self) -> int:
         """Passes of the certificate: a product with the points, an adjoint one, and one over columns as in CCA."""
         sides = zip(self.matrices.values(), self.kernels.values(), self.bounds, strict=True)
-        return 2 + any(is_cca(kernel, bound, A.shape[1]) for A, kernel, bound in sides)
+        return 2 + any(certificate.is_cca(kernel, bound, A.shape[1]) for A, kernel, bound in sides)
 
     def moments_of_its_own(self, passes: Passes) -> PreimageMoments:
         """Views X and Y, used by their products."""
@@ -271,13 +270,7 @@ class PreimageCCA(OfKernels[PreimageCCASolution]):
             self.check_sizes()
         return PreimageMoments(rows, self, self.kernels.values())
 
-    def certify(self, moments: PreimageMoments, arrays: Mapping[str, Any], tol: float) -> Certificate:
-        """Move points into their sets, remove earlier variates from later ones, and compute residuals.
-
-        Of the arrays, `x_preimages` and `y_preimages` are the points, `starts` is the number of starting points of each
-        pair, and `agreeing` the number of them that led to the best value within 1 %.
-        """
-        return certified(self, moments, arrays)
+    certify = certificate.certify
 
 
 def _parity(kernel: Kernel) -> int:

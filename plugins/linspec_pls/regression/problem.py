@@ -76,13 +76,6 @@ class PLSRegressionSolution(ComponentRegressionSolution, vector="component", sco
     x_explained: HostArray | None = ls.field(None, shape="k")
     y_explained: HostArray | None = ls.field(None, shape="k")
     vector: bool = False
-    x_mean: Array | None = None
-    y_mean: Array | None = None
-    x_scale: Array | None = None
-    y_scale: Array | None = None
-    confound_mean: HostArray | None = None
-    x_slopes: Array | None = None
-    y_slopes: Array | None = None
 
     def _headline(self) -> str:
         return f"{self.x_rotations.shape[1]} components"
