@@ -144,7 +144,8 @@ class Pairs:
 
     def ordered(self, rho: HostArray) -> Pairs:
         """Pairs that are canonical already, with their correlations, largest first."""
-        order, pairs = np.argsort(-rho, kind="stable"), self
+        order = np.argsort(-rho, kind="stable")
+        pairs = self
         if (np.diff(rho) > 0).any():
             turn = np.eye(len(rho))[:, order]
             pairs = self.turned((turn, turn))
@@ -199,7 +200,8 @@ class Gains:
     1e-09
     """
 
-    USUAL, OPTIMISTIC = 0.5, 3.0
+    USUAL = 0.5
+    OPTIMISTIC = 3.0
 
     def __init__(self, metrics: Sequence[Metric], apart: int = 5, slowest: float = 0.98) -> None:
         self.rough = any(metric.source == "preconditioned" for metric in metrics)
@@ -214,7 +216,8 @@ class Gains:
         gains = np.maximum(np.diff(self.totals), 0.0)
         if not len(gains):
             return max(residual, 1.0)
-        apart, first = len(gains) - 1, gains[0]
+        apart = len(gains) - 1
+        first = gains[0]
         q = (gains[-1] / first) ** (1 / apart) if apart and first > 0 else self.USUAL
         q = min(q, self.slowest)
         expected = ratio(float(gains[-1]) * q / (1 - q), self.totals[-1])
@@ -342,7 +345,8 @@ def all_pairs(problem: ls.CCA, moments: Moments) -> dict[str, Any]:
     (True, array([1.]))
     """
     moments.metrics = moments.metrics or norms_of_held(moments, problem.ridge, every=True)
-    T, k = cross(moments, moments.metrics), problem.k
+    T = cross(moments, moments.metrics)
+    k = problem.k
     U = T[:, :0]
     rho = np.zeros(0)
     V = T.T[:, :0]

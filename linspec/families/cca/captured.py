@@ -259,7 +259,8 @@ class TotalCaptured(HeldOutScore):
         rows = split.held_out.rows
         scores, rounding = np.zeros((2, len(ridges), len(ks)))
         for i, (rx, ry) in enumerate(ridges):
-            Bx, By = X.inverse_root(rx), Y.inverse_root(ry)
+            Bx = X.inverse_root(rx)
+            By = Y.inverse_root(ry)
             U, rho, V = Bx[:0].T, np.zeros(0), By[:0].T
             if Bx.shape[1] and By.shape[1]:
                 U, rho, V = leading_svd(Bx.T @ C @ By, most + 1, HOST)
@@ -279,7 +280,8 @@ class TotalCaptured(HeldOutScore):
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
         variates = solution.transform(problem.X, problem.Y, confounds=problem.confounds)
         (P, w), (Q, _) = (weighted_rows(V, problem) for V in variates)
-        Z, count = np.hstack([P, Q]), float(w.sum())
+        Z = np.hstack([P, Q])
+        count = float(w.sum())
         rows = int(np.count_nonzero(w))
         return self._scored(problem, Z.T @ (Z * w[:, None]), w @ Z / count, count, rows, ks)
 
@@ -295,7 +297,8 @@ class TotalCaptured(HeldOutScore):
         """Score each k from the Gram matrix of all variates of X and Y; NaN for rows that say nothing about them."""
         constant = still(np.diag(G), means, count, rows) & bool(problem.center)
         G = G * np.outer(~constant, ~constant)
-        pairs, scores = len(G) // 2, np.zeros(len(ks))
+        pairs = len(G) // 2
+        scores = np.zeros(len(ks))
         if rows < FEWEST:
             return np.full(len(ks), np.nan)
         for j, k in enumerate(ks):

@@ -38,10 +38,12 @@ TOLERATED = 10.0
 NEARBY = 4.0
 """What is missing is no larger correlation if it is at most so many times what the residuals explain."""
 
-SQUARED, MOST = 1e-6, 4.0
+SQUARED = 1e-6
+MOST = 4.0
 """The error of a correlation by squaring is said above the first; bounds allow so many times what is expected of it."""
 
-DEGENERATE, UNRESOLVED = 1e-8, 1e-4
+DEGENERATE = 1e-8
+UNRESOLVED = 1e-4
 """A correlation within the first of 1, or within what its residual leaves open, up to the second, is said to be 1."""
 
 QUICK = 2e7
@@ -120,13 +122,15 @@ def certify(problem: ls.CCA, moments: Moments, arrays: Mapping[str, Any], tol: f
     tol : float
     """
     certified = _certified(problem, moments, arrays, tol)
-    pairs, metrics = certified.pairs, certified.metrics
+    pairs = certified.pairs
+    metrics = certified.metrics
     lost = short_directions(moments, metrics, "correlations", 'Choose "direct", or add a ridge.')
     notes = [*_notes(certified, tol, held=moments.held is not None), *lost]
     kind = weakest(metrics)
     ranks = None if kind == "preconditioned" else (metrics[0].rank, metrics[1].rank)
     W = [moments.fitted[i].scaled(V) for i, V in enumerate(pairs.W)]
-    views, coefficients = (problem.X, problem.Y), {}
+    views = (problem.X, problem.Y)
+    coefficients = {}
     for i, view in enumerate("xy"):  # columns on the variates of each view, by least squares without a ridge
         GW = pairs.GW[i]  # type: ignore[index]  # no block has been renewed
         solved = pairs.device.asarray(inverse(to_host(pairs.W[i].T @ GW)))
@@ -155,7 +159,8 @@ def certify(problem: ls.CCA, moments: Moments, arrays: Mapping[str, Any], tol: f
 
 def _certified(problem: ls.CCA, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certified:
     """Turn the weights of a solver to canonical pairs, and measure them."""
-    k, devices = problem.k, [A.device.blocks for A in moments.operators]
+    k = problem.k
+    devices = [A.device.blocks for A in moments.operators]
     weights = [
         device.asarray(arrays[name]) for device, name in zip(devices, ("x_weights", "y_weights"), strict=True)
     ]
@@ -178,7 +183,8 @@ def _certified(problem: ls.CCA, moments: Moments, arrays: Mapping[str, Any], tol
     pairs = _unit(pairs.leading(k))
     squares = pairs.squares(metrics) + _rounding_of_weights(problem, pairs)
     every = None
-    total, exact = float(pairs.rho.sum()), weakest(metrics) == "exact"
+    total = float(pairs.rho.sum())
+    exact = weakest(metrics) == "exact"
     residual = ratio(float(squares.sum()), total)
     explained = 0.0 if errors is None else float(errors.sum())
     searched = moments.holds and exact and not computed and residual <= PLAIN

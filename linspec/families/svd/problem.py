@@ -168,7 +168,8 @@ class SVDSolution(
 
     def facts(self) -> list[tuple[str, str]]:
         """The sum of the squares, and all shares together."""
-        facts, shares = super().facts(), self.explained_variance_ratio
+        facts = super().facts()
+        shares = self.explained_variance_ratio
         whole = "squares" if self.mean is None else "variance"
         if shares is not None and len(shares):
             facts.append((f"share of the {whole}", f"{percent(float(shares.sum()))} together"))
@@ -341,7 +342,8 @@ class SVDSolution(
         return self._new_rows.restored(scores, self.Vh, "scores", confounds)
 
 
-SUPPOSED, MOST = 0.25, 1000
+SUPPOSED = 0.25
+MOST = 1000
 """Triplets that estimates suppose a share to need: this part of what equal singular values need; at most so many."""
 
 NULL = 8
@@ -489,7 +491,8 @@ class SVD(ls.Problem[SVDSolution]):
         unit = float(S[0] ** 2) if len(S) and S[0] > 0 else 1.0
         gaps = AtAV / unit - V * device.asarray(S**2 / unit)
         residual = float(device.column_norms(gaps).max(initial=0.0)) if answers else math.nan
-        G, squares = to_host(V.T @ V), to_host(gaps.T @ gaps)
+        G = to_host(V.T @ V)
+        squares = to_host(gaps.T @ gaps)
         least = float(np.linalg.eigvalsh((G + G.T) / 2)[0]) if len(S) else 1.0
         if least < INDEPENDENT:
             notes += ((ls.Status.INACCURATE, "The vectors are dependent."),)
@@ -511,7 +514,8 @@ class SVD(ls.Problem[SVDSolution]):
         The columns of V that are cut are multiplied once: what they leave may be more than rounding of the entries.
         """
         A = moments.operators[0]
-        largest, entries = float(S.max(initial=0.0)), moments.least_value()
+        largest = float(S.max(initial=0.0))
+        entries = moments.least_value()
         squaring = 0.0 if moments.root is not None else math.sqrt(moments.least_square())
         means = moments.subtracted() * (squaring if moments.held is not None else NULL * EPS)
         known = int(np.count_nonzero(max(squaring * largest, entries * largest, means) < S))

@@ -45,13 +45,17 @@ from linspec.arrays import HostArray, reciprocal
 from linspec.certificates import Metric
 from linspec.linalg import nearest_unit
 
-NEWTON, STEPS = 10, 40
-LONGER, NEXT = 2.0, 0.8
-EXACT, RAISED = 1e-9, 1e-12
+NEWTON = 10
+STEPS = 40
+LONGER = 2.0
+NEXT = 0.8
+EXACT = 1e-9
+RAISED = 1e-12
 """Steps of Newton's method, and of c; their factor at first, the part of the largest rms(a − Sw) that becomes μ where
 no μ has P(w) = c√(wᵀSw); the violation of (3) and (4) at the end, and what the diagonal of S gains."""
 
-LOOSE, TINY = 1e100, 1e-300
+LOOSE = 1e100
+TINY = 1e-300
 """A bound that no weights reach; in place of 0 below a fraction."""
 
 
@@ -122,7 +126,8 @@ class Penalty:
     def _bounded(self, a: HostArray, t: HostArray) -> HostArray:
         """A multiple of the best weights for a: from a guess, or along bounds c that grow from that of one group."""
         w = a * (self.rms(a) == self.rms(a).max())
-        c, longer = self.bound, LONGER
+        c = self.bound
+        longer = LONGER
         for _ in range(STEPS):
             if self.reach(w) >= self.bound * (1.0 - EXACT):  # (5)
                 break

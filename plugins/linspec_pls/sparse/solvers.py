@@ -42,7 +42,8 @@ from linspec.solving import Solver
 from linspec_pls.sparse.problem import Component
 
 POWERS = 20
-ROUGH, FEW = 10, 2
+ROUGH = 10
+FEW = 2
 KEPT = 8
 HEAVY = 0.8
 CLOSER = 0.1

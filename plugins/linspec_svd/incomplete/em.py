@@ -237,7 +237,8 @@ class Step:
 
     def metric(self, q: HostArray) -> HostArray:
         """H of (6) times a vector."""
-        Q, n = q[1:].reshape(self.D.shape), self.second[0, 0]
+        Q = q[1:].reshape(self.D.shape)
+        n = self.second[0, 0]
         T = self.sums.W.T @ Q
         M = (T + T.T) / (8 * n)
         M[:, 0] = T[:, 0] / (2 * n)
@@ -277,14 +278,16 @@ class KnownEntries:
         """Make a pass; or take every row of these that are held, if their distance is given."""
         with np.errstate(all="ignore"):
             if stride:
-                total, entries = sums.zero(), 0.0
+                total = sums.zero()
+                entries = 0.0
                 for X, mask in self.held:
                     self.passes.look()
                     sums.add_entries(total, X[::stride], mask[::stride])
                     entries += X.size / stride
             else:
                 self.passes.take()
-                between, executor = self.passes.between(self.rows.shape[0]), self.rows.executor or LOCAL
+                between = self.passes.between(self.rows.shape[0])
+                executor = self.rows.executor or LOCAL
                 _, total, _, entries = executor.reduce([self.rows], lambda _: sums, between)
         self.passes.columns += 2.0 * sums.columns
         self.passes.flops += 4.0 * entries * sums.columns
@@ -349,7 +352,8 @@ def _descent(judge: Callable[[HostArray], Step], theta: HostArray) -> Iterator[S
         if new is None:
             pairs = []
             new = judge(step.expanded())
-        s, y = new.theta - step.theta, new.gradient - step.gradient
+        s = new.theta - step.theta
+        y = new.gradient - step.gradient
         if s @ y > EPS**0.5 * abs(s @ step.gradient):
             pairs = [*pairs, (s, y)][-PAIRS:]
         step = new
@@ -366,7 +370,8 @@ def _shortened(judge: Callable[[HostArray], Step], step: Step, d: HostArray) -> 
 
 def _direction(step: Step, pairs: list[Any]) -> HostArray:
     """That of L-BFGS, by pairs of changes (Nocedal & Wright, algorithm 7.4)."""
-    q, shares = -step.gradient, []
+    q = -step.gradient
+    shares = []
     for s, y in reversed(pairs):
         shares.append((s @ q) / (s @ y))
         q = q - shares[-1] * y
@@ -378,13 +383,15 @@ def _direction(step: Step, pairs: list[Any]) -> HostArray:
 
 def _begun(k: int, moments: KnownEntries, context: Context, start: Any, stride: int) -> HostArray:
     """The model of a start, or of the leading eigenvectors of RᵀR, as if what is missing were chosen at random."""
-    means, variance = moments.means, moments.variance
+    means = moments.means
+    variance = moments.variance
     n, p = moments.rows.shape
     start = start or {}
     W = to_host(start.get("weights", np.zeros((p, 0))))
     if W.shape[1] != k:
         parts = [about(X[::stride], mask[::stride], means) for X, mask in moments.held]
-        random, share = context.rng.standard_normal((p, k)), moments.known / (n * p)
+        random = context.rng.standard_normal((p, k))
+        share = moments.known / (n * p)
         krylov = block_krylov(lambda Q: sum(R.T @ (R @ Q) for R in parts), random, k, context.rng)
         *_, pairs = islice(krylov, PRODUCTS)
         rows = sum(R.shape[0] for R in parts)

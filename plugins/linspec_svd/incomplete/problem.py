@@ -192,12 +192,14 @@ class IncompletePCASolution(ls.LinearSolution, vector="component", score="share 
         """What is made of some rows and their posterior, one below the other, in the library of the rows."""
         A = self._operators("transform", (X,), {})["X"]
         check_columns(self, "X", A)
-        mean, W = to_host(self.mean), to_host(self.weights)
+        mean = to_host(self.mean)
+        W = to_host(self.weights)
         if not A.shape[0] or A.shape[1] != len(mean):
             raise InvalidProblem(
                 f"X must have rows, and the {len(mean)} columns of the training data; got shape {A.shape}."
             )
-        seen, parts = ~np.isnan(mean), list[Any]()
+        seen = ~np.isnan(mean)
+        parts = list[Any]()
         V = np.column_stack([np.where(seen, mean, 0.0), W])
         posterior = Posterior(V.astype(np.float64), self.noise_variance)
         for block in A.in_blocks("X").blocks():
