@@ -10,9 +10,9 @@ by how much plain EM is above the lowest then. 30 % of the entries of each table
 of words those that are stored are known.
 
 seconds: CPU seconds of `ls.IncompletePCA` and of scikit-learn's `IterativeImputer` in turn, one after the other, on
-columns of variance 1, after a first call of both; `imputer_s` are those of its defaults, ten rounds at most, and
-`best_s` those of the number of rounds that has the smallest error. The tolerance of ours is 0.1: errors hardly fall
-then. k is the least of a list with which the removed entries are met no worse than by the best round.
+columns of variance 1, after a first call of both; by its default of ten rounds at most, and by the number of rounds
+that has the smallest error. The tolerance of ours is 0.1: errors hardly fall then. k is the least of a list with which
+the removed entries are met no worse than by the imputer, or the best of the list if none is.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ from linspec_svd.incomplete import em
 
 REMOVED, CLOSE, MOST, TOL = 0.3, 1e-6, 2000, 0.1
 KS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 25, 30, 40, 50, 60, 70, 80)
+# Rounds of the imputer with the smallest errors: two on the wide tables, one on wine, which no component meets.
+FEW = {"wine": (1,), "satimage": (2,), "usps": (2,)}
 TABLES = {"wine": ("X", 178, 3), "satimage": ("X_train", 4435, 8), "usps": ("X_train_x1000", 2000, 20)}
 
 
@@ -128,22 +130,23 @@ def seconds(folder: str | None, seeds: int, *, quick: bool) -> Iterator[tuple[An
             X = table(folder, name, quick=quick)
             gaps = np.random.default_rng(seed).random(X.shape) < REMOVED
             holed = np.where(gaps, np.nan, X)
-            tried = []
-            for rounds in (1, 2, 3, 10):
+            ours = [imputed(holed, k, seed, X, gaps) for k in KS if k < X.shape[1] - 1]
+            for rounds in (10, *FEW[name]):
                 began = time.process_time()
                 filled = IterativeImputer(random_state=seed, max_iter=rounds).fit_transform(holed)
                 theirs = time.process_time() - began
-                tried.append((float(np.sqrt(np.mean((filled - X)[gaps] ** 2))), theirs))
-            error, best = min(tried)
-            for k in KS:
-                began = time.process_time()
-                answer = ls.solve(ls.IncompletePCA(holed, k), rng=seed, tol=TOL)
-                filled = answer.impute(holed)
-                ours = time.process_time() - began
-                mine = float(np.sqrt(np.mean((filled - X)[gaps] ** 2)))
-                if mine <= error or k + 1 >= X.shape[1] - 1:
-                    break
-            yield name, seed, k, error, mine, theirs, best, ours, best / ours, theirs / ours
+                error = float(np.sqrt(np.mean((filled - X)[gaps] ** 2)))
+                met = [each for each in ours if each[1] <= error]
+                k, mine, took = met[0] if met else min(ours, key=lambda each: each[1])
+                yield name, seed, rounds, error, k, mine, theirs, took, theirs / took
+
+
+def imputed(holed: Any, k: int, seed: int, X: Any, gaps: Any) -> tuple[int, float, float]:
+    """k, the error of removed entries by so many components, and the seconds that they take."""
+    began = time.process_time()
+    filled = ls.solve(ls.IncompletePCA(holed, k), rng=seed, tol=TOL).impute(holed)
+    took = time.process_time() - began
+    return k, float(np.sqrt(np.mean((filled - X)[gaps] ** 2))), took
 
 
 def main() -> int:
@@ -162,16 +165,16 @@ def main() -> int:
             text = f"steps over all rows are at most a fifth of those of EM, {other} start"
             report.say([Claim(text, min(shares) >= 5, f"{min(shares):.1f} to {max(shares):.1f} times fewer")])
     else:
-        head = (
-            "table seed k imputer's::.3f linspec's::.3f imputer_s::.2f best_s::.2f linspec_s::.3f "
-            "of_best::.1f times::.1f"
-        )
+        head = "table seed rounds imputer's::.3f k linspec's::.3f imputer_s::.2f linspec_s::.3f times::.1f"
         rows = report.rows(
             "seconds at equal errors", head, seconds(given.data, given.seeds, quick=given.quick)
         )
-        times = rows.of("times")
-        text = "twenty times faster than the imputer"
-        report.say([Claim(text, min(times) >= 20, f"median {np.median(times):.1f}, least {min(times):.1f}")])
+        for usual in (True, False):
+            times = [row["times"] for row in rows if (row["rounds"] == 10) == usual]
+            text = f"twenty times faster than the imputer with {'ten rounds' if usual else 'its best rounds'}"
+            report.say(
+                [Claim(text, min(times) >= 20, f"median {np.median(times):.1f}, least {min(times):.1f}")]
+            )
     return report.end()
 
 

@@ -203,7 +203,7 @@ class Scored(Generic):
             each pair of matrices, summed over components and pairs. NaN for correlations of a single row, or of rows
             that do not vary.
         """
-        rows = self._passed("score", X, y)
+        rows = self._passed("score", X, y if len(self._problem.stated.matrices) > 1 else None)
         return number_of(score_of_rows(self.solution_, rows))
 
 

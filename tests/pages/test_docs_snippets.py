@@ -124,6 +124,11 @@ def write_data(path: Path) -> None:
     scipy.sparse.save_npz(path / "labels.npz", scipy.sparse.csr_array(shared > 0.5))
     lines = [f"{a:.6f},{b:.6f},{c:.6f},{'rose' if a > 0 else 'lily'}" for a, b, c in shared]
     (path / "flowers.csv").write_text("\n".join(["petal,sepal,stem,species", *lines]) + "\n")
+    lines = [
+        f"{a:.6f},,{b:.6f},{c:.6f},{a + b:.6f}" if a > b else f"{a:.6f},{c - a:.6f},NA,{c:.6f},1"
+        for a, b, c in shared
+    ]
+    (path / "gaps.csv").write_text("\n".join(["u,v,w,x,y", *lines]) + "\n")
     for name, columns in (("genes", 4), ("traits", 3)):
         data = shared @ rng.standard_normal((3, columns)) + rng.standard_normal((150, columns))
         head = ["person", *(f"{name}{j}" for j in range(columns))]

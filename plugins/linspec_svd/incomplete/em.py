@@ -211,8 +211,7 @@ class Step:
         self.sums = sums
         self.A = sums.full(A)
         self.second = sums.full(second)
-        counts = self.A[:, 0, 0]
-        self.known = max(counts.sum(), 1.0)
+        self.known = max(self.A[:, 0, 0].sum(), 1.0)
         G = b - np.einsum("jab,jb->ja", self.A, sums.W)
         diagonals(self.A)[...] += 4 * EPS * (1 + diagonals(self.A).sum(axis=1, keepdims=True))  # rounding
         self.D = np.linalg.solve(self.A, G[..., None])[..., 0]
