@@ -22,17 +22,17 @@ A step goes where L-BFGS says, by its last pairs of changes of the model and of 
 H that EM has. Let z have any mean and covariance in a step of EM, which are those of all n posteriors together, and are
 put into W and μ (Liu, Rubin & Wu 1998): for small steps this adds the second term of
 
-    H [q₀; Q] = [q₀ h / N; σ² Aⱼ⁻¹ Qⱼ / 2 + W M],  M = [Wᵀq / 2n, (WᵀQ + QᵀW) / 8n]       (6)
+    H [q₀; Q] = [q₀ / N; σ² Aⱼ⁻¹ Qⱼ / 2 + W M],    M = [Wᵀq / 2n, (WᵀQ + QᵀW) / 8n]       (6)
 
-where q is the column of Q for μ, the others are those of W, and h = log(s / Nσ²) / (s / Nσ² − 1). But for h the
-residual is the root of gᵀH g / 2N for the gradient g: where σ² is small, Aⱼ⁻¹Gⱼ alone is small far from a maximum. A
-step that does not lower f is made shorter; if that does not help, and at the start, the step of that EM is taken.
+where q is the column of Q for μ, and the others are those of W. But for its last term the residual is the root of
+gᵀH g / 2N for the gradient g: where σ² is small, Aⱼ⁻¹Gⱼ alone is small far from a maximum. A step that does not lower f
+is made shorter; if that does not help, and at the start, the step of that EM is taken.
 Source: Tipping & Bishop 1999, J. R. Stat. Soc. B 61:611, appendix B; Liu, Rubin & Wu 1998, Biometrika 85:755;
 Jamshidian & Jennrich 1997, J. R. Stat. Soc. B 59:569, doi:10.1111/1467-9868.00083; Nocedal & Wright 2006, Numerical
 Optimization, algorithms 7.4 and 3.1; Ilin & Raiko 2010, JMLR 11:1957, section 4.
-Where we differ: the first pass keeps rows, all if they are few. The first steps are made with some of
-these, the next ones with more, and passes follow only if there are more rows than were kept. All K are one product, of
-the mask of known entries with products of columns of W, and so are all Aⱼ; of both only lower triangles are computed.
+Where we differ: the first pass keeps rows, all if they are few. The first steps are made with some of these, the next
+ones with more, and passes follow only if there are more rows than were kept. All K are one product, of the mask of
+known entries with products of columns of W, and so are all Aⱼ; of both only lower triangles are computed.
 [0, W] stands for W: then C has a diagonal entry 1 for the mean, which Aⱼ leaves out. σ² has a lower limit, because f
 has no minimum where W z meets all known entries. The first W has the leading eigenvectors of RᵀR, where R = X − 1μᵀ is
 0 at missing entries: if a share q of entries is known by chance, its eigenvalues over n q² are too large by (1/q − 1)
@@ -225,7 +225,6 @@ class Step:
         n = self.second[0, 0]
         off = n * np.sum((self.second / n - np.eye(len(self.second))) ** 2) / self.known
         self.residual = np.sqrt(max(gain, 0.0) / sums.noise + (off + np.log(ratio) ** 2) / 2)  # (5)
-        self.stretch = np.log(ratio) / (ratio - 1) if abs(ratio - 1) > EPS**0.5 else 1.0
 
     def expanded(self) -> HostArray:
         """The next model of EM in which z has any mean and covariance."""
@@ -242,7 +241,7 @@ class Step:
         M = (T + T.T) / (8 * n)
         M[:, 0] = T[:, 0] / (2 * n)
         V = np.linalg.solve(self.A, Q[..., None])[..., 0] * (self.sums.noise / 2) + self.sums.W @ M
-        return np.append(q[0] * self.stretch / self.known, V)
+        return np.append(q[0] / self.known, V)
 
 
 class KnownEntries:
