@@ -130,8 +130,7 @@ class _Sums:
     def finished(self, *, diagonal: bool) -> Cell:
         """The moments about the means, by (1)."""
         s = np.concatenate([to_host(x) for x in self.sums])
-        origin = np.concatenate(self.origins)
-        count = self.count or 1.0
+        origin, count = np.concatenate(self.origins), self.count or 1.0
         edges = np.cumsum([0, *map(len, self.origins)]).tolist()
         first = len(self.origins) - diagonal
         g = edges[first]

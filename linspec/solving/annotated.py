@@ -39,8 +39,7 @@ def annotated_rows(solution: Any, passed: Mapping[str, Any], layer: str | None) 
     rows = {}
     for matrix, annotated in passed.items():
         _check_annotated(matrix, annotated, layer)
-        known = solution.column_names.get(matrix)
-        names = column_names_of(annotated)
+        known, names = solution.column_names.get(matrix), column_names_of(annotated)
         some = annotated
         if known and names and known != names and set(known) <= set(names):
             some = annotated[:, list(known)]

@@ -64,6 +64,7 @@ import numpy as np
 import linspec as ls
 from linspec import Status, limit_option, option, part, tol_option
 from linspec.arrays import Array, Device, HostArray, reciprocal, to_host, to_host_together
+from linspec.certificates import Metric
 from linspec.families.cca import first_blocks, multiplied
 from linspec.iteration import Context, Iterate
 from linspec.linalg import inverse_root, ratio
@@ -294,14 +295,18 @@ class StochasticAppGrad(Solver):
                         context.note(Status.BREAKDOWN, GREW)
                     side.mean = side.mean + (side.tilde - side.mean) * (share if self.averaging else 1)  # (3)
                 if t >= due:
-                    views = zip(sides, metrics, strict=True)  # from the mean gradients
-                    duals = [(metric.dual(side.drift), metric.up) for side, metric in views]
-                    squares = [2 * (up * float(Device.of(g).norm(g))) ** 2 for g, up in duals]
-                    residual, due = ratio(sum(squares), sum(side.size for side in sides)), APART * t
+                    residual, due = _residual(sides, metrics), APART * t
                 last = residual <= context.tol or (read >= self.epochs * n and I.stop == rows[0].rows)
                 if last:
                     context.note(None, READ)
                 yield Iterate(residual, partial(_arrays, [side.mean for side in sides], t, read), final=last)
+
+
+def _residual(sides: Sequence[Side], metrics: Sequence[Metric]) -> float:
+    """The residual, from the mean gradients."""
+    views = zip(sides, metrics, strict=True)
+    lengths = [metric.up * Device.of(side.drift).norm(metric.dual(side.drift)) for side, metric in views]
+    return ratio(2 * lengths[0] ** 2 + 2 * lengths[1] ** 2, sum(side.size for side in sides))
 
 
 def _arrays(means: Sequence[Array], t: int, read: int) -> dict[str, Any]:
