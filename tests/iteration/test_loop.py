@@ -215,3 +215,30 @@ def test_a_message_gives_the_advice_once():
     assert found == "Some are close. (residual 1e-12, tolerance 1e-08)"
     assert "Take more columns" not in ended(notes=[(Status.APPROXIMATE, "Take more columns.")])[2]
     assert "the data can be read once" in ended(np.nan, once=True)[2]
+
+
+SCALED_VIEWS = [
+    np.random.default_rng(i).standard_normal((80, 4)) * np.geomspace(1, 1e4, 4)
+    + np.random.default_rng(9).standard_normal((80, 1))
+    for i in range(3)
+]
+
+
+@pytest.mark.parametrize(
+    ("problem", "solver"),
+    [
+        (ls.SumcorCCA(SCALED_VIEWS, 1, scale=True, ridge=1e-3), "horst"),
+        (ls.LeastSquares(*SCALED_VIEWS[:2], scale=True, ridge=1.0), "cg"),
+    ],
+    ids=lambda given: getattr(given, "name", given),
+)
+def test_callbacks_get_weights_for_the_columns_of_the_data(problem, solver):
+    last = []
+    answer = ls.solve(problem, solver, rng=0, callback=lambda p: last.append(p.current()))
+    for name in ("weights", "x_weights", "y_weights", "x"):
+        if name not in last[-1]:
+            continue
+        found, given = getattr(answer, name), last[-1][name]
+        for W, V in zip(found, given, strict=True) if isinstance(given, tuple) else [(found, given)]:
+            ratios = np.abs(V / W)
+            assert np.allclose(ratios, ratios[0], rtol=1e-2)
