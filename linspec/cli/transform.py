@@ -41,8 +41,8 @@ def _transform(**arguments: Any) -> None:
     out = output.check_target("--out", arguments["out"], (".csv", ".npy"), inputs)
     solution = linspec.load_solution(arguments["result"])
     what, labels = _result(solution, arguments), ["targets"] if hasattr(solution, "classes") else []
-    settings = {"drop": arguments["drop_missing"], "ids": arguments["ids"], "span": arguments["rows"]}
     cls = registry.get_problem(solution.problem)
+    settings = {"drop": arguments["drop_missing"], "ids": arguments["ids"], "span": arguments["rows"]}
     rows, ids = data.read_all(_texts(solution, arguments), labels, **settings, problem=cls)
     targets = rows.pop("targets", None)
     named = {name: rows.pop(name) for name in ("confounds",) if name in rows}

@@ -83,9 +83,8 @@ def nearest_unit(Y: HostArray, s: float) -> HostArray:
     A[0, top == 0] = 1.0  # all points of the set are equally near to 0
     lengths = np.linalg.norm(A, axis=0)
     W = A / lengths
-    long = np.flatnonzero(
-        (A.sum(axis=0) > s * lengths) & (s * s < len(A))
-    )  # |y|₁ ≤ √p |y|₂, but for rounding
+    # |y|₁ ≤ √p |y|₂, but for rounding
+    long = np.flatnonzero((A.sum(axis=0) > s * lengths) & (s * s < len(A)))
     if len(long):
         W[:, long] = _thresholded(A[:, long], s)
     return np.asarray(np.copysign(W, Y))

@@ -89,7 +89,11 @@ def _call_back(
     """Call the callbacks of a user; whether one of them asks to stop."""
     progress = seen._replace(current=partial(_copies, problem, iterate, moments))
     answers = [call(progress) for call in callbacks]  # each is called
-    return any(bool(answer) for answer in answers if isinstance(answer, bool | np.bool_) or is_array(answer))
+    return any(
+        bool(answer) and "bool" in str(getattr(answer, "dtype", bool))  # a number does not stop
+        for answer in answers
+        if isinstance(answer, bool | np.bool_) or is_array(answer)
+    )
 
 
 def _copies(problem: Any, iterate: iteration.Iterate, moments: Any) -> dict[str, Any]:

@@ -137,6 +137,12 @@ def test_what_a_callback_returns_and_raises():
             ls.solve(ls.CCA(X, Y, 2), "lobpcg", callback=lambda progress, answered=answered: answered)
     with pytest.raises(ZeroDivisionError):
         ls.solve(ls.CCA(X, Y, 2), "als", callback=lambda progress: 1 / 0)
+    plain = ls.solve(ls.CCA(X, Y, 2), "als", rng=0)
+    for answered in (np.asarray(0.5), np.asarray(False), 1.0, "no"):
+        told = ls.solve(ls.CCA(X, Y, 2), "als", rng=0, callback=lambda progress, answered=answered: answered)
+        assert told.status is plain.status
+    stopped = ls.solve(ls.CCA(X, Y, 2), "als", rng=0, callback=lambda progress: np.asarray(True))
+    assert stopped.status is not plain.status
 
 
 # ---- operators of others -------------------------------------------------------------------------------

@@ -109,11 +109,11 @@ def about(X: Any, mask: Any, mean: HostArray) -> Any:
 
 
 class FirstPass(Reduction):
-    """Numbers, sums and squares of the known entries of columns; and every row of the first ones."""
+    """Numbers, sums and squares of the known entries of columns; and rows at a distance, of so many first ones."""
 
-    def __init__(self, p: int, first: float, stride: int) -> None:
+    def __init__(self, p: int, most: float, stride: int) -> None:
         self.p = p
-        self.last = first
+        self.most = most
         self.stride = stride
 
     def zero(self) -> Any:
@@ -125,7 +125,7 @@ class FirstPass(Reduction):
         for part, entries in zip(total, (mask, X, X * X), strict=False):
             part += entries.T @ one
         start = rows.start + self.first
-        kept = slice(-start % self.stride, int(min(max(self.last - start, 0), len(one))), self.stride)
+        kept = slice(-start % self.stride, int(min(max(self.most - start, 0), len(one))), self.stride)
         total[3].append((X[kept].copy(), mask[kept].copy()))
 
 
@@ -210,8 +210,9 @@ class Step:
         self.theta = theta
         self.sums = sums
         self.A = sums.full(A)
-        self.second = sums.full(second)
-        self.known = max(self.A[:, 0, 0].sum(), 1.0)
+        self.n = second[0]
+        self.S = sums.full(second / self.n)
+        self.known = self.A[:, 0, 0].sum()
         G = b - np.einsum("jab,jb->ja", self.A, sums.W)
         diagonals(self.A)[...] += 4 * EPS * (1 + diagonals(self.A).sum(axis=1, keepdims=True))  # rounding
         self.D = np.linalg.solve(self.A, G[..., None])[..., 0]
@@ -222,24 +223,21 @@ class Step:
         self.loss = self.known * np.log(2 * np.pi * sums.noise) + logarithms + misfit / sums.noise  # (2)
         ratio = left / sums.noise
         self.gradient = np.append(self.known * (1 - ratio), -2 * G / sums.noise)  # (4)
-        n = self.second[0, 0]
-        off = n * np.sum((self.second / n - np.eye(len(self.second))) ** 2) / self.known
+        off = self.n * np.sum((self.S - np.eye(len(self.S))) ** 2) / self.known
         self.residual = np.sqrt(max(gain, 0.0) / sums.noise + (off + np.log(ratio) ** 2) / 2)  # (5)
 
     def expanded(self) -> HostArray:
         """The next model of EM in which z has any mean and covariance."""
-        second = self.second / self.second[0, 0]
-        turn = np.linalg.cholesky(second + EPS * len(second) * np.eye(len(second)))
+        turn = np.linalg.cholesky(self.S + EPS * len(self.S) * np.eye(len(self.S)))
         V = self.theta[1:].reshape(self.D.shape) + self.D
         return np.append(np.log(self.next_noise), V @ turn)
 
     def metric(self, q: HostArray) -> HostArray:
         """H of (6) times a vector."""
         Q = q[1:].reshape(self.D.shape)
-        n = self.second[0, 0]
         T = self.sums.W.T @ Q
-        M = (T + T.T) / (8 * n)
-        M[:, 0] = T[:, 0] / (2 * n)
+        M = (T + T.T) / (8 * self.n)
+        M[:, 0] = T[:, 0] / (2 * self.n)
         V = np.linalg.solve(self.A, Q[..., None])[..., 0] * (self.sums.noise / 2) + self.sums.W @ M
         return np.append(q[0] / self.known, V)
 
